@@ -155,13 +155,13 @@ pub unsafe extern "C" fn recoup_tape_shape(tape: RecoupTape, step: u64, r#type: 
         with(tape, |open| {
             let type_target = out("type", r#type)?;
             let count_target = out("count", count)?;
-            let StateShape { element, len } = open.tape.shape(step)?;
+            let StateShape { element, dims } = open.tape.shape(step)?;
             let code = LentType::code(element);
             let code = code.ok_or_else(|| CallFailure::new(RECOUP_E_INTERNAL, format!("no code for {element}")))?;
             // SAFETY: neither is NULL, and both are the caller's to be written.
             unsafe {
                 type_target.write(code);
-                count_target.write(len as u64);
+                count_target.write(dims.iter().product::<usize>() as u64);
             }
             Ok(RECOUP_OK)
         })
@@ -419,7 +419,7 @@ fn state_memory(step: u64, code: i32, start: *mut c_void, count: u64) -> Result<
 /// The room for the state of a step: as many values as it has, if there are as many.
 fn room(tape: &Tape, step: u64, code: i32, start: *mut c_void, capacity: u64) -> Result<LentMemory, CallFailure> {
     let memory = state_memory(step, code, start, capacity)?;
-    Ok(memory.first(tape.shape(step)?.len))
+    Ok(memory.first(tape.shape(step)?.dims.iter().product()))
 }
 
 /// Refuses an address and a count that cannot be steps.

@@ -46,13 +46,13 @@ pub struct Tape {
     clock: SystemClock,
 }
 
-/// Type and number of the values of a state.
+/// Type and extents of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateShape {
-    /// Type of the values.
+    /// Type of its values.
     pub element: ElementType,
-    /// Number of values.
-    pub len: usize,
+    /// Extents of its grid, the fastest first; their product is the number of values.
+    pub dims: [usize; 3],
 }
 
 /// Account of a tape.
@@ -201,8 +201,7 @@ impl Tape {
         Ok(self.shelf().shelf.steps())
     }
 
-    /// Returns the step that the next pop gives back: as announced, else the newest one. `None` if
-    /// the tape is empty.
+    /// Returns the step that the next pop gives back, if there is one.
     ///
     /// # Errors
     /// The error of a push that was coded meanwhile.
@@ -211,14 +210,14 @@ impl Tape {
         Ok(self.shelf().shelf.next_step())
     }
 
-    /// Returns type and number of the values of a step.
+    /// Returns the type and the extents of a state, to make room for it.
     ///
     /// # Errors
     /// [`TapeError::Unknown`], and the error of a push that was coded meanwhile.
     pub fn shape(&self, step: u64) -> Result<StateShape, TapeError> {
         self.settle()?;
         let header = self.shelf().shelf.header(step)?;
-        Ok(StateShape { element: header.element, len: header.len() })
+        Ok(StateShape { element: header.element, dims: header.dims.map(|extent| extent as usize) })
     }
 
     /// Number of states on the tape.

@@ -236,6 +236,30 @@ fn a_failed_spill_costs_no_state() {
     }
 }
 
+/// The codec's thread found no room for a state, and a later call returned the error. The step
+/// still counted as one of the tape: it could neither be pushed again nor be popped.
+#[test]
+fn a_state_that_the_codec_could_not_push_can_be_pushed_again() {
+    let mut tape = lossless(Tape::builder().host(20 << 10)).build().unwrap();
+    let noise = |step: u64| -> Vec<f64> {
+        let mut rng = Rng::new(step);
+        (0..LEN).map(|_| f64::from_bits(rng.next_u64() >> 2)).collect()
+    };
+    tape.push(0, Values::F64(&[1.0; LEN])).unwrap();
+    tape.push(1, Values::F64(&noise(1))).unwrap();
+    let error = tape.shape(0).unwrap_err().to_string();
+    assert!(error.starts_with("step 1: ") && error.contains("largest level"), "{error}");
+    assert_eq!((tape.len(), tape.steps().unwrap()), (1, vec![0]));
+    assert!(matches!(tape.shape(1), Err(TapeError::Unknown { step: 1 })));
+    tape.push(1, Values::F64(&[2.0; LEN])).unwrap();
+    assert_eq!(tape.next_step().unwrap(), Some(1));
+    let shape = tape.shape(1).unwrap();
+    assert_eq!((shape.element, shape.dims), (ElementType::F64, DIMS));
+    assert_eq!(pop(&mut tape).unwrap(), (1, vec![2.0; LEN]));
+    assert_eq!(pop(&mut tape).unwrap(), (0, vec![1.0; LEN]));
+    assert_eq!(tape.next_step().unwrap(), None);
+}
+
 #[test]
 fn mistakes_are_errors_that_name_the_step_and_leave_the_tape_as_it_was() {
     let message = |result: Result<(), TapeError>| result.unwrap_err().to_string();
@@ -348,28 +372,4 @@ fn states_that_follow_others_leave_in_reverse_only() {
     assert!(matches!(tape.forget(4), Err(TapeError::ChainedOrder)));
     tape.forget(7).unwrap();
     assert_eq!(pop(&mut tape).unwrap().0, 6);
-}
-
-/// The codec's thread found no room for a state, and a later call returned the error. The step
-/// still counted as one of the tape: it could neither be pushed again nor be popped.
-#[test]
-fn a_state_that_the_codec_could_not_push_can_be_pushed_again() {
-    let mut tape = lossless(Tape::builder().host(20 << 10)).build().unwrap();
-    let noise = |step: u64| -> Vec<f64> {
-        let mut rng = Rng::new(step);
-        (0..LEN).map(|_| f64::from_bits(rng.next_u64() >> 2)).collect()
-    };
-    tape.push(0, Values::F64(&[1.0; LEN])).unwrap();
-    tape.push(1, Values::F64(&noise(1))).unwrap();
-    let error = tape.shape(0).unwrap_err().to_string();
-    assert!(error.starts_with("step 1: ") && error.contains("largest level"), "{error}");
-    assert_eq!((tape.len(), tape.steps().unwrap()), (1, vec![0]));
-    assert!(matches!(tape.shape(1), Err(TapeError::Unknown { step: 1 })));
-    tape.push(1, Values::F64(&[2.0; LEN])).unwrap();
-    assert_eq!(tape.next_step().unwrap(), Some(1));
-    let shape = tape.shape(1).unwrap();
-    assert_eq!((shape.element, shape.len), (ElementType::F64, LEN));
-    assert_eq!(pop(&mut tape).unwrap(), (1, vec![2.0; LEN]));
-    assert_eq!(pop(&mut tape).unwrap(), (0, vec![1.0; LEN]));
-    assert_eq!(tape.next_step().unwrap(), None);
 }
