@@ -5,11 +5,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::sync::Arc;
 
 use recoup::compress::Qb;
 use recoup::core::{Bound, Values, ValuesMut};
 use recoup::tape::{Tape, TapeBuilder};
+
+use crate::support::{python, said};
 
 /// The folder of the format that this build writes.
 const FORMAT: &str = "tape1";
@@ -112,6 +115,80 @@ fn a_tape_writes_its_frozen_files_again() {
         let written = fs::read(dir.path().join(path.file_name().unwrap())).unwrap();
         assert!(written == fs::read(&path).unwrap(), "{}: other bytes", path.display());
     }
+}
+
+/// Runs the decoder of the format page, which shares nothing with the Rust code.
+fn decode(python: &str, folder: &Path) -> Output {
+    let decoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder/tape.py");
+    Command::new(python).arg("-B").arg(decoder).arg(folder).output().unwrap()
+}
+
+#[test]
+fn independent_decoder_reads_every_frozen_state() {
+    let Some(python) = python() else { return };
+    let output = decode(&python, &folder());
+    let said = said(&output);
+    assert!(output.status.success() && said.ends_with("tape1: 9 states\n"), "{said}");
+    for way in [
+        "qb f64 start absolute",
+        "qb f64 follows absolute",
+        "qb f32 start absolute",
+        "raw f64 start lossless",
+        "raw i64 start lossless",
+        "raw bytes start lossless",
+    ] {
+        assert!(said.contains(way), "no frozen state is {way}\n{said}");
+    }
+}
+
+/// Raw states without a codec, which no frozen file has.
+#[test]
+fn independent_decoder_reads_raw_states_on_a_grid() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut tape = Tape::builder().spill(dir.path()).grid(DIMS).build().unwrap();
+    for step in [7, 3] {
+        tape.push(step, Values::F64(&field(step))).unwrap();
+        let bytes: Vec<u8> = field(step).iter().flat_map(|x| x.to_le_bytes()).collect();
+        fs::write(dir.path().join(format!("{step}.bin")), bytes).unwrap();
+    }
+    tape.save().unwrap();
+    let output = decode(&python, dir.path());
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.starts_with("step 7: raw f64 alone lossless, 20x10x3, 4800 bytes\nstep 3: "), "{said}");
+}
+
+/// A decoder that never complains would pass the tests above.
+#[test]
+fn independent_decoder_names_damage_and_other_values() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    copy_files(&folder(), dir.path(), "state");
+    copy_files(&folder(), dir.path(), "bin");
+    // A byte of the header, of the payload, of the zeros behind it, and of the trailer.
+    let name = "0000000008-103.state";
+    for (at, words) in [(7, "format"), (9, "another"), (85, "checksum"), (125, "checksum"), (137, "checksum")] {
+        let path = dir.path().join(name);
+        let whole = fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at] ^= 4;
+        fs::write(&path, damaged).unwrap();
+        let output = decode(&python, dir.path());
+        let said = said(&output);
+        assert!(!output.status.success() && said.contains(&format!("{name}: {words}")), "byte {at}: {said}");
+        fs::write(&path, whole).unwrap();
+    }
+    let expected = dir.path().join("40.bin");
+    let mut values = fs::read(&expected).unwrap();
+    values[80] ^= 1;
+    fs::write(&expected, values).unwrap();
+    let output = decode(&python, dir.path());
+    assert!(!output.status.success() && said(&output).contains("step 40: other values"), "{}", said(&output));
+    // The state that follows is not decoded without the one before.
+    fs::remove_file(dir.path().join("0000000003-30.state")).unwrap();
+    let output = decode(&python, dir.path());
+    assert!(said(&output).contains("0000000004-40.state: the state that it follows is not there"), "{}", said(&output));
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod rng;
 pub mod shares;
 pub mod simulate;
 pub mod system;
+pub mod units;
 
 pub use interval::Interval;
 pub use policy::{AutoPolicy, FixedPolicy, PolicyConfig};

@@ -12,10 +12,11 @@ module recoup
     implicit none
     private
 
-    integer(c_int), parameter, public :: RECOUP_OK = 0, RECOUP_NO_VERSION = 1, RECOUP_E_ARGUMENT = -1, &
-        RECOUP_E_HANDLE = -2, RECOUP_E_OPTIONS = -3, RECOUP_E_ORDER = -4, RECOUP_E_NAME = -5, RECOUP_E_STORE = -6, &
-        RECOUP_E_DAMAGED = -7, RECOUP_E_OTHER_PROBLEM = -8, RECOUP_E_MISMATCH = -9, RECOUP_E_COMM = -10, &
-        RECOUP_E_CALLBACK = -11, RECOUP_E_OPERATOR = -12, RECOUP_E_NOT_SAVED = -13, RECOUP_E_INTERNAL = -99
+    integer(c_int), parameter, public :: RECOUP_OK = 0, RECOUP_NO_VERSION = 1, RECOUP_EMPTY = 2, &
+        RECOUP_E_ARGUMENT = -1, RECOUP_E_HANDLE = -2, RECOUP_E_OPTIONS = -3, RECOUP_E_ORDER = -4, RECOUP_E_NAME = -5, &
+        RECOUP_E_STORE = -6, RECOUP_E_DAMAGED = -7, RECOUP_E_OTHER_PROBLEM = -8, RECOUP_E_MISMATCH = -9, &
+        RECOUP_E_COMM = -10, RECOUP_E_CALLBACK = -11, RECOUP_E_OPERATOR = -12, RECOUP_E_NOT_SAVED = -13, &
+        RECOUP_E_STEP = -14, RECOUP_E_FULL = -15, RECOUP_E_INTERNAL = -99
     integer(c_int), parameter, public :: RECOUP_ITERATE = 0, RECOUP_DIRECTION = 1, RECOUP_DYNAMIC = 2, &
         RECOUP_STATIC = 3, RECOUP_RECURRENCE = 4, RECOUP_RECOMPUTED = 5
     integer(c_int), parameter, public :: RECOUP_F64 = 0, RECOUP_F32 = 1, RECOUP_I64 = 2, RECOUP_BYTES = 3
@@ -42,6 +43,12 @@ module recoup
         end function
     end interface
     public :: recoup_apply, recoup_rebuild
+
+    ! recoup_tape_report_t.
+    type, bind(C), public :: recoup_tape_report_t
+        integer(c_int64_t) :: states, pushed, popped, damaged, raw_bytes, stored_bytes
+        real(c_double) :: seconds_push, seconds_pop
+    end type
 
     interface
         function open_c(options, comm, handle) bind(C, name="recoup_open")
@@ -136,6 +143,97 @@ module recoup
             integer(c_int64_t), value :: handle
             integer(c_int) :: recoup_close
         end function
+        function tape_open_c(options, tape) bind(C, name="recoup_tape_open")
+            import :: c_int, c_int64_t, c_char
+            character(kind=c_char), intent(in) :: options(*)
+            integer(c_int64_t), intent(inout) :: tape
+            integer(c_int) :: tape_open_c
+        end function
+        function recoup_tape_push(tape, step, element, values, count) bind(C, name="recoup_tape_push")
+            import :: c_int, c_int64_t, c_ptr
+            integer(c_int64_t), value :: tape, step, count
+            integer(c_int), value :: element
+            type(c_ptr), value :: values
+            integer(c_int) :: recoup_tape_push
+        end function
+        function recoup_tape_next(tape, step) bind(C, name="recoup_tape_next")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape
+            integer(c_int64_t), intent(inout) :: step
+            integer(c_int) :: recoup_tape_next
+        end function
+        function recoup_tape_shape(tape, step, element, count) bind(C, name="recoup_tape_shape")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape, step
+            integer(c_int), intent(inout) :: element
+            integer(c_int64_t), intent(inout) :: count
+            integer(c_int) :: recoup_tape_shape
+        end function
+        function recoup_tape_pop(tape, element, into, capacity, step) bind(C, name="recoup_tape_pop")
+            import :: c_int, c_int64_t, c_ptr
+            integer(c_int64_t), value :: tape, capacity
+            integer(c_int), value :: element
+            type(c_ptr), value :: into
+            integer(c_int64_t), intent(inout) :: step
+            integer(c_int) :: recoup_tape_pop
+        end function
+        function recoup_tape_peek(tape, step, element, into, capacity) bind(C, name="recoup_tape_peek")
+            import :: c_int, c_int64_t, c_ptr
+            integer(c_int64_t), value :: tape, step, capacity
+            integer(c_int), value :: element
+            type(c_ptr), value :: into
+            integer(c_int) :: recoup_tape_peek
+        end function
+        function recoup_tape_forget(tape, step) bind(C, name="recoup_tape_forget")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape, step
+            integer(c_int) :: recoup_tape_forget
+        end function
+        function recoup_tape_announce(tape, steps, count) bind(C, name="recoup_tape_announce")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape, count
+            integer(c_int64_t), intent(in) :: steps(*)
+            integer(c_int) :: recoup_tape_announce
+        end function
+        function recoup_tape_turn(tape) bind(C, name="recoup_tape_turn")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape
+            integer(c_int) :: recoup_tape_turn
+        end function
+        function recoup_tape_save(tape) bind(C, name="recoup_tape_save")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape
+            integer(c_int) :: recoup_tape_save
+        end function
+        function recoup_tape_count(tape, count) bind(C, name="recoup_tape_count")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape
+            integer(c_int64_t), intent(inout) :: count
+            integer(c_int) :: recoup_tape_count
+        end function
+        function recoup_tape_steps(tape, steps, capacity, count) bind(C, name="recoup_tape_steps")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape, capacity
+            integer(c_int64_t), intent(inout) :: steps(*), count
+            integer(c_int) :: recoup_tape_steps
+        end function
+        function recoup_tape_report(tape, report) bind(C, name="recoup_tape_report")
+            import :: c_int, c_int64_t, recoup_tape_report_t
+            integer(c_int64_t), value :: tape
+            type(recoup_tape_report_t), intent(inout) :: report
+            integer(c_int) :: recoup_tape_report
+        end function
+        function tape_damaged_c(tape, index, line, capacity) bind(C, name="recoup_tape_damaged")
+            import :: c_int, c_int64_t, c_char
+            integer(c_int64_t), value :: tape, index, capacity
+            character(kind=c_char), intent(inout) :: line(*)
+            integer(c_int) :: tape_damaged_c
+        end function
+        function recoup_tape_close(tape) bind(C, name="recoup_tape_close")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tape
+            integer(c_int) :: recoup_tape_close
+        end function
         function message_c() bind(C, name="recoup_message")
             import :: c_ptr
             type(c_ptr) :: message_c
@@ -149,6 +247,9 @@ module recoup
     public :: recoup_open, recoup_protect, recoup_grid, recoup_operator, recoup_operator_norms, recoup_known, &
         recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, recoup_due, recoup_checkpoint, recoup_wait, &
         recoup_close, recoup_message
+    public :: recoup_tape_open, recoup_tape_push, recoup_tape_next, recoup_tape_shape, recoup_tape_pop, &
+        recoup_tape_peek, recoup_tape_forget, recoup_tape_announce, recoup_tape_turn, recoup_tape_save, &
+        recoup_tape_count, recoup_tape_steps, recoup_tape_report, recoup_tape_damaged, recoup_tape_close
 
 contains
 
@@ -179,6 +280,29 @@ contains
         character(len=*), intent(in) :: name
         integer(c_int) :: code
         code = grid_c(handle, name // c_null_char, nx, ny, nz)
+    end function
+
+    function recoup_tape_open(options, tape) result(code)
+        character(len=*), intent(in) :: options
+        integer(c_int64_t), intent(inout) :: tape
+        integer(c_int) :: code
+        code = tape_open_c(options // c_null_char, tape)
+    end function
+
+    ! line is padded with blanks, and cut at its length.
+    function recoup_tape_damaged(tape, index, line) result(code)
+        integer(c_int64_t), intent(in) :: tape, index
+        character(len=*), intent(inout) :: line
+        character(kind=c_char) :: letters(len(line) + 1)
+        integer(c_int) :: code
+        integer :: i
+        code = tape_damaged_c(tape, index, letters, size(letters, kind=c_int64_t))
+        if (code /= RECOUP_OK) return
+        line = ""
+        do i = 1, len(line)
+            if (letters(i) == c_null_char) exit
+            line(i:i) = letters(i)
+        end do
     end function
 
     function recoup_message() result(message)

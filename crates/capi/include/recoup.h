@@ -25,6 +25,9 @@
 // No version exists yet: start from the beginning. Not an error.
 #define RECOUP_NO_VERSION 1
 
+// No state is on the tape: all were popped. Not an error.
+#define RECOUP_EMPTY 2
+
 // A pointer is NULL, a size or a number is out of its range, or regions overlap.
 #define RECOUP_E_ARGUMENT -1
 
@@ -44,14 +47,15 @@
 // The directory is not ours, not writable, full or used by another process.
 #define RECOUP_E_STORE -6
 
-// Versions exist, but none is whole.
+// Versions exist, but none is whole; or the file of a state is damaged. The message names it.
 #define RECOUP_E_DAMAGED -7
 
 // The versions belong to another problem: another size, another operator or another right-hand
 // side. The message says which.
 #define RECOUP_E_OTHER_PROBLEM -8
 
-// A version holds other variables, or other sizes, than are protected.
+// A version holds other variables, or other sizes, than are protected; or a state has another
+// type than the room for it, or more values.
 #define RECOUP_E_MISMATCH -9
 
 // A callback of the communicator failed, or a rank is lost.
@@ -65,6 +69,12 @@
 
 // A version that was taken could not be made; older ones remain, and the solver may go on.
 #define RECOUP_E_NOT_SAVED -13
+
+// The step is on the tape already, or it is not on the tape.
+#define RECOUP_E_STEP -14
+
+// The tape is full, or the machine does not have what it needs.
+#define RECOUP_E_FULL -15
 
 // A mistake of the library.
 #define RECOUP_E_INTERNAL -99
@@ -218,6 +228,30 @@ typedef struct recoup_stats_t {
     // Seconds of writing, syncing and publishing.
     double seconds_write;
 } recoup_stats_t;
+
+// A tape: states that a program pushes in its forward pass and pops in its reverse. 0 is none.
+// Tapes are not used again after recoup_tape_close.
+typedef uint64_t recoup_tape;
+
+// Counts, bytes and seconds of a tape so far.
+typedef struct recoup_tape_report_t {
+    // States on the tape.
+    uint64_t states;
+    // States that were pushed.
+    uint64_t pushed;
+    // States that were popped.
+    uint64_t popped;
+    // Files that recoup_tape_open found damaged: recoup_tape_damaged names them.
+    uint64_t damaged;
+    // Bytes of the values that were pushed.
+    uint64_t raw_bytes;
+    // Bytes that the states on the tape take now.
+    uint64_t stored_bytes;
+    // Seconds the program waited in recoup_tape_push.
+    double seconds_push;
+    // Seconds the program waited in recoup_tape_pop and recoup_tape_peek.
+    double seconds_pop;
+} recoup_tape_report_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -397,6 +431,130 @@ int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 //
 // RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);
+
+// Opens a tape, and writes it to `tape`.
+//
+// `options` are words as in "host=4GiB spill=states codec=qb bound=absolute:1e-6". Room: host
+// (bytes of memory, which come to be while they are used), spill (a directory for what memory does
+// not hold; one tape uses it at a time) and spill-bytes; host, spill or both must be there. States
+// of an earlier run in the directory: reopen=yes goes on with them, clear=yes removes them, and
+// without either the tape is refused if there are some. Codec: codec (raw, zstd, qb ..), bound
+// (lossless, which is the default, absolute:V, range:V or pointwise:V), key-every (each state
+// between two keys is coded against the one before), threads, and grid (100x100x50, the fastest
+// extent first; each state then has as many values). pages (huge or small), and lock-memory (a
+// file: memory is locked, in turn with other processes that name the same file).
+//
+// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS, RECOUP_E_STORE, RECOUP_E_FULL.
+//
+// `options` is NULL or a C string, `tape` is NULL or can be written.
+int32_t recoup_tape_open(const char *options, recoup_tape *tape);
+
+// Pushes the state of a step: `count` values of `type` at `values`, in memory of the host, which
+// are copied. Returns when they are; memory, the codec and the directory work behind the program.
+// With a codec, the error of a push may be returned by a later call: then the state that the
+// message names is not on the tape.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
+// RECOUP_E_OPTIONS for values that the codec refuses.
+//
+// `values` has `count` values of `type`, unless it is NULL.
+int32_t recoup_tape_push(recoup_tape tape, uint64_t step, int32_t type, const void *values, uint64_t count);
+
+// Writes the step that the next recoup_tape_pop gives back: as announced, else the newest one.
+//
+// RECOUP_EMPTY when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `step` is NULL or can be written.
+int32_t recoup_tape_next(recoup_tape tape, uint64_t *step);
+
+// Writes type and number of the values of a step.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP.
+//
+// `type` and `count` are NULL or can be written.
+int32_t recoup_tape_shape(recoup_tape tape, uint64_t step, int32_t *type, uint64_t *count);
+
+// Pops the state that recoup_tape_next names: writes its values to `into`, which has room for
+// `capacity` values of `type`, and its step to `step`, which may be NULL. A state that cannot be
+// given out whole stays on the tape; recoup_tape_forget drops it.
+//
+// RECOUP_EMPTY when all states were popped, and nothing is written; RECOUP_E_HANDLE,
+// RECOUP_E_ARGUMENT, RECOUP_E_MISMATCH for another type or too little room, RECOUP_E_DAMAGED,
+// RECOUP_E_OPTIONS for a state that another codec has coded.
+//
+// `into` has room for `capacity` values of `type`, unless it is NULL; `step` is NULL or can be
+// written.
+int32_t recoup_tape_pop(recoup_tape tape, int32_t type, void *into, uint64_t capacity, uint64_t *step);
+
+// Reads the state of a step as recoup_tape_pop does. It stays on the tape.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_MISMATCH, RECOUP_E_DAMAGED,
+// RECOUP_E_OPTIONS.
+//
+// `into` has room for `capacity` values of `type`, unless it is NULL.
+int32_t recoup_tape_peek(recoup_tape tape, uint64_t step, int32_t type, void *into, uint64_t capacity);
+
+// Drops the state of a step.
+//
+// RECOUP_E_HANDLE, RECOUP_E_STEP, RECOUP_E_ORDER if another state was coded against it.
+int32_t recoup_tape_forget(recoup_tape tape, uint64_t step);
+
+// Announces the steps of the next pops, in their order; states that are not named follow in
+// reverse.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_ORDER where states are coded against
+// each other.
+//
+// `steps` has `count` steps, unless it is NULL.
+int32_t recoup_tape_announce(recoup_tape tape, const uint64_t *steps, uint64_t count);
+
+// Begins to fetch the states that are popped next, before the first pop.
+//
+// RECOUP_E_HANDLE.
+int32_t recoup_tape_turn(recoup_tape tape);
+
+// Waits until the spill directory has all states, and makes them durable: they outlive the process
+// and a loss of power. The tape goes on.
+//
+// RECOUP_E_HANDLE, RECOUP_E_STORE, also without a directory.
+int32_t recoup_tape_save(recoup_tape tape);
+
+// Writes the number of states on the tape, with those that wait for the codec.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `count` is NULL or can be written.
+int32_t recoup_tape_count(recoup_tape tape, uint64_t *count);
+
+// Writes the steps on the tape to `steps`, which has room for `capacity`, in the order of their
+// pushes, and their number to `count`.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT if there are more than `capacity`.
+//
+// `steps` has room for `capacity` steps, unless it is NULL; `count` is NULL or can be written.
+int32_t recoup_tape_steps(recoup_tape tape, uint64_t *steps, uint64_t capacity, uint64_t *count);
+
+// Writes the counts, bytes and seconds of a tape so far.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `report` is NULL or can be written.
+int32_t recoup_tape_report(recoup_tape tape, struct recoup_tape_report_t *report);
+
+// Writes the name of a damaged file that recoup_tape_open found, and what is wrong with it, to
+// `line`, which has room for `capacity` characters with the zero at its end. A longer line is cut.
+// `index` counts from 0. Such files stay where they are.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `line` has room for `capacity` characters, unless it is NULL.
+int32_t recoup_tape_damaged(recoup_tape tape, uint64_t index, char *line, uint64_t capacity);
+
+// Closes a tape, whatever the code. Its number is never used again. States that are still on it
+// are saved first if it has a directory, as recoup_tape_save does; without one they are gone.
+//
+// RECOUP_E_HANDLE, RECOUP_E_STORE.
+int32_t recoup_tape_close(recoup_tape tape);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -417,14 +417,14 @@ fn known(what: &str, number: f64) -> Result<Option<f64>, CallFailure> {
 }
 
 /// Checks the place of a result.
-fn out<T>(what: &str, target: *mut T) -> Result<*mut T, CallFailure> {
+pub(crate) fn out<T>(what: &str, target: *mut T) -> Result<*mut T, CallFailure> {
     let is_place = !target.is_null() && target.is_aligned();
     if is_place { Ok(target) } else { Err(CallFailure::argument(format!("{what} is NULL or not aligned"))) }
 }
 
 /// # Safety
 /// `text` is NULL or a C string that lives as long as the call.
-unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str, CallFailure> {
+pub(crate) unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str, CallFailure> {
     if text.is_null() {
         return Err(CallFailure::argument(format!("{what} is NULL")));
     }

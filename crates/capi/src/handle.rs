@@ -102,6 +102,11 @@ impl At {
 static HANDLES: Mutex<BTreeMap<RecoupHandle, Arc<Handle>>> = Mutex::new(BTreeMap::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
+/// Returns a number that no handle and no tape has had.
+pub(crate) fn next_number() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn handles() -> MutexGuard<'static, BTreeMap<RecoupHandle, Arc<Handle>>> {
     HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -111,7 +116,7 @@ impl Handle {
         if !lent.is_free_threaded() {
             options.drain_at_once();
         }
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = next_number();
         handles().insert(number, Arc::new(Self { lent, options, core: Mutex::default() }));
         number
     }

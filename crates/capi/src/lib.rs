@@ -12,6 +12,8 @@ mod options;
 mod protected;
 mod statics;
 mod status;
+mod tape;
+mod tape_options;
 mod veloc;
 
 pub use callbacks::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
@@ -25,4 +27,5 @@ pub use protected::{
     RECOUP_RANK_LOCAL, RECOUP_RECOMPUTED, RECOUP_RECURRENCE, RECOUP_REPLICATED, RECOUP_STATIC, RecoupRebuild,
 };
 pub use status::*;
+pub use tape::*;
 pub use veloc::recoup_veloc_init;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use recoup::cache::{ParseTiersError, TierList};
 use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme};
 use recoup::model::Interval;
+use recoup::model::units::parse_bytes;
 use recoup::solvers::METHODS;
 use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
 
@@ -91,7 +92,7 @@ impl HandleOptions {
             }
             "state" => self.state = Some(state(value).ok_or_else(|| expected("x, x+p, recurrence or exact"))?),
             "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
-            "max-bytes" => self.max_bytes = Some(count(value).ok_or_else(|| expected(COUNT))? as u64),
+            "max-bytes" => self.max_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
             "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
@@ -203,9 +204,10 @@ impl HandleOptions {
 
 const SCHEMES: &str = "none, traditional, exact, lossless, lossy or auto";
 const POSITIVE: &str = "a number above 0";
-const COUNT: &str = "a count of at least 1";
+pub(crate) const COUNT: &str = "a count of at least 1";
+pub(crate) const BYTES: &str = "bytes, at least 1, such as 500000, 500k or 2GiB";
 
-fn refuse(message: String) -> CallFailure {
+pub(crate) fn refuse(message: String) -> CallFailure {
     CallFailure::new(RECOUP_E_OPTIONS, message)
 }
 
@@ -245,12 +247,16 @@ fn positive(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| *value > 0.0 && value.is_finite())
 }
 
-fn count(text: &str) -> Option<usize> {
+pub(crate) fn count(text: &str) -> Option<usize> {
     text.parse().ok().filter(|count| (1..=65_535).contains(count))
 }
 
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    parse_bytes(text).filter(|bytes| (1.0..u64::MAX as f64).contains(bytes)).map(|bytes| bytes as u64)
+}
+
 /// Words between white space, which double quotes keep together.
-fn words(text: &str) -> Result<Vec<String>, CallFailure> {
+pub(crate) fn words(text: &str) -> Result<Vec<String>, CallFailure> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut is_quoted = false;
@@ -289,6 +295,16 @@ mod tests {
             (Some(3), Some(5), Some(2), true)
         );
         assert!(options.stays && options.has_other_operators);
+    }
+
+    /// The bytes of a directory were read as a count of versions: more than 65535 were refused.
+    #[test]
+    fn directories_may_take_more_than_65535_bytes() {
+        for (text, expected) in [("70000", 70_000), ("2GiB", 2 << 30)] {
+            let options: HandleOptions = format!("dir=d max-bytes={text}").parse().unwrap();
+            assert_eq!(options.max_bytes, Some(expected));
+        }
+        assert!(message("dir=d max-bytes=many").starts_with("max-bytes=many: expected bytes"));
     }
 
     #[test]

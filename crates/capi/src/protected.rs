@@ -55,7 +55,7 @@ pub(crate) struct Region {
 /// The types of values a program can lend. Closed, unlike [`ElementType`]: memory of a type that is
 /// not here cannot be lent, and so is never read as one that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LentType {
+pub(crate) enum LentType {
     F64,
     F32,
     I64,
@@ -71,6 +71,13 @@ impl LentType {
             RECOUP_BYTES => Self::Bytes,
             _ => return None,
         })
+    }
+
+    /// Returns the code of a type.
+    pub(crate) fn code(element: ElementType) -> Option<i32> {
+        [RECOUP_F64, RECOUP_F32, RECOUP_I64, RECOUP_BYTES]
+            .into_iter()
+            .find(|code| Self::of(*code).is_some_and(|known| known.element() == element))
     }
 
     fn element(self) -> ElementType {
@@ -89,7 +96,7 @@ impl LentType {
 
 /// Values of the program.
 #[derive(Debug)]
-struct LentMemory {
+pub(crate) struct LentMemory {
     element: LentType,
     start: *mut c_void,
     count: usize,
@@ -102,6 +109,16 @@ struct LentMemory {
 unsafe impl Send for LentMemory {}
 
 impl LentMemory {
+    /// Takes `count` values of the type with this code. `Err` says what is wrong with them.
+    pub(crate) fn of(code: i32, start: *mut c_void, count: u64) -> Result<Self, String> {
+        let element = LentType::of(code).ok_or_else(|| format!("{code} is no type"))?;
+        let memory = Self::new(element, start, count);
+        let mut memory =
+            memory.ok_or_else(|| format!("no {count} values of type {} can be at {start:p}", element.element()))?;
+        memory.locate().map_err(|error| error.to_string())?;
+        Ok(memory)
+    }
+
     /// Refuses an address and a count that cannot be memory.
     fn new(element: LentType, start: *mut c_void, count: u64) -> Option<Self> {
         let count = usize::try_from(count).ok()?;
@@ -137,9 +154,19 @@ impl LentMemory {
         !is_empty && (self.start as usize) < end(other) && (other.start as usize) < end(self)
     }
 
-    fn values(&self) -> Values<'_> {
+    /// Returns whether a device has the values.
+    pub(crate) fn is_afar(&self) -> bool {
+        self.afar.is_some()
+    }
+
+    /// Returns the first values of memory that has as many and more.
+    pub(crate) fn first(self, count: usize) -> Self {
+        Self { count: self.count.min(count), ..self }
+    }
+
+    pub(crate) fn values(&self) -> Values<'_> {
         // SAFETY: the program lends `count` aligned values at this address while the call lasts, as
-        // `Memory::new` was told and has checked as far as it can.
+        // `LentMemory::new` was told and has checked as far as it can.
         unsafe {
             match self.element {
                 LentType::F64 => Values::F64(slice(self.start, self.count)),
@@ -150,7 +177,7 @@ impl LentMemory {
         }
     }
 
-    fn values_mut(&mut self) -> ValuesMut<'_> {
+    pub(crate) fn values_mut(&mut self) -> ValuesMut<'_> {
         // SAFETY: as in `values`; regions do not overlap, so this is the only slice.
         unsafe {
             match self.element {
@@ -190,10 +217,7 @@ impl Region {
     ) -> Result<Self, CallFailure> {
         let refuse = |what: String| CallFailure::argument(format!("variable {name}: {what}"));
         let role = role_of(role).ok_or_else(|| refuse(format!("{role} is no role")))?;
-        let element = LentType::of(element).ok_or_else(|| refuse(format!("{element} is no type")))?;
-        let mut memory = LentMemory::new(element, start, count)
-            .ok_or_else(|| refuse(format!("no {count} values of type {} can be at {start:p}", element.element())))?;
-        memory.locate().map_err(|error| refuse(error.to_string()))?;
+        let memory = LentMemory::of(element, start, count).map_err(refuse)?;
         let distribution = distribution(first, global, count)
             .ok_or_else(|| refuse(format!("{count} values from row {first} of {global}")))?;
         if count == 0 && !matches!(distribution, Distribution::Rows { .. }) {

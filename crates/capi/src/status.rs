@@ -4,13 +4,16 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use recoup::core::{CommError, Difference};
+use recoup::core::{CodecError, CommError, Difference};
 use recoup::pipeline::PipelineError;
+use recoup::tape::{PlaceError, TapeError};
 
 /// The call succeeded.
 pub const RECOUP_OK: i32 = 0;
 /// No version exists yet: start from the beginning. Not an error.
 pub const RECOUP_NO_VERSION: i32 = 1;
+/// No state is on the tape: all were popped. Not an error.
+pub const RECOUP_EMPTY: i32 = 2;
 /// A pointer is NULL, a size or a number is out of its range, or regions overlap.
 pub const RECOUP_E_ARGUMENT: i32 = -1;
 /// The number is not an open handle.
@@ -24,12 +27,13 @@ pub const RECOUP_E_ORDER: i32 = -4;
 pub const RECOUP_E_NAME: i32 = -5;
 /// The directory is not ours, not writable, full or used by another process.
 pub const RECOUP_E_STORE: i32 = -6;
-/// Versions exist, but none is whole.
+/// Versions exist, but none is whole; or the file of a state is damaged. The message names it.
 pub const RECOUP_E_DAMAGED: i32 = -7;
 /// The versions belong to another problem: another size, another operator or another right-hand
 /// side. The message says which.
 pub const RECOUP_E_OTHER_PROBLEM: i32 = -8;
-/// A version holds other variables, or other sizes, than are protected.
+/// A version holds other variables, or other sizes, than are protected; or a state has another
+/// type than the room for it, or more values.
 pub const RECOUP_E_MISMATCH: i32 = -9;
 /// A callback of the communicator failed, or a rank is lost.
 pub const RECOUP_E_COMM: i32 = -10;
@@ -39,6 +43,10 @@ pub const RECOUP_E_CALLBACK: i32 = -11;
 pub const RECOUP_E_OPERATOR: i32 = -12;
 /// A version that was taken could not be made; older ones remain, and the solver may go on.
 pub const RECOUP_E_NOT_SAVED: i32 = -13;
+/// The step is on the tape already, or it is not on the tape.
+pub const RECOUP_E_STEP: i32 = -14;
+/// The tape is full, or the machine does not have what it needs.
+pub const RECOUP_E_FULL: i32 = -15;
 /// A mistake of the library.
 pub const RECOUP_E_INTERNAL: i32 = -99;
 
@@ -100,6 +108,34 @@ impl From<recoup::Error> for CallFailure {
     }
 }
 
+impl From<TapeError> for CallFailure {
+    fn from(error: TapeError) -> Self {
+        let code = match &error {
+            TapeError::NoRoom => RECOUP_E_OPTIONS,
+            TapeError::Memory { .. } | TapeError::System(_) => RECOUP_E_FULL,
+            TapeError::Spill { .. } | TapeError::Occupied { .. } | TapeError::NothingKept => RECOUP_E_STORE,
+            TapeError::Duplicate { .. } | TapeError::Unknown { .. } => RECOUP_E_STEP,
+            TapeError::Shape { .. } => RECOUP_E_MISMATCH,
+            TapeError::Grid { .. } => RECOUP_E_ARGUMENT,
+            TapeError::Codec { source: CodecError::Damaged { .. }, .. } | TapeError::Orphan { .. } => RECOUP_E_DAMAGED,
+            TapeError::Codec { .. } | TapeError::OtherCodec { .. } => RECOUP_E_OPTIONS,
+            TapeError::ChainedOrder => RECOUP_E_ORDER,
+            TapeError::Place { source, .. } => match source {
+                PlaceError::TooLarge { .. } | PlaceError::Full { .. } => RECOUP_E_FULL,
+                PlaceError::Copy { .. } | PlaceError::Kept { .. } => RECOUP_E_STORE,
+                PlaceError::Unknown { .. } => RECOUP_E_STEP,
+            },
+            _ => RECOUP_E_INTERNAL,
+        };
+        let what = match error {
+            TapeError::NoRoom => "a tape needs room: host=BYTES of memory, spill=DIRECTORY, or both".to_owned(),
+            TapeError::Occupied { .. } => format!("{error}: reopen=yes or clear=yes"),
+            error => error.to_string(),
+        };
+        Self::new(code, what)
+    }
+}
+
 thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
@@ -136,19 +172,22 @@ pub extern "C" fn recoup_strerror(code: i32) -> *const c_char {
     let text: &CStr = match code {
         RECOUP_OK => c"done",
         RECOUP_NO_VERSION => c"there is no version yet",
+        RECOUP_EMPTY => c"no state is on the tape",
         RECOUP_E_ARGUMENT => c"an argument is NULL or out of its range",
         RECOUP_E_HANDLE => c"not an open handle",
         RECOUP_E_OPTIONS => c"unknown or impossible option",
         RECOUP_E_ORDER => c"not at this point of the program",
         RECOUP_E_NAME => c"the name is taken or not allowed",
         RECOUP_E_STORE => c"the directory cannot be used",
-        RECOUP_E_DAMAGED => c"no version is whole",
+        RECOUP_E_DAMAGED => c"no version is whole, or a state is damaged",
         RECOUP_E_OTHER_PROBLEM => c"the versions belong to another problem",
-        RECOUP_E_MISMATCH => c"the versions hold other variables",
+        RECOUP_E_MISMATCH => c"the versions hold other variables, or the state other values",
         RECOUP_E_COMM => c"the communicator failed",
         RECOUP_E_CALLBACK => c"a callback of the program failed",
         RECOUP_E_OPERATOR => c"the bound needs an operator",
         RECOUP_E_NOT_SAVED => c"a version could not be made",
+        RECOUP_E_STEP => c"the step is on the tape already, or not on it",
+        RECOUP_E_FULL => c"the tape has no room",
         RECOUP_E_INTERNAL => c"a mistake of the library",
         _ => c"unknown code",
     };

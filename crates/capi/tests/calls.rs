@@ -4,16 +4,19 @@ use std::path::Path;
 
 use crate::build::{compile, has, output, strict};
 
-const SOURCE: &str = "crates/capi/tests/c/calls.c";
+/// Sources with the calls of handles, and of tapes.
+const SOURCES: [&str; 2] = ["crates/capi/tests/c/calls.c", "crates/capi/tests/c/tape.c"];
 
 fn calls(flags: &[&str], before: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut all = strict("-std=c11");
-    all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    let program = compile("cc", SOURCE, &all, folder.path());
-    let mut words = before.to_vec();
-    words.extend([text(&program), text(folder.path())]);
-    assert_eq!(output(&words), "0 failures\n");
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = strict("-std=c11");
+        all.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let program = compile("cc", source, &all, folder.path());
+        let mut words = before.to_vec();
+        words.extend([text(&program), text(folder.path())]);
+        assert_eq!(output(&words), "0 failures\n", "{source}");
+    }
 }
 
 fn text(path: &Path) -> &str {

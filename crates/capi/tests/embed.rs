@@ -71,6 +71,51 @@ fn killed_c_solver_goes_on_from_memory_alone() {
     assert!(!holds_memory(memory.path()), "a solve that has converged leaves nothing in memory");
 }
 
+/// A gradient by its adjoint, killed in the forward pass: the states that were spilled are not
+/// computed again, and the gradient is the same to the last bit.
+#[test]
+fn killed_c_adjoint_goes_on_from_the_states_it_has_spilled() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("cc", "examples/embed/adjoint.c", &strict("-std=c11"), folder.path());
+    for (name, codec) in [("raw", ""), ("coded", "codec=zstd"), ("chained", "codec=qb key-every=8 threads=2")] {
+        let pass = |directory: &str, killed_after: &str| {
+            let spill = folder.path().join(format!("{name}-{directory}"));
+            // Room for four states as they are: the others are in files.
+            let options = format!("spill=\"{}\" host=33k reopen=yes {codec}", spill.display());
+            (run(&[program.to_str().unwrap(), &options, "200", killed_after]), spill)
+        };
+        let printed = |output: std::process::Output| {
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let undisturbed = printed(pass("undisturbed", "0").0);
+        assert_eq!((number(&undisturbed, "starts at"), number(&undisturbed, "reversed")), (0.0, 200.0), "{name}");
+        // Differences of J, of step 1e-6, are right to half of the digits.
+        assert!(number(&undisturbed, "off by") < 1e-6, "{name}: {undisturbed}");
+        assert!(!pass("killed", "120").0.status.success(), "{name}: it was not killed");
+        let (resumed, spill) = pass("killed", "0");
+        let resumed = printed(resumed);
+        let first = number(&resumed, "starts at");
+        assert!((1.0..=120.0).contains(&first), "{name}: {resumed}");
+        let result = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+        assert_eq!(result(&resumed), result(&undisturbed), "{name}");
+        assert_eq!(std::fs::read_dir(spill).unwrap().count(), 0, "{name}: popped states leave no file");
+    }
+}
+
+#[test]
+fn fortran_program_pops_what_it_pushed() {
+    if !has("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut flags = strict("-std=f2008");
+    flags.push(root().join("crates/capi/tests/c/tape.f90").display().to_string());
+    let program = compile("gfortran", "crates/capi/include/recoup.f90", &flags, folder.path());
+    let options = format!("host=100k spill=\"{}/states\"", folder.path().display());
+    assert_eq!(output(&[program.to_str().unwrap(), &options]).trim(), "50 states");
+}
+
 #[test]
 fn killed_fortran_solver_goes_on_from_its_newest_version() {
     if !has("gfortran") {

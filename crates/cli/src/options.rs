@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
 use recoup::model::interval::parse_seconds;
+use recoup::model::units::parse_bytes;
 use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, RightHandSide, Setting};
 
 /// Directions gmres-dr carries over by default.
@@ -283,7 +284,7 @@ pub(crate) fn above_one(text: &str) -> Result<f64, String> {
 /// Says what was expected.
 pub(crate) fn bytes_per_second(text: &str) -> Result<f64, String> {
     let refused = "expected bytes per second above 0, such as 100e6, 100M or 100MiB";
-    scaled(text.trim().trim_end_matches("/s")).ok_or_else(|| refused.to_owned())
+    parse_bytes(text.trim().trim_end_matches("/s")).ok_or_else(|| refused.to_owned())
 }
 
 /// Reads a number of bytes: `500000`, `500k`, `2GiB`.
@@ -291,27 +292,8 @@ pub(crate) fn bytes_per_second(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Says what was expected.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let bytes = scaled(text.trim()).filter(|bytes| (1.0..u64::MAX as f64).contains(bytes));
+    let bytes = parse_bytes(text).filter(|bytes| (1.0..u64::MAX as f64).contains(bytes));
     bytes.map(|bytes| bytes as u64).ok_or_else(|| "expected bytes, at least 1, such as 500000, 500k or 2GiB".to_owned())
-}
-
-/// Reads a number above 0 with the suffix of a power of 1000 or 1024.
-fn scaled(trimmed: &str) -> Option<f64> {
-    let trimmed = trimmed.strip_suffix('B').unwrap_or(trimmed);
-    let (trimmed, base) = match trimmed.strip_suffix('i') {
-        Some(rest) => (rest, 1024_f64),
-        None => (trimmed, 1000.0),
-    };
-    let power = match trimmed.chars().last() {
-        Some('k' | 'K') => 1,
-        Some('M') => 2,
-        Some('G') => 3,
-        Some('T') => 4,
-        _ if base > 1000.0 => return None,
-        _ => 0,
-    };
-    let number = if power > 0 { &trimmed[..trimmed.len() - 1] } else { trimmed };
-    positive(number).ok().map(|value| value * base.powi(power))
 }
 
 /// Source of failures.

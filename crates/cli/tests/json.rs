@@ -112,6 +112,9 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
             "tape bench --on host --uniform 3x64KiB --interval 0s --rounds 1 --codec qb --error-bound 1e-4",
         ]),
     ));
+    let numbers =
+        "--steps 20 --state 1MiB --t-step 1ms --memory 4MiB --disk 1GB --disk-rate 1G --ratio 8 --codec-rate 1G";
+    cases.push(("recoup tape plan", vec![format!("tape plan {numbers} --actions")]));
     // Without the feature there is never a device to list.
     if cfg!(feature = "cuda") {
         cases.push(("recoup device", of(&["device"])));

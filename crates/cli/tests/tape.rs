@@ -1,9 +1,11 @@
-//! `recoup tape bench`, on the simulated machine and on this one.
+//! `recoup tape bench`, on the simulated machine and on this one, and `recoup tape plan`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use recoup::tape::schedule::{AccessCost, AdjointProblem, CodedState, ReverseNeeds, StateStorage};
 use recoup::tape::simulated::{Approach, MachineScenario, NodeRates, SimulatedCodec};
 use serde_json::Value;
 
@@ -157,6 +159,172 @@ fn wrong_input_is_named_with_what_to_do() {
     ];
     for (arguments, code, words) in cases {
         let output = bench(&arguments, dir.path());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments}\n{error}");
+        assert!(error.contains(words), "{arguments}\n{error}");
+        assert!(output.stdout.is_empty(), "{arguments}");
+    }
+}
+
+/// A program of 200 steps, a machine with a disk, and a codec.
+const PROGRAM: &str = "--steps 200 --state 1MiB --t-step 2ms --t-reverse 5ms --memory 12MiB";
+const DISK_AND_CODEC: &str = "--disk 30MiB --disk-rate 1G --disk-read-rate 2G --ratio 3 --codec-rate 500M";
+
+fn plan(arguments: &str, dir: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    command.args(["tape", "plan"]).args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn planned(arguments: &str, dir: &Path) -> Value {
+    let output = plan(&format!("{arguments} --json"), dir);
+    assert_eq!(output.status.code(), Some(0), "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_plan_is_that_of_the_library() {
+    let dir = tempfile::tempdir().unwrap();
+    let access =
+        |write: f64, read: f64| AccessCost { write_seconds: 1_048_576.0 / write, read_seconds: 1_048_576.0 / read };
+    let plain = AdjointProblem {
+        steps: 200,
+        forward_seconds: 0.002,
+        reverse_seconds: 0.005,
+        reverse_needs: ReverseNeeds::State,
+        state_bytes: 1 << 20,
+        coded: None,
+        memory: StateStorage { bytes: 12 << 20, access: access(5e9, 5e9) },
+        disk: StateStorage::default(),
+    };
+    let codec_seconds = 1_048_576.0 / 500e6;
+    let coded = CodedState { bytes: 349_526, encode_seconds: codec_seconds, decode_seconds: codec_seconds };
+    let disk = StateStorage { bytes: 30 << 20, access: access(1e9, 2e9) };
+    let full = AdjointProblem { coded: Some(coded), disk, reverse_needs: ReverseNeeds::StepData, ..plain };
+    let full_arguments = format!("{PROGRAM} {DISK_AND_CODEC} --reverse-needs step-data");
+    for (arguments, problem) in [(PROGRAM, plain), (full_arguments.as_str(), full)] {
+        let report = planned(arguments, dir.path());
+        let choice = problem.choose().unwrap();
+        assert_eq!(report["schedule"], choice.best.kind.name(), "{report}");
+        assert_eq!((report["predicted_s"].as_f64(), &report["why"]), (Some(choice.best.seconds), &choice.why().into()));
+        let rows = report["candidates"].as_array().unwrap();
+        assert_eq!(rows.len(), choice.candidates.len());
+        for (row, candidate) in rows.iter().zip(&choice.candidates) {
+            assert_eq!(row["reason"], choice.reason(candidate));
+            let seconds = candidate.outcome.ok().map(|plan| plan.seconds);
+            assert_eq!(row["predicted_s"].as_f64(), seconds, "{row}");
+        }
+        let text = String::from_utf8(plan(arguments, dir.path()).stdout).unwrap();
+        let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flowing.contains(&choice.why()), "{text}");
+        for candidate in &choice.candidates {
+            let name = format!("{} {}", candidate.kind, candidate.form);
+            assert!(flowing.contains(&name), "{name} is neither possible nor refused\n{text}");
+        }
+    }
+}
+
+#[test]
+fn numbers_of_a_plan_may_come_from_a_file_and_options_win() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = planned(&format!("{PROGRAM} {DISK_AND_CODEC}"), dir.path());
+    std::fs::write(dir.path().join("costs.json"), report["problem"].to_string()).unwrap();
+    let same = planned("--costs costs.json", dir.path());
+    for key in ["problem", "candidates", "why"] {
+        assert_eq!(same[key], report[key]);
+    }
+    let other = planned("--costs costs.json --steps 10", dir.path());
+    assert_eq!((&other["problem"]["steps"], &other["way"]), (&Value::from(10), &Value::from("store all")));
+}
+
+/// Carries the actions out by their words alone.
+#[test]
+fn actions_of_a_plan_reverse_every_step_within_its_room() {
+    let dir = tempfile::tempdir().unwrap();
+    for arguments in [PROGRAM.to_owned(), format!("{PROGRAM} --disk 30MiB --disk-rate 100G --memory-rate 200G")] {
+        let report = planned(&arguments, dir.path());
+        let text = String::from_utf8(plan(&format!("{arguments} --actions"), dir.path()).stdout).unwrap();
+        let mut stored: [BTreeSet<u64>; 2] = Default::default();
+        let mut now = Some(0);
+        let mut recorded = None;
+        let mut left = 200;
+        let mut taken = 0;
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words[at].parse::<u64>().unwrap();
+            let level = |stored: &mut [BTreeSet<u64>; 2]| std::mem::take(&mut stored[usize::from(words[1] == "disk")]);
+            match words[0] {
+                "advance" => {
+                    assert_eq!(now, Some(number(1)), "{line}");
+                    now = Some(number(2));
+                    taken += number(2) - number(1);
+                    recorded = (words.get(3) == Some(&"record")).then(|| number(2) - 1);
+                }
+                "write" => {
+                    assert_eq!(now, Some(number(2)), "{line}");
+                    assert!(stored[usize::from(words[1] == "disk")].insert(number(2)), "{line}");
+                    assert!(stored[0].len() <= 12 && stored[1].len() <= 30, "{line}");
+                }
+                "read" | "take" => {
+                    let mut states = level(&mut stored);
+                    assert!(states.contains(&number(2)), "{line}");
+                    if words[0] == "take" {
+                        states.remove(&number(2));
+                    }
+                    stored[usize::from(words[1] == "disk")] = states;
+                    now = Some(number(2));
+                }
+                "reverse" => {
+                    left -= 1;
+                    assert_eq!((number(1), recorded.take()), (left, Some(left)), "{line}");
+                    now = None;
+                }
+                "end" => assert!(left == 0 && stored.iter().all(BTreeSet::is_empty)),
+                _ => panic!("{line}"),
+            }
+        }
+        assert!(text.ends_with("reverse 0\nend\n"));
+        let best = &report["candidates"].as_array().unwrap().iter().find(|row| row["reason"] == "chosen").unwrap();
+        // The reverse takes states: steps that only record are left out.
+        assert_eq!(best["forward_steps"].as_u64(), Some(taken - 200), "{report}");
+    }
+}
+
+#[test]
+fn numbers_that_make_no_plan_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    file("unknown.json", r#"{"steps": 5, "memory": 3}"#);
+    file("negative.json", r#"{"step_s": -1}"#);
+    file("zero.json", r#"{"steps": 0}"#);
+    file("text.json", "steps = 5");
+    let cases = [
+        ("--steps 5 --memory 1MiB", 2, "missing: --state BYTES, --t-step DURATION"),
+        ("--steps 0", 2, "0 is not in 1.."),
+        ("--steps 5 --state much", 2, "expected bytes"),
+        ("--steps 5 --t-step 0", 2, "expected a duration above 0"),
+        ("--costs none.json", 1, "--costs none.json: No such file"),
+        ("--costs unknown.json", 2, "--costs unknown.json: unknown field `memory`, expected one of `steps`"),
+        ("--costs negative.json", 2, "--costs negative.json: step_s is -1: expected a number above 0"),
+        ("--costs zero.json", 2, "--costs zero.json: steps is 0"),
+        ("--costs text.json", 2, "--costs text.json: expected value at line 1"),
+    ];
+    let more = [
+        ("--disk 1GB", "--disk BYTES without --disk-rate BYTES/S: give both"),
+        ("--codec-rate 1G", "--codec-rate BYTES/S without --ratio R"),
+        ("--decode-rate 1G", "--decode-rate without --ratio R"),
+        ("--disk-read-rate 1G", "--disk-read-rate without --disk BYTES"),
+        ("--memory 1000000", "the argument '--memory <BYTES>' cannot be used multiple times"),
+    ];
+    let more = more.map(|(option, words)| (format!("{PROGRAM} {option}"), 2, words));
+    let small = (
+        "--steps 5 --state 2MiB --t-step 1s --memory 1MiB".to_owned(),
+        2,
+        "--memory 1.00 MiB and --disk 0 B for states of 2.00 MiB: a schedule for 5 steps with 0 slots",
+    );
+    let cases = cases.map(|(arguments, code, words)| (arguments.to_owned(), code, words));
+    for (arguments, code, words) in cases.into_iter().chain(more).chain([small]) {
+        let output = plan(&arguments, dir.path());
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{arguments}\n{error}");
         assert!(error.contains(words), "{arguments}\n{error}");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use recoup_core::{Clock, Values, ValuesMut};
+use recoup_core::{Clock, ElementType, Values, ValuesMut};
 use recoup_io::SystemClock;
 
 use crate::coded::{CodedShelf, Reading};
@@ -38,12 +38,21 @@ pub struct Tape {
     stage: Option<CodingStage>,
     shelf: Arc<Mutex<CodedShelf>>,
     /// Steps on the tape, with those that wait for the codec.
-    steps: BTreeSet<u64>,
+    steps: Mutex<BTreeSet<u64>>,
     /// Extents of each state, if they are stated.
     dims: Option<[usize; 3]>,
     damaged: Vec<DamagedState>,
     report: TapeReport,
     clock: SystemClock,
+}
+
+/// Type and extents of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateShape {
+    /// Type of its values.
+    pub element: ElementType,
+    /// Extents of its grid, the fastest first; their product is the number of values.
+    pub dims: [usize; 3],
 }
 
 /// Account of a tape.
@@ -66,7 +75,7 @@ pub struct TapeReport {
 impl Tape {
     pub(crate) fn new(shelf: CodedShelf, is_coded: bool, damaged: Vec<DamagedState>) -> Result<Self, TapeError> {
         let dims = shelf.dims();
-        let steps = shelf.shelf.steps().into_iter().collect();
+        let steps = Mutex::new(shelf.shelf.steps().into_iter().collect());
         let shelf = Arc::new(Mutex::new(shelf));
         let stage = if is_coded { Some(CodingStage::start(&shelf)?) } else { None };
         Ok(Self { stage, shelf, steps, dims, damaged, report: TapeReport::default(), clock: SystemClock::new() })
@@ -80,18 +89,24 @@ impl Tape {
     /// [`TapeError::Place`] when the tape is full; the state is not on the tape then.
     pub fn push(&mut self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
         let begun = self.clock.now();
-        if self.steps.contains(&step) {
+        if self.known_steps().contains(&step) {
             return Err(TapeError::Duplicate { step });
         }
         let expected = self.dims.map_or(values.len(), |dims| dims.iter().product());
         if expected != values.len() {
             return Err(TapeError::Grid { step, expected, found: values.len() });
         }
-        match &self.stage {
-            Some(stage) => stage.push(step, values)?,
-            None => self.shelf().push(step, values)?,
+        let pushed = match &self.stage {
+            Some(stage) => stage.push(step, values),
+            None => self.shelf().push(step, values),
+        };
+        if pushed.is_err() {
+            // One error is told at a time; the steps tell what else was lost.
+            let _ = self.settle();
+            self.count_again();
+            return pushed;
         }
-        self.steps.insert(step);
+        self.known_steps().insert(step);
         self.report.n_pushed += 1;
         self.report.raw_bytes += (values.len() * values.element().size()) as u64;
         self.report.push_time += self.clock.now() - begun;
@@ -111,7 +126,7 @@ impl Tape {
         if let Some(stage) = &self.stage {
             stage.look_ahead();
         }
-        self.steps.remove(&step);
+        self.known_steps().remove(&step);
         self.report.n_popped += 1;
         self.report.pop_time += self.clock.now() - begun;
         Ok(step)
@@ -137,7 +152,7 @@ impl Tape {
     pub fn forget(&mut self, step: u64) -> Result<(), TapeError> {
         self.settle()?;
         self.shelf().forget(step)?;
-        self.steps.remove(&step);
+        self.known_steps().remove(&step);
         Ok(())
     }
 
@@ -186,16 +201,35 @@ impl Tape {
         Ok(self.shelf().shelf.steps())
     }
 
+    /// Returns the step that the next pop gives back, if there is one.
+    ///
+    /// # Errors
+    /// The error of a push that was coded meanwhile.
+    pub fn next_step(&self) -> Result<Option<u64>, TapeError> {
+        self.settle()?;
+        Ok(self.shelf().shelf.next_step())
+    }
+
+    /// Returns the type and the extents of a state, to make room for it.
+    ///
+    /// # Errors
+    /// [`TapeError::Unknown`], and the error of a push that was coded meanwhile.
+    pub fn shape(&self, step: u64) -> Result<StateShape, TapeError> {
+        self.settle()?;
+        let header = self.shelf().shelf.header(step)?;
+        Ok(StateShape { element: header.element, dims: header.dims.map(|extent| extent as usize) })
+    }
+
     /// Number of states on the tape.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.steps.len()
+        self.known_steps().len()
     }
 
     /// Returns whether there is no state on the tape.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.known_steps().is_empty()
     }
 
     /// Returns the files that a reopened tape has found damaged; they stay where they are.
@@ -210,8 +244,24 @@ impl Tape {
         TapeReport { stored_bytes: self.shelf().shelf.stored_bytes(), ..self.report }
     }
 
+    /// Waits for the codec. A state that it could not push is not on the tape.
     fn settle(&self) -> Result<(), TapeError> {
-        self.stage.as_ref().map_or(Ok(()), CodingStage::settle)
+        let settled = self.stage.as_ref().map_or(Ok(()), CodingStage::settle);
+        if settled.is_err() {
+            self.count_again();
+        }
+        settled
+    }
+
+    /// Takes the steps from the shelf, when nothing waits for the codec.
+    fn count_again(&self) {
+        let steps = self.shelf().shelf.steps().into_iter().collect();
+        *self.known_steps() = steps;
+    }
+
+    /// Each change of the steps is one call, so they are right after a panic too.
+    fn known_steps(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A shelf is right after a panic of the codec's thread: what was not pushed is not there.

@@ -3,7 +3,7 @@
 use recoup_model::Rng;
 use recoup_tape::schedule::{
     AccessCost, AdjointProblem, CodedState, PlanRefusal, ReverseNeeds, Revolve, ScheduleChoice, ScheduleError,
-    ScheduleKind, StateForm, StateStorage,
+    ScheduleKind, ScheduleTally, StateForm, StateStorage,
 };
 
 const GIB: u64 = 1 << 30;
@@ -75,6 +75,29 @@ fn the_disk_is_used_where_steps_cost_more() {
     let dear_steps = AdjointProblem { disk, forward_seconds: 1.0, ..problem() }.choose().unwrap();
     assert!(dear_steps.best.disk_bytes_max > 0);
     assert!(dear_steps.best.seconds < problem_with_forward(1.0).choose().unwrap().best.seconds);
+}
+
+/// What was predicted is what the actions cost.
+#[test]
+fn actions_of_a_plan_do_the_work_that_was_predicted() {
+    for seed in 0..100 {
+        let problem = random_problem(&mut Rng::new(seed));
+        let best = problem.choose().unwrap().best;
+        let tally = ScheduleTally::of(problem.actions(&best).unwrap());
+        if best.kind == ScheduleKind::StoreAll {
+            assert_eq!((tally.forward_steps, best.recomputed_steps), (problem.steps, 0), "seed {seed}");
+            continue;
+        }
+        // Where the state is enough, the program leaves out the steps that only make data.
+        let left_out = if problem.reverse_needs == ReverseNeeds::State { problem.steps } else { 0 };
+        assert_eq!(tally.forward_steps - left_out, best.forward_steps, "seed {seed}");
+        let form_bytes = match best.form {
+            StateForm::Raw => problem.state_bytes,
+            StateForm::Coded => problem.coded.unwrap().bytes,
+        };
+        let peaks = [tally.memory.states_max, tally.disk.states_max].map(|states| states * form_bytes);
+        assert_eq!(peaks, [best.memory_bytes_max, best.disk_bytes_max], "seed {seed}");
+    }
 }
 
 fn problem_with_forward(forward_seconds: f64) -> AdjointProblem {

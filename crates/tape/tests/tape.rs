@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recoup_compress::Qb;
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
 use recoup_model::Rng;
 use recoup_tape::{Eviction, Tape, TapeBuilder, TapeError};
 
@@ -234,6 +234,30 @@ fn a_failed_spill_costs_no_state() {
     for step in (0..3).rev() {
         assert_eq!(pop(&mut tape).unwrap(), (step, field(step, LEN)));
     }
+}
+
+/// The codec's thread found no room for a state, and a later call returned the error. The step
+/// still counted as one of the tape: it could neither be pushed again nor be popped.
+#[test]
+fn a_state_that_the_codec_could_not_push_can_be_pushed_again() {
+    let mut tape = lossless(Tape::builder().host(20 << 10)).build().unwrap();
+    let noise = |step: u64| -> Vec<f64> {
+        let mut rng = Rng::new(step);
+        (0..LEN).map(|_| f64::from_bits(rng.next_u64() >> 2)).collect()
+    };
+    tape.push(0, Values::F64(&[1.0; LEN])).unwrap();
+    tape.push(1, Values::F64(&noise(1))).unwrap();
+    let error = tape.shape(0).unwrap_err().to_string();
+    assert!(error.starts_with("step 1: ") && error.contains("largest level"), "{error}");
+    assert_eq!((tape.len(), tape.steps().unwrap()), (1, vec![0]));
+    assert!(matches!(tape.shape(1), Err(TapeError::Unknown { step: 1 })));
+    tape.push(1, Values::F64(&[2.0; LEN])).unwrap();
+    assert_eq!(tape.next_step().unwrap(), Some(1));
+    let shape = tape.shape(1).unwrap();
+    assert_eq!((shape.element, shape.dims), (ElementType::F64, DIMS));
+    assert_eq!(pop(&mut tape).unwrap(), (1, vec![2.0; LEN]));
+    assert_eq!(pop(&mut tape).unwrap(), (0, vec![1.0; LEN]));
+    assert_eq!(tape.next_step().unwrap(), None);
 }
 
 #[test]

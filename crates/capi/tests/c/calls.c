@@ -1,28 +1,12 @@
 /* Every call with every wrong argument: the documented code comes back, nothing is written, nothing aborts. */
+#include "expect.h"
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
-#include <recoup.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define N 1000
-
-static int failures;
-
-#define EXPECT(call, code)                                                                                      \
-    do {                                                                                                        \
-        int found_ = (call);                                                                                    \
-        if (found_ != (code)) {                                                                                 \
-            failures++;                                                                                         \
-            printf("line %d: %s: %d expected, %d found: %s\n", __LINE__, #call, (code), found_, recoup_message()); \
-        }                                                                                                       \
-        if (found_ < 0 && recoup_message()[0] == 0) {                                                           \
-            failures++;                                                                                         \
-            printf("line %d: %s: no message\n", __LINE__, #call);                                               \
-        }                                                                                                       \
-    } while (0)
 
 static char options[600];
 static const char *directory;

@@ -1,6 +1,7 @@
 //! `recoup tape`: adjoint programs, which read the states of a forward pass in reverse.
 
 mod bench;
+mod plan;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -21,6 +22,10 @@ enum TapeTask {
     /// this machine or on a simulated one.
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Args),
+    /// Compare storing all states, compressing them and computing some again: predicted times, the
+    /// cheapest schedule and its actions.
+    #[command(after_help = plan::EXAMPLES)]
+    Plan(plan::Args),
 }
 
 /// Does one task.
@@ -30,5 +35,6 @@ enum TapeTask {
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match &args.task {
         TapeTask::Bench(args) => bench::run(args, output),
+        TapeTask::Plan(args) => plan::run(args, output),
     }
 }

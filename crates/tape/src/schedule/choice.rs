@@ -7,7 +7,7 @@
 //! high where the program overlaps them.
 
 use super::action::ScheduleError;
-use super::kind::{ScheduleKind, ScheduleSizes};
+use super::kind::{ScheduleActions, ScheduleKind, ScheduleSizes};
 use super::problem::{AdjointProblem, ReverseNeeds, StateForm};
 use super::tally::ScheduleTally;
 
@@ -148,6 +148,14 @@ impl AdjointProblem {
             memory_bytes_max: tally.memory.states_max * bytes,
             disk_bytes_max: tally.disk.states_max * bytes,
         })
+    }
+
+    /// Returns the actions of a schedule that was planned for this problem.
+    ///
+    /// # Errors
+    /// None that its plan did not have.
+    pub fn actions(&self, plan: &SchedulePlan) -> Result<ScheduleActions, ScheduleError> {
+        plan.kind.actions(plan.sizes, &self.costs(plan.form))
     }
 
     /// Counts the work of a program that stores a state for each step, in memory as far as it goes.
