@@ -48,6 +48,6 @@ pub use recoup_pages::{PageRegion, PageSize};
 pub use ring::PlaceRing;
 pub use settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 pub use shelf::DamagedState;
-pub use tape::{Tape, TapeReport};
+pub use tape::{StateShape, Tape, TapeReport};
 pub use touching::{TouchMode, TouchModel};
 pub use work::{Extent, Location, PlaceError, StateId, TapeWork, WorkId};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use recoup_core::{Clock, Values, ValuesMut};
+use recoup_core::{Clock, ElementType, Values, ValuesMut};
 use recoup_io::SystemClock;
 
 use crate::coded::{CodedShelf, Reading};
@@ -46,6 +46,15 @@ pub struct Tape {
     clock: SystemClock,
 }
 
+/// Type and extents of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateShape {
+    /// Type of its values.
+    pub element: ElementType,
+    /// Extents of its grid, the fastest first; their product is the number of values.
+    pub dims: [usize; 3],
+}
+
 /// Account of a tape.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TapeReport {
@@ -64,8 +73,12 @@ pub struct TapeReport {
 }
 
 impl Tape {
-    pub(crate) fn new(shelf: CodedShelf, is_coded: bool, damaged: Vec<DamagedState>) -> Result<Self, TapeError> {
-        let dims = shelf.dims();
+    pub(crate) fn new(
+        shelf: CodedShelf,
+        dims: Option<[usize; 3]>,
+        damaged: Vec<DamagedState>,
+    ) -> Result<Self, TapeError> {
+        let is_coded = shelf.is_coded();
         let steps = shelf.shelf.steps().into_iter().collect();
         let shelf = Arc::new(Mutex::new(shelf));
         let stage = if is_coded { Some(CodingStage::start(&shelf)?) } else { None };
@@ -79,17 +92,26 @@ impl Tape {
     /// [`TapeError::Duplicate`], [`TapeError::Grid`], [`TapeError::Codec`], and
     /// [`TapeError::Place`] when the tape is full; the state is not on the tape then.
     pub fn push(&mut self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
+        self.push_shaped(step, values, self.dims.unwrap_or([values.len(), 1, 1]))
+    }
+
+    /// Pushes the state of a step that lies on a grid of its own: extents, the fastest first.
+    /// Codecs use them, and [`Tape::shape`] gives them back.
+    ///
+    /// # Errors
+    /// Those of [`Tape::push`].
+    pub fn push_shaped(&mut self, step: u64, values: Values<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
         let begun = self.clock.now();
         if self.steps.contains(&step) {
             return Err(TapeError::Duplicate { step });
         }
-        let expected = self.dims.map_or(values.len(), |dims| dims.iter().product());
+        let expected = dims.iter().fold(1, |product: usize, extent| product.saturating_mul(*extent));
         if expected != values.len() {
             return Err(TapeError::Grid { step, expected, found: values.len() });
         }
         match &self.stage {
-            Some(stage) => stage.push(step, values)?,
-            None => self.shelf().push(step, values)?,
+            Some(stage) => stage.push(step, values, dims)?,
+            None => self.shelf().push(step, values, dims)?,
         }
         self.steps.insert(step);
         self.report.n_pushed += 1;
@@ -184,6 +206,31 @@ impl Tape {
     pub fn steps(&self) -> Result<Vec<u64>, TapeError> {
         self.settle()?;
         Ok(self.shelf().shelf.steps())
+    }
+
+    /// Returns the step that the next pop gives back, if there is one.
+    ///
+    /// # Errors
+    /// The error of a push that was coded meanwhile.
+    pub fn next_step(&self) -> Result<Option<u64>, TapeError> {
+        self.settle()?;
+        Ok(self.shelf().shelf.next_step())
+    }
+
+    /// Returns the type and the extents of a state, to make room for it.
+    ///
+    /// # Errors
+    /// [`TapeError::Unknown`], and the error of a push that was coded meanwhile.
+    pub fn shape(&self, step: u64) -> Result<StateShape, TapeError> {
+        self.settle()?;
+        let header = self.shelf().shelf.header(step)?;
+        Ok(StateShape { element: header.element, dims: header.dims.map(|extent| extent as usize) })
+    }
+
+    /// Returns whether the state of a step is on the tape.
+    #[must_use]
+    pub fn contains(&self, step: u64) -> bool {
+        self.steps.contains(&step)
     }
 
     /// Number of states on the tape.
