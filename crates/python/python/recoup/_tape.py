@@ -51,8 +51,9 @@ class Tape:
     Parameters
     ----------
     host: bytes of memory for states. The tape takes them as it needs them, not at once.
-    spill: directory for states that memory has no room for, made if missing. One tape uses it at a time. States that are
-        on the tape when the program ends stay there, and only those: a killed forward pass goes on by ``reopen=True``.
+    spill: directory that states are written to behind the program, oldest first; made if missing. One tape uses it at a
+        time. A state that is popped takes its file with it. What has reached the directory stays there when the program
+        ends or is killed, and ``reopen=True`` goes on with it; `save` waits until it has all states.
     spill_bytes: most bytes of the directory; all of its file system when None.
     codec: ``qb``, ``zfp``, ``pco``, ``zstd``. States are coded behind the program, and decoded ahead of it. Raw when None.
     bound: largest error of each value of a coded state: ``absolute:V``, ``range:V`` (V times the range of the state) or
@@ -196,7 +197,7 @@ class Tape:
         return self not in _open
 
     def close(self) -> None:
-        """Ends the tape. States in memory alone go; with a spill directory, all states on the tape stay there."""
+        """Ends the tape. States that the spill directory has stay there, and others go: call `save` before to keep all."""
         if not self.closed:
             self._native.close()
             self._shapes.clear()
@@ -255,7 +256,7 @@ def _shape(dims: Sequence[int]) -> tuple[int, ...]:
 
 @atexit.register
 def _close_all() -> None:
-    """Ends all tapes before the interpreter ends, so that states reach their directory."""
+    """Ends all tapes before the interpreter ends, while their threads can still be waited for."""
     for tape in list(_open):
         # A process that was forked leaves its parent's tapes to the parent.
         if tape._process == os.getpid():
