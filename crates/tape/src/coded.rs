@@ -83,13 +83,19 @@ impl CodedShelf {
         }
         let coder =
             self.coder.as_mut().ok_or(TapeError::OtherCodec { step, expected: header.codec, found: CodecId::Raw })?;
+        let is_ahead = coder.decoded(step).is_some();
         coder.decode(&mut self.shelf, step)?;
         if let Some(values) = coder.decoded(step) {
             copy(values, target);
         }
-        if reading == Reading::Pop {
-            self.shelf.forget(step)?;
-            coder.forget(step);
+        match reading {
+            Reading::Pop => {
+                self.shelf.forget(step)?;
+                coder.forget(step);
+            }
+            // Kept for a state that follows it, or because its pop comes next.
+            Reading::Peek if is_ahead || header.link != StateLink::Alone => {}
+            Reading::Peek => coder.forget(step),
         }
         Ok(())
     }

@@ -385,3 +385,21 @@ fn states_of_any_grid_tell_their_shape_also_after_a_reopen() {
         assert!(matches!(tape.shape(0), Err(TapeError::Unknown { step: 0 })));
     }
 }
+
+/// A schedule reads a state again and again before it takes it. Each of its slots held the decoded
+/// state, too, from the first of these reads on: with a codec a tape took more memory than without.
+#[test]
+fn states_that_are_peeked_do_not_stay_decoded() {
+    let codec = Arc::new(CountingQb::default());
+    let counted: Arc<dyn Codec> = codec.clone();
+    let builder = Tape::builder().host(8 << 20).codec(counted, Bound::Absolute(1e-7)).grid(DIMS);
+    let mut tape = builder.build().unwrap();
+    (0..8).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+    tape.steps().unwrap();
+    codec.n_decoded.store(0, Ordering::Relaxed);
+    let mut values = vec![0.0; LEN];
+    for _ in 0..3 {
+        (0..8).for_each(|step| tape.peek(step, ValuesMut::F64(&mut values)).unwrap());
+    }
+    assert_eq!(codec.n_decoded.load(Ordering::Relaxed), 3 * 8, "a peeked state is decoded, given out and forgotten");
+}
