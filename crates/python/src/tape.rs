@@ -215,6 +215,15 @@ pub(crate) fn to_device(py: Python<'_>, array: &Bound<'_, PyAny>, source: &Bound
     let mut afar = device.borrow("out")?;
     let source = HostArray::of("state", source)?;
     let values = source.values()?;
+    if device.element != values.element() || afar.len() != values.len() {
+        return Err(refused(format!(
+            "array out has {} values of type {}, the state {} of type {}",
+            afar.len(),
+            device.element,
+            values.len(),
+            values.element()
+        )));
+    }
     py.detach(|| {
         let mut room = afar.room(afar.len())?;
         room.put(0, values)?;

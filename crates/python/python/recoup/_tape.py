@@ -129,16 +129,22 @@ class Tape:
         if step is None:
             raise Error("the tape is empty: all states were popped")
         target = self._room(step, out)
+        if out is not None and target is not out:
+            # A device that fails must not cost the state: it leaves the tape once it is there.
+            self._native.peek(step, target)
+            _native.to_device(out, target)
         step = self._native.pop(target)
         self._shapes.pop(step, None)
-        return step, _given_back(target, out)
+        return step, target if out is None else out
 
     def peek(self, step: int, out: Any = None) -> npt.NDArray[Any]:
         """Returns the state of a step, which stays on the tape. ``out`` as for `pop`."""
         with named("step"):
             target = self._room(step, out)
             self._native.peek(step, target)
-        return _given_back(target, out)
+        if out is not None and target is not out:
+            _native.to_device(out, target)
+        return target if out is None else out
 
     def forget(self, step: int) -> None:
         """Drops the state of a step unread."""
@@ -219,13 +225,6 @@ class Tape:
             return out
         dtype, dims = self._native.shape(step)
         return np.empty(self._shapes.get(step, _shape(dims)), dtype)
-
-
-def _given_back(target: npt.NDArray[Any], out: Any) -> Any:
-    if out is None or target is out:
-        return target
-    _native.to_device(out, target)
-    return out
 
 
 def _is_on_device(array: Any) -> bool:
