@@ -141,7 +141,7 @@ impl NamedProblem {
 pub(crate) struct PySchedulePlan {
     /// Name of the schedule.
     kind: String,
-    /// Whether the states it stores are coded.
+    /// `True` if the states it stores are coded.
     coded: bool,
     /// States that memory holds.
     memory_slots: u64,

@@ -177,6 +177,8 @@ def test_gradient_of_each_schedule_has_the_bits_of_storing_all(kind, storage, tm
         least = planned - STEPS + 1
         assert of.n_taken == (planned if record else STEPS if kind == "store-all" else least)
         assert memory.steps == [10_000]
+    stored = sum(one.report()["n_pushed"] for one in tapes) - 1
+    assert stored > 3 * (STEPS - 2) if kind == "store-all" else stored > 0
     for one in tapes:
         one.close()
 
@@ -264,6 +266,22 @@ def test_wrong_schedules_are_one_exception():
         for words, call in cases.items():
             with pytest.raises(recoup.Error, match=words):
                 call()
+
+
+def test_data_that_is_no_array_stays_in_memory(gradient):
+    of = Diffusion(STEPS)
+
+    def record(step, u):
+        return of.forward(step, u), ("slope", np.cos(u + step))
+
+    def reverse(step, data):
+        of.reverse_recorded(step, data[1])
+
+    with recoup.Tape(host=1 << 16) as one:
+        schedule = tape.schedule("store-all", STEPS)
+        tape.run(schedule, of.forward, reverse, of.begin, memory=one, record=record, turn=of.turn)
+        assert one.report()["n_pushed"] == 0
+    of.expect(gradient)
 
 
 def test_failure_of_the_program_leaves_nothing_on_the_tapes():

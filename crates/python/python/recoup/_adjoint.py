@@ -45,9 +45,9 @@ def run(
     reverse: takes the reverse of a step. It is given the state that the step begins with, or what `record` has returned.
     state: the state that step 0 begins with. It is not changed.
     memory, disk: tapes for the states of each level. Without ``disk`` one tape takes both, and moves states by itself.
-    record: takes a step as ``forward`` does and returns the state after it and data for its reverse: an array, or anything
-        where the schedule keeps such data at hand. Without it the reverse takes the state that its step begins with, and no
-        forward step is taken for it.
+    record: takes a step as ``forward`` does and returns the state after it and data for its reverse. An array rests on a
+        tape where the data of several steps is kept; anything else stays in memory. Without ``record`` the reverse takes
+        the state that its step begins with, and no forward step is taken for it.
     turn: called once, with the state after the last step, before the first reverse.
     steps: forward steps, where the schedule was not told.
 
@@ -198,9 +198,15 @@ class _Program:
                 self._state, data = self._record(step, self._state)
             self._at = step + 1
             if step in recorded and level is None:
+                self._make_room()
                 self._data[step] = data
             elif step in recorded:
                 self._places[level].put(step, level, data, is_data=True)
+
+    def _make_room(self) -> None:
+        """Moves the data of a step before to the tape: that of one step is at hand at a time, if it is an array."""
+        for step in [step for step, data in self._data.items() if isinstance(data, np.ndarray)]:
+            self._places["memory"].put(step, "memory", self._data.pop(step), is_data=True)
 
     def _catch_up(self) -> None:
         """Takes the step that was recorded without being taken. Its data is the state, so a copy is changed."""
@@ -234,10 +240,15 @@ class _Program:
         for step in range(stop - 1, start - 1, -1):
             if step + 1 != self._left:
                 raise Error(f"step {step} cannot be reversed: step {self._left - 1} is next")
-            if step not in self._data:
-                raise Error(f"step {step} cannot be reversed: its forward data was not kept")
-            self._reverse(step, self._data.pop(step))
+            self._reverse(step, self._data_of(step))
             self._left = step
+
+    def _data_of(self, step: int) -> Any:
+        if step in self._data:
+            return self._data.pop(step)
+        if step not in self._places["memory"].data:
+            raise Error(f"step {step} cannot be reversed: its forward data was not kept")
+        return self._places["memory"].get(step, "memory", is_kept=False)[0]
 
     def forget(self) -> None:
         """Drops what the run has left on the tapes: states of schedules that allow another reverse, or of a run that
