@@ -4,7 +4,8 @@
 use numpy::{PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use recoup::core::{
-    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, Variable, VariableMut, revision_of,
+    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, Variable, VariableMut,
+    revision_of,
 };
 
 use crate::device_array::DeviceArray;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray};
+use numpy::{PyArrayDyn, PyUntypedArray};
 use pyo3::prelude::*;
 use recoup::core::ElementType;
 use recoup::tape::{Tape, TapeError};

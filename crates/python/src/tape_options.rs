@@ -44,7 +44,9 @@ impl TapeOptions {
             builder = builder.spill_bytes(bytes);
         }
         builder = match (self.reopen, self.clear) {
-            (true, true) => return Err(refused("reopen keeps the states that are there, clear removes them: give one")),
+            (true, true) => {
+                return Err(refused("reopen keeps the states that are there, clear removes them: give one"));
+            }
             (true, false) => builder.reopen(),
             (false, true) => builder.clear(),
             (false, false) => builder,
@@ -75,9 +77,7 @@ fn coded(builder: TapeBuilder, name: &str, bound: Option<&str>) -> PyResult<Tape
 fn state_bound(text: &str) -> PyResult<Bound> {
     match text.parse::<BoundRule>() {
         Ok(BoundRule::Fixed(bound)) => Ok(bound),
-        Ok(_) => {
-            Err(refused(format!("bound {text} follows a residual: expected absolute:V, range:V or pointwise:V")))
-        }
+        Ok(_) => Err(refused(format!("bound {text} follows a residual: expected absolute:V, range:V or pointwise:V"))),
         Err(error) => Err(refused(error)),
     }
 }
