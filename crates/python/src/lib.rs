@@ -1,8 +1,8 @@
 //! recoup for Python: the native half of the package `recoup`.
 //!
-//! Lends NumPy arrays to sessions, opens versions as NumPy arrays, and answers the questions of the
-//! model. What users see, with names, defaults and docstrings, is the Python half, `python/recoup`;
-//! this half takes what that has made plain.
+//! Lends NumPy arrays to sessions, opens versions as NumPy arrays, keeps states on tapes, plans
+//! schedules, and answers the questions of the model. What users see, with names, defaults and
+//! docstrings, is the Python half, `python/recoup`; this half takes what that has made plain.
 //!
 //! Promises: every error is the exception `Error` with the library's words; the interpreter is let
 //! go wherever a call waits or works, so a worker that applies an operator written in Python never
@@ -13,12 +13,16 @@ mod device_array;
 mod directory;
 mod dlpack;
 mod error;
+mod host_array;
 mod model;
 mod operator;
 mod options;
 mod outcome;
 mod protected;
+mod schedule;
 mod session;
+mod tape;
+mod tape_options;
 
 use pyo3::prelude::*;
 
@@ -38,7 +42,11 @@ mod _native {
     #[pymodule_export]
     use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
     #[pymodule_export]
+    use crate::schedule::{PyActions, PySchedulePlan, actions, choose, tally};
+    #[pymodule_export]
     use crate::session::PySession;
+    #[pymodule_export]
+    use crate::tape::{PyTape, from_device, to_device};
     use pyo3::prelude::*;
 
     /// Tells the version of the library.

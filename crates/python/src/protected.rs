@@ -1,16 +1,15 @@
 //! Protected arrays: NumPy arrays, and arrays on a CUDA device, lent to a session for the time of a
 //! call.
 
-use numpy::{
-    PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
-};
+use numpy::{PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use recoup::core::{
-    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut,
+    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, Variable, VariableMut,
     revision_of,
 };
 
 use crate::device_array::DeviceArray;
+use crate::host_array::{HostArray, HostArrayMut, dims};
 use crate::refused;
 
 /// An array under its name.
@@ -52,7 +51,7 @@ impl ProtectedArray {
         if !array.is_c_contiguous() {
             return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
         }
-        ReadableArray::of(name, array)?;
+        HostArray::of(name, array)?;
         if matches!(role, Role::Iterate | Role::Direction) && array.cast::<PyArrayDyn<f64>>().is_err() {
             return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.dtype())));
         }
@@ -85,50 +84,18 @@ fn role_of(name: &str) -> PyResult<Role> {
     })
 }
 
-/// Returns the extents of an array in C order, fastest first; more than three count as one.
-fn dims(shape: &[usize]) -> [usize; 3] {
-    match *shape {
-        [x] => [x, 1, 1],
-        [y, x] => [x, y, 1],
-        [z, y, x] => [x, y, z],
-        _ => [shape.iter().product(), 1, 1],
-    }
-}
-
 /// An array borrowed to be read.
 pub(crate) enum ReadableArray<'py> {
-    F64(PyReadonlyArrayDyn<'py, f64>),
-    F32(PyReadonlyArrayDyn<'py, f32>),
-    I64(PyReadonlyArrayDyn<'py, i64>),
-    Bytes(PyReadonlyArrayDyn<'py, u8>),
+    NumPy(HostArray<'py>),
     Device(Box<dyn Afar>),
 }
 
-impl<'py> ReadableArray<'py> {
-    fn of(name: &str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
-        let busy = |error| refused(format!("array {name}: {error}"));
-        if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
-            array.try_readonly().map(Self::F64).map_err(busy)
-        } else if let Ok(array) = array.cast::<PyArrayDyn<f32>>() {
-            array.try_readonly().map(Self::F32).map_err(busy)
-        } else if let Ok(array) = array.cast::<PyArrayDyn<i64>>() {
-            array.try_readonly().map(Self::I64).map_err(busy)
-        } else if let Ok(array) = array.cast::<PyArrayDyn<u8>>() {
-            array.try_readonly().map(Self::Bytes).map_err(busy)
-        } else {
-            let expected = "expected float64, float32, int64 or uint8";
-            Err(refused(format!("array {name} is of type {}, {expected}", array.dtype())))
-        }
-    }
-
+impl ReadableArray<'_> {
     fn lend(&self) -> PyResult<Lent<'_>> {
-        Ok(Lent::Near(match self {
-            Self::F64(array) => Values::F64(array.as_slice().map_err(refused)?),
-            Self::F32(array) => Values::F32(array.as_slice().map_err(refused)?),
-            Self::I64(array) => Values::I64(array.as_slice().map_err(refused)?),
-            Self::Bytes(array) => Values::Bytes(array.as_slice().map_err(refused)?),
-            Self::Device(memory) => return Ok(Lent::Afar(&**memory)),
-        }))
+        match self {
+            Self::NumPy(array) => array.values().map(Lent::Near),
+            Self::Device(memory) => Ok(Lent::Afar(&**memory)),
+        }
     }
 }
 
@@ -138,7 +105,7 @@ impl<'py> ReadableArray<'py> {
 /// [`crate::Error`] when one is borrowed to be written.
 pub(crate) fn read<'py>(py: Python<'py>, all: &[ProtectedArray]) -> PyResult<Vec<ReadableArray<'py>>> {
     let reading = |p: &ProtectedArray| match &p.place {
-        ArrayPlace::NumPy(array) => ReadableArray::of(&p.name, array.bind(py)),
+        ArrayPlace::NumPy(array) => HostArray::of(&p.name, array.bind(py)).map(ReadableArray::NumPy),
         ArrayPlace::Device(array) => array.borrow(&p.name).map(ReadableArray::Device),
     };
     all.iter().filter(|p| p.is_used).map(reading).collect()
@@ -194,10 +161,7 @@ impl Registered for LentArrays<'_> {
 
 /// An array borrowed to be written.
 pub(crate) enum WritableArray<'py> {
-    F64(PyReadwriteArrayDyn<'py, f64>),
-    F32(PyReadwriteArrayDyn<'py, f32>),
-    I64(PyReadwriteArrayDyn<'py, i64>),
-    Bytes(PyReadwriteArrayDyn<'py, u8>),
+    NumPy(HostArrayMut<'py>),
     Device(Box<dyn Afar>),
 }
 
@@ -207,31 +171,17 @@ impl<'py> WritableArray<'py> {
     /// # Errors
     /// [`crate::Error`] when it is borrowed otherwise, or not to be written.
     pub(crate) fn of(py: Python<'py>, protected: &ProtectedArray) -> PyResult<Self> {
-        let array = match &protected.place {
-            ArrayPlace::NumPy(array) => array.bind(py),
-            ArrayPlace::Device(array) => return array.borrow(&protected.name).map(Self::Device),
-        };
-        let busy = |error| refused(format!("array {}: {error}", protected.name));
-        if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
-            array.try_readwrite().map(Self::F64).map_err(busy)
-        } else if let Ok(array) = array.cast::<PyArrayDyn<f32>>() {
-            array.try_readwrite().map(Self::F32).map_err(busy)
-        } else if let Ok(array) = array.cast::<PyArrayDyn<i64>>() {
-            array.try_readwrite().map(Self::I64).map_err(busy)
-        } else {
-            let array = array.cast::<PyArrayDyn<u8>>().map_err(refused)?;
-            array.try_readwrite().map(Self::Bytes).map_err(busy)
+        match &protected.place {
+            ArrayPlace::NumPy(array) => HostArrayMut::of(&protected.name, array.bind(py)).map(Self::NumPy),
+            ArrayPlace::Device(array) => array.borrow(&protected.name).map(Self::Device),
         }
     }
 
     fn lend_mut(&mut self) -> PyResult<LentMut<'_>> {
-        Ok(LentMut::Near(match self {
-            Self::F64(array) => ValuesMut::F64(array.as_slice_mut().map_err(refused)?),
-            Self::F32(array) => ValuesMut::F32(array.as_slice_mut().map_err(refused)?),
-            Self::I64(array) => ValuesMut::I64(array.as_slice_mut().map_err(refused)?),
-            Self::Bytes(array) => ValuesMut::Bytes(array.as_slice_mut().map_err(refused)?),
-            Self::Device(memory) => return Ok(LentMut::Afar(&mut **memory)),
-        }))
+        match self {
+            Self::NumPy(array) => array.values_mut().map(LentMut::Near),
+            Self::Device(memory) => Ok(LentMut::Afar(&mut **memory)),
+        }
     }
 }
 

@@ -99,3 +99,12 @@ def test_tensor_is_held_while_it_is_protected_and_given_back_once(run):
         "closed 1 1 1",
         "dropped 1",
     ]
+
+
+@pytest.mark.parametrize("door", ["interface", "dlpack"])
+def test_states_of_a_device_come_back_from_a_tape(run, door):
+    ended = run("device_tape.py", "tape", door)
+    assert ended.returncode == 0, ended.stderr
+    refused, left = ended.stdout.splitlines()
+    assert refused == "array out has 23 values of type f64, the state 24 of type f64"
+    assert left == "[0]", "a state that was refused stays on the tape"

@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import ROOT, snippets
 
-PAGES = ["docs/embed.md", "crates/python/README.md"]
+PAGES = ["docs/embed.md", "crates/python/README.md", "docs/adjoints.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -31,10 +31,11 @@ def test_pages_run_one_after_the_other_in_one_directory(pages, tmp_path, monkeyp
 
 def test_every_public_attribute_has_a_docstring():
     import recoup
+    import recoup.pyadjoint
     import recoup.scipy
 
     missing, seen = [], 0
-    for module in (recoup, recoup.model, recoup.scipy, recoup.petsc):
+    for module in (recoup, recoup.model, recoup.scipy, recoup.petsc, recoup.tape, recoup.pyadjoint):
         for public, cls in vars(module).items():
             if public.startswith("_") or not isinstance(cls, type) or not cls.__module__.startswith("recoup"):
                 continue
@@ -48,9 +49,10 @@ def test_every_public_attribute_has_a_docstring():
 
 def test_public_names_have_docstrings():
     import recoup
+    import recoup.pyadjoint
     import recoup.scipy
 
-    for module in (recoup, recoup.model, recoup.scipy):
+    for module in (recoup, recoup.model, recoup.scipy, recoup.tape, recoup.pyadjoint):
         for name in getattr(module, "__all__", ["Callback", "cg", "gmres"]):
             thing = getattr(module, name)
             assert name.startswith("__") or thing.__doc__, name

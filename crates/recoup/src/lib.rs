@@ -25,3 +25,8 @@ pub use recoup_pipeline as pipeline;
 pub use recoup_solvers as solvers;
 pub use recoup_tape as tape;
 pub use tiers::{Drain, Nodes, PfsEvery, TierCosts, TierOptions};
+
+/// The page for people with an adjoint code: its program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adjoints.md")]
+struct AdjointsPage;

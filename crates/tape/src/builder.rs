@@ -176,11 +176,10 @@ impl TapeBuilder {
         let machine = TapeMachine::start(settings, levels, self.locking.as_deref().map(PinTurns::at))?;
         let mut shelf = StateShelf::new(machine, spill);
         let damaged = shelf.reopen()?;
-        let is_coded = self.coding.is_some();
         let threads = self.threads.unwrap_or(1);
         let key_every = self.key_every.unwrap_or(1);
         let coder = self.coding.map(|coding| StateCoder::new(CodingSettings { threads, key_every, ..coding }));
-        Tape::new(CodedShelf::new(shelf, coder, self.dims), is_coded, damaged)
+        Tape::new(CodedShelf::new(shelf, coder), self.dims, damaged)
     }
 
     fn growth(&self) -> Growth {

@@ -22,18 +22,16 @@ pub(crate) enum Reading {
 pub(crate) struct CodedShelf {
     pub(crate) shelf: StateShelf,
     coder: Option<StateCoder>,
-    /// Extents of the states; `None` if each is a row of its own length.
-    dims: Option<[usize; 3]>,
 }
 
 impl CodedShelf {
-    pub(crate) fn new(shelf: StateShelf, coder: Option<StateCoder>, dims: Option<[usize; 3]>) -> Self {
-        Self { shelf, coder, dims }
+    pub(crate) fn new(shelf: StateShelf, coder: Option<StateCoder>) -> Self {
+        Self { shelf, coder }
     }
 
-    /// Returns the extents of each state, if they are stated.
-    pub(crate) fn dims(&self) -> Option<[usize; 3]> {
-        self.dims
+    /// Returns whether there is a codec.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.coder.is_some()
     }
 
     /// Returns whether states follow others.
@@ -41,9 +39,8 @@ impl CodedShelf {
         self.coder.as_ref().is_some_and(StateCoder::is_chained)
     }
 
-    /// Pushes a state; one of a type that the codec does not take, raw.
-    pub(crate) fn push(&mut self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
-        let dims = self.dims.unwrap_or([values.len(), 1, 1]);
+    /// Pushes a state on a grid; one of a type that the codec does not take, raw.
+    pub(crate) fn push(&mut self, step: u64, values: Values<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
         if let Some(coder) = &mut self.coder {
             match coder.push(&mut self.shelf, step, values, dims) {
                 Err(TapeError::Codec { source: CodecError::Element { .. }, .. }) => {}
@@ -86,13 +83,19 @@ impl CodedShelf {
         }
         let coder =
             self.coder.as_mut().ok_or(TapeError::OtherCodec { step, expected: header.codec, found: CodecId::Raw })?;
+        let is_ahead = coder.decoded(step).is_some();
         coder.decode(&mut self.shelf, step)?;
         if let Some(values) = coder.decoded(step) {
             copy(values, target);
         }
-        if reading == Reading::Pop {
-            self.shelf.forget(step)?;
-            coder.forget(step);
+        match reading {
+            Reading::Pop => {
+                self.shelf.forget(step)?;
+                coder.forget(step);
+            }
+            // Kept for a state that follows it, or because its pop comes next.
+            Reading::Peek if is_ahead || header.link != StateLink::Alone => {}
+            Reading::Peek => coder.forget(step),
         }
         Ok(())
     }

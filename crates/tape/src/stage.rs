@@ -18,6 +18,8 @@ const STAGED_MAX: usize = 2;
 struct StagedState {
     step: u64,
     values: StateValues,
+    /// Extents of its grid.
+    dims: [usize; 3],
 }
 
 /// Work for the thread.
@@ -60,7 +62,7 @@ impl CodingStage {
 
     /// Copies a state, which is encoded and pushed behind the program. An error of a state before
     /// is returned here, and the state is not pushed.
-    pub(crate) fn push(&self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
+    pub(crate) fn push(&self, step: u64, values: Values<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
         let mut queue = self.wait_while(|queue| queue.free.is_empty() && queue.failure.is_none())?;
         if let Some(failure) = queue.failure.take() {
             return Err(failure);
@@ -69,7 +71,7 @@ impl CodingStage {
         queue.looks_ahead = false;
         drop(queue);
         room.fill(values);
-        self.shared.queue().staged.push_back(StagedState { step, values: room });
+        self.shared.queue().staged.push_back(StagedState { step, values: room, dims });
         self.shared.changed.notify_all();
         Ok(())
     }
@@ -131,7 +133,7 @@ impl SharedStage {
             drop(queue);
             let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
             let result = match &state {
-                Some(state) => shelf.push(state.step, state.values.values()),
+                Some(state) => shelf.push(state.step, state.values.values(), state.dims),
                 None => shelf.look_ahead(),
             };
             drop(shelf);

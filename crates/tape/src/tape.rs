@@ -73,8 +73,12 @@ pub struct TapeReport {
 }
 
 impl Tape {
-    pub(crate) fn new(shelf: CodedShelf, is_coded: bool, damaged: Vec<DamagedState>) -> Result<Self, TapeError> {
-        let dims = shelf.dims();
+    pub(crate) fn new(
+        shelf: CodedShelf,
+        dims: Option<[usize; 3]>,
+        damaged: Vec<DamagedState>,
+    ) -> Result<Self, TapeError> {
+        let is_coded = shelf.is_coded();
         let steps = Mutex::new(shelf.shelf.steps().into_iter().collect());
         let shelf = Arc::new(Mutex::new(shelf));
         let stage = if is_coded { Some(CodingStage::start(&shelf)?) } else { None };
@@ -88,17 +92,26 @@ impl Tape {
     /// [`TapeError::Duplicate`], [`TapeError::Grid`], [`TapeError::Codec`], and
     /// [`TapeError::Place`] when the tape is full; the state is not on the tape then.
     pub fn push(&mut self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
+        self.push_shaped(step, values, self.dims.unwrap_or([values.len(), 1, 1]))
+    }
+
+    /// Pushes the state of a step that lies on a grid of its own: extents, the fastest first.
+    /// Codecs use them, and [`Tape::shape`] gives them back.
+    ///
+    /// # Errors
+    /// Those of [`Tape::push`].
+    pub fn push_shaped(&mut self, step: u64, values: Values<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
         let begun = self.clock.now();
         if self.known_steps().contains(&step) {
             return Err(TapeError::Duplicate { step });
         }
-        let expected = self.dims.map_or(values.len(), |dims| dims.iter().product());
+        let expected = dims.iter().fold(1, |product: usize, extent| product.saturating_mul(*extent));
         if expected != values.len() {
             return Err(TapeError::Grid { step, expected, found: values.len() });
         }
         let pushed = match &self.stage {
-            Some(stage) => stage.push(step, values),
-            None => self.shelf().push(step, values),
+            Some(stage) => stage.push(step, values, dims),
+            None => self.shelf().push(step, values, dims),
         };
         if pushed.is_err() {
             // One error is told at a time; the steps tell what else was lost.
@@ -218,6 +231,12 @@ impl Tape {
         self.settle()?;
         let header = self.shelf().shelf.header(step)?;
         Ok(StateShape { element: header.element, dims: header.dims.map(|extent| extent as usize) })
+    }
+
+    /// Returns whether the state of a step is on the tape.
+    #[must_use]
+    pub fn contains(&self, step: u64) -> bool {
+        self.known_steps().contains(&step)
     }
 
     /// Number of states on the tape.

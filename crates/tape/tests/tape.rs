@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use recoup_compress::Qb;
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
 use recoup_model::Rng;
-use recoup_tape::{Eviction, Tape, TapeBuilder, TapeError};
+use recoup_tape::{Eviction, StateShape, Tape, TapeBuilder, TapeError};
 
 const DIMS: [usize; 3] = [20, 15, 10];
 const LEN: usize = 3000;
@@ -372,4 +372,58 @@ fn states_that_follow_others_leave_in_reverse_only() {
     assert!(matches!(tape.forget(4), Err(TapeError::ChainedOrder)));
     tape.forget(7).unwrap();
     assert_eq!(pop(&mut tape).unwrap().0, 6);
+}
+
+/// A program that did not push a state makes room for it by its shape, as doors do.
+#[test]
+fn states_of_any_grid_tell_their_shape_also_after_a_reopen() {
+    let shapes = [[30, 1, 1], [20, 15, 10], [4, 5, 1], [0, 1, 1]];
+    for is_coded in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let builder = || {
+            let builder = Tape::builder().host(1 << 20).spill(dir.path());
+            if is_coded { builder.codec(Arc::new(Qb::default()), Bound::Lossless).key_every(2) } else { builder }
+        };
+        let mut tape = builder().build().unwrap();
+        for (step, dims) in (0..).zip(shapes) {
+            tape.push_shaped(step, Values::F64(&field(step, dims.iter().product())), dims).unwrap();
+        }
+        tape.push_shaped(9, Values::F32(&[1.5; 6]), [3, 2, 1]).unwrap();
+        let wrong = tape.push_shaped(10, Values::F64(&[0.0; 5]), [2, 2, usize::MAX]).unwrap_err();
+        assert!(matches!(wrong, TapeError::Grid { step: 10, found: 5, .. }), "{wrong}");
+        tape.save().unwrap();
+        drop(tape);
+        let mut tape = builder().reopen().build().unwrap();
+        assert_eq!(tape.next_step().unwrap(), Some(9));
+        assert_eq!(tape.shape(9).unwrap(), StateShape { element: ElementType::F32, dims: [3, 2, 1] });
+        assert!(tape.contains(9) && !tape.contains(10));
+        tape.forget(9).unwrap();
+        for step in (0..4_u64).rev() {
+            let dims = shapes[step as usize];
+            assert_eq!(tape.shape(step).unwrap(), StateShape { element: ElementType::F64, dims });
+            let mut values = vec![0.0; dims.iter().product()];
+            assert_eq!(tape.pop(ValuesMut::F64(&mut values)).unwrap(), step);
+            assert_eq!(values, field(step, values.len()));
+        }
+        assert_eq!(tape.next_step().unwrap(), None);
+        assert!(matches!(tape.shape(0), Err(TapeError::Unknown { step: 0 })));
+    }
+}
+
+/// A schedule reads a state again and again before it takes it. Each of its slots held the decoded
+/// state, too, from the first of these reads on: with a codec a tape took more memory than without.
+#[test]
+fn states_that_are_peeked_do_not_stay_decoded() {
+    let codec = Arc::new(CountingQb::default());
+    let counted: Arc<dyn Codec> = codec.clone();
+    let builder = Tape::builder().host(8 << 20).codec(counted, Bound::Absolute(1e-7)).grid(DIMS);
+    let mut tape = builder.build().unwrap();
+    (0..8).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+    tape.steps().unwrap();
+    codec.n_decoded.store(0, Ordering::Relaxed);
+    let mut values = vec![0.0; LEN];
+    for _ in 0..3 {
+        (0..8).for_each(|step| tape.peek(step, ValuesMut::F64(&mut values)).unwrap());
+    }
+    assert_eq!(codec.n_decoded.load(Ordering::Relaxed), 3 * 8, "a peeked state is decoded, given out and forgotten");
 }

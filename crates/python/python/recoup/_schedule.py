@@ -1,0 +1,186 @@
+"""Schedules of adjoint computations: which states are kept, where, and which are computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Union
+
+from . import _native
+from ._errors import named
+from ._native import Plan
+
+Level = Literal["memory", "disk"]
+Kind = Literal["store-all", "revolve", "multistage", "disk-revolve", "h-revolve"]
+
+
+class Advance(NamedTuple):
+    """Takes the forward steps ``start``, .. ``stop - 1``. With ``record``, the forward data of the last of them is kept for
+    its reverse."""
+
+    start: int
+    stop: int
+    record: bool
+
+
+class Write(NamedTuple):
+    """Stores the state of ``step``, which the program has."""
+
+    step: int
+    level: Level
+
+
+class Read(NamedTuple):
+    """Gives the program the state of ``step``, and keeps it stored."""
+
+    step: int
+    level: Level
+
+
+class Take(NamedTuple):
+    """Gives the program the state of ``step``, which leaves its place."""
+
+    step: int
+    level: Level
+
+
+class Reverse(NamedTuple):
+    """Takes the reverse of ``step`` with the forward data that was kept."""
+
+    step: int
+
+
+class End(NamedTuple):
+    """Ends the schedule: all steps are reversed, and nothing is stored any more."""
+
+
+Action = Union[Advance, Write, Read, Take, Reverse, End]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule. Iterate over it for its actions, as often as you like; they are made one by one.
+
+    Steps are counted from 0. The state of a step is all that the forward program needs to take it.
+    """
+
+    kind: Kind
+    """Its name."""
+    steps: int
+    """Forward steps of the program."""
+    memory: int
+    """States that memory holds."""
+    disk: int
+    """States that the disk holds."""
+    forward_seconds: float
+    """Seconds of a forward step."""
+    memory_seconds: tuple[float, float]
+    """Seconds of a write to memory, and of a read."""
+    disk_seconds: tuple[float, float]
+    """Seconds of a write to disk, and of a read."""
+
+    def __iter__(self) -> Iterator[Action]:
+        with named("schedule"):
+            actions = _native.actions(vars(self))
+        return map(_action, actions)
+
+    def tally(self) -> dict[str, int]:
+        """Counts its work: ``forward_steps``, those that make the data for the reverse included, and ``memory_writes``,
+        ``memory_reads``, ``memory_states_max``, ``disk_writes``, ``disk_reads``, ``disk_states_max``."""
+        with named("schedule"):
+            return _native.tally(vars(self))
+
+
+def schedule(
+    kind: Kind,
+    steps: int,
+    *,
+    memory: int = 0,
+    disk: int = 0,
+    forward_seconds: float = 1.0,
+    memory_seconds: tuple[float, float] = (0.0, 0.0),
+    disk_seconds: tuple[float, float] = (2.0, 2.0),
+) -> Schedule:
+    """Plans which states of a forward program are stored, and which are computed again.
+
+    ========================  ==============================================  =====================================
+    kind                      states rest in                                  makes least
+    ========================  ==============================================  =====================================
+    ``store-all``             the data of all steps, in one level             each step is taken once
+    ``revolve``               ``memory`` slots                                forward steps
+    ``multistage``            ``memory`` and ``disk`` slots                   forward steps, then traffic of the disk
+    ``disk-revolve``          ``memory`` slots, and a disk without end        seconds
+    ``h-revolve``             ``memory`` and ``disk`` slots                   seconds
+    ========================  ==============================================  =====================================
+
+    Parameters
+    ----------
+    steps: forward steps of the program.
+    memory, disk: states that each level holds.
+    forward_seconds: time of a forward step. Only the ratios of the times matter.
+    memory_seconds, disk_seconds: time of a write and of a read.
+
+    Raises `Error` for a schedule that is not possible.
+    """
+    planned = Schedule(kind, steps, memory, disk, forward_seconds, tuple(memory_seconds), tuple(disk_seconds))
+    iter(planned)
+    return planned
+
+
+def choose(
+    steps: int,
+    *,
+    state_bytes: int,
+    memory_bytes: int,
+    forward_seconds: float,
+    reverse_seconds: float,
+    disk_bytes: int = 0,
+    memory_seconds: tuple[float, float] = (0.0, 0.0),
+    disk_seconds: tuple[float, float] = (0.0, 0.0),
+    coded: tuple[int, float, float] | None = None,
+    reverse_needs: Literal["state", "step data"] = "state",
+) -> Plan:
+    """Chooses between keeping all states, coding them, and computing some again, by measured numbers.
+
+    The prediction adds all times up. It is too high where the program overlaps them, as `Tape` does.
+
+    Parameters
+    ----------
+    steps: forward steps of the program.
+    state_bytes: bytes of a state.
+    memory_bytes, disk_bytes: room for states.
+    forward_seconds, reverse_seconds: time of a step, each way.
+    memory_seconds, disk_seconds: time to write a raw state, and to read it.
+    coded: bytes of a coded state, seconds to encode it, seconds to decode it; nothing is coded when None.
+    reverse_needs: ``state`` if the state that a step begins with is all that its reverse takes, ``step data`` if the
+        forward step is taken for it.
+
+    Raises `Error` if no schedule is possible, with the reason.
+    """
+    if reverse_needs not in ("state", "step data"):
+        raise _native.Error(f"reverse_needs {reverse_needs}: expected state or step data")
+    problem = {
+        "steps": steps,
+        "forward_seconds": forward_seconds,
+        "reverse_seconds": reverse_seconds,
+        "needs_step_data": reverse_needs == "step data",
+        "state_bytes": state_bytes,
+        "memory_bytes": memory_bytes,
+        "disk_bytes": disk_bytes,
+        "memory_seconds": tuple(memory_seconds),
+        "disk_seconds": tuple(disk_seconds),
+        "coded": None if coded is None else tuple(coded),
+    }
+    with named("choose"):
+        return _native.choose(problem)
+
+
+def _action(native: tuple[str, int, int, str]) -> Action:
+    name, start, stop, detail = native
+    if name == "advance":
+        return Advance(start, stop, detail == "record")
+    if name == "reverse":
+        return Reverse(start)
+    if name == "end":
+        return End()
+    return {"write": Write, "read": Read, "take": Take}[name](start, detail)

@@ -1,0 +1,233 @@
+//! A tape of NumPy arrays.
+//!
+//! As a session, a tape is locked for the time of a call, by try only, and each call that waits or
+//! works lets the interpreter go. A process forked from the one that made the tape has none of its
+//! threads, so every call there is an error.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use numpy::{PyArrayDyn, PyUntypedArray};
+use pyo3::prelude::*;
+use recoup::core::ElementType;
+use recoup::tape::{Tape, TapeError};
+
+use crate::device_array::DeviceArray;
+use crate::host_array::{HostArray, HostArrayMut};
+use crate::refused;
+use crate::tape_options::TapeOptions;
+
+/// The tape that `Tape` of the Python half wraps.
+#[pyclass(frozen, name = "Tape", module = "recoup._native")]
+pub(crate) struct PyTape {
+    /// `None` once it is closed.
+    tape: Mutex<Option<Tape>>,
+    /// The process that made it.
+    process: u32,
+}
+
+/// The tape for the time of a call.
+struct LockedTape<'a>(MutexGuard<'a, Option<Tape>>);
+
+impl LockedTape<'_> {
+    /// Calls `work` without the interpreter.
+    fn detached<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Tape) -> Result<T, TapeError> + Send,
+    ) -> PyResult<T> {
+        let tape = self.0.as_mut().ok_or_else(|| refused("the tape is closed"))?;
+        py.detach(|| work(tape)).map_err(refused)
+    }
+}
+
+impl PyTape {
+    fn locked(&self) -> PyResult<LockedTape<'_>> {
+        let here = std::process::id();
+        if here != self.process {
+            let opener = self.process;
+            let what =
+                format!("process {opener} made this tape, process {here} was forked from it: make one of its own");
+            return Err(refused(what));
+        }
+        match self.tape.try_lock() {
+            Ok(tape) => Ok(LockedTape(tape)),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(LockedTape(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => Err(refused("the tape is in use by another thread")),
+        }
+    }
+
+    /// Calls `ask`, which does not wait.
+    fn asked<T>(&self, ask: impl FnOnce(&Tape) -> T) -> PyResult<T> {
+        self.locked()?.0.as_ref().map(ask).ok_or_else(|| refused("the tape is closed"))
+    }
+}
+
+#[pymethods]
+impl PyTape {
+    #[new]
+    fn new(py: Python<'_>, options: TapeOptions) -> PyResult<Self> {
+        let builder = options.builder()?;
+        let tape = py.detach(|| builder.build()).map_err(refused)?;
+        Ok(Self { tape: Mutex::new(Some(tape)), process: std::process::id() })
+    }
+
+    /// Pushes the values of a contiguous array; extents of its grid, the fastest first.
+    fn push(&self, py: Python<'_>, step: u64, array: &Bound<'_, PyUntypedArray>, dims: [usize; 3]) -> PyResult<()> {
+        let array = HostArray::of("state", array)?;
+        let values = array.values()?;
+        self.locked()?.detached(py, |tape| tape.push_shaped(step, values, dims))
+    }
+
+    /// Pops the next state into a contiguous array. Returns its step.
+    fn pop(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>) -> PyResult<u64> {
+        let mut out = HostArrayMut::of("out", out)?;
+        let target = out.values_mut()?;
+        self.locked()?.detached(py, |tape| tape.pop(target))
+    }
+
+    /// Reads a state into a contiguous array.
+    fn peek(&self, py: Python<'_>, step: u64, out: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        let mut out = HostArrayMut::of("out", out)?;
+        let target = out.values_mut()?;
+        self.locked()?.detached(py, |tape| tape.peek(step, target))
+    }
+
+    /// Returns the step that is popped next.
+    fn next_step(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.locked()?.detached(py, |tape| tape.next_step())
+    }
+
+    /// Returns the NumPy type and the extents of a state, the fastest first.
+    fn shape(&self, py: Python<'_>, step: u64) -> PyResult<(&'static str, [usize; 3])> {
+        let shape = self.locked()?.detached(py, |tape| tape.shape(step))?;
+        let dtype = match shape.element {
+            ElementType::F64 => "float64",
+            ElementType::F32 => "float32",
+            ElementType::I64 => "int64",
+            ElementType::Bytes => "uint8",
+        };
+        Ok((dtype, shape.dims))
+    }
+
+    /// Drops a state.
+    fn forget(&self, py: Python<'_>, step: u64) -> PyResult<()> {
+        self.locked()?.detached(py, |tape| tape.forget(step))
+    }
+
+    /// Announces the next pops.
+    fn announce(&self, py: Python<'_>, steps: Vec<u64>) -> PyResult<()> {
+        self.locked()?.detached(py, |tape| tape.announce(&steps))
+    }
+
+    /// Begins to fetch the states that are popped next.
+    fn turn(&self, py: Python<'_>) -> PyResult<()> {
+        self.locked()?.detached(py, Tape::turn)
+    }
+
+    /// Waits until all states are durable in the spill directory.
+    fn save(&self, py: Python<'_>) -> PyResult<()> {
+        self.locked()?.detached(py, Tape::save)
+    }
+
+    /// Returns the steps on the tape, in the order of their pushes.
+    fn steps(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        self.locked()?.detached(py, |tape| tape.steps())
+    }
+
+    /// Returns the number of states on the tape.
+    fn len(&self) -> PyResult<usize> {
+        self.asked(Tape::len)
+    }
+
+    /// Returns whether a state is on the tape.
+    fn contains(&self, step: u64) -> PyResult<bool> {
+        self.asked(|tape| tape.contains(step))
+    }
+
+    /// Returns the files that were found damaged, each with the finding.
+    fn damaged(&self) -> PyResult<Vec<(PathBuf, String)>> {
+        self.asked(|tape| tape.damaged().iter().map(|state| (state.path.clone(), state.reason.clone())).collect())
+    }
+
+    /// Returns the counts of the account.
+    fn counts(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, u64>> {
+        let report = self.locked()?.detached(py, |tape| Ok(tape.report()))?;
+        Ok(BTreeMap::from([
+            ("n_pushed", report.n_pushed),
+            ("n_popped", report.n_popped),
+            ("raw_bytes", report.raw_bytes),
+            ("stored_bytes", report.stored_bytes),
+        ]))
+    }
+
+    /// Returns the seconds that the program waited in pushes, and in pops and peeks.
+    fn waited(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
+        let report = self.locked()?.detached(py, |tape| Ok(tape.report()))?;
+        Ok((report.push_time.as_secs_f64(), report.pop_time.as_secs_f64()))
+    }
+
+    /// Ends the tape. States that rest in the spill directory stay there.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let tape = self.locked()?.0.take();
+        py.detach(|| drop(tape));
+        Ok(())
+    }
+}
+
+/// A tape that was not closed is closed without the interpreter. One of a process that was forked
+/// has no threads to wait for, and is left as it is.
+impl Drop for PyTape {
+    fn drop(&mut self) {
+        let tape = self.tape.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if self.process != std::process::id() {
+            return std::mem::forget(tape);
+        }
+        if tape.is_some() {
+            Python::attach(|py| py.detach(|| drop(tape)));
+        }
+    }
+}
+
+/// Copies an array on a device to a new one of NumPy; `None` if it is on no device.
+#[pyfunction]
+pub(crate) fn from_device<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(array) = DeviceArray::of("state", array)? else { return Ok(None) };
+    let afar = array.borrow("state")?;
+    let host = match array.element {
+        ElementType::F64 => PyArrayDyn::<f64>::zeros(py, array.shape.as_slice(), false).into_any(),
+        ElementType::F32 => PyArrayDyn::<f32>::zeros(py, array.shape.as_slice(), false).into_any(),
+        ElementType::I64 => PyArrayDyn::<i64>::zeros(py, array.shape.as_slice(), false).into_any(),
+        ElementType::Bytes => PyArrayDyn::<u8>::zeros(py, array.shape.as_slice(), false).into_any(),
+    };
+    let mut target = HostArrayMut::of("state", host.cast::<PyUntypedArray>()?)?;
+    let target = target.values_mut()?;
+    py.detach(|| afar.hold(afar.len(), None)?.fetch(0, target)).map_err(refused)?;
+    Ok(Some(host))
+}
+
+/// Overwrites an array on a device with one of NumPy, of the same type and number of values.
+#[pyfunction]
+pub(crate) fn to_device(py: Python<'_>, array: &Bound<'_, PyAny>, source: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+    let device = DeviceArray::of("out", array)?;
+    let device = device.ok_or_else(|| refused("array out is on no device"))?;
+    let mut afar = device.borrow("out")?;
+    let source = HostArray::of("state", source)?;
+    let values = source.values()?;
+    if device.element != values.element() || afar.len() != values.len() {
+        return Err(refused(format!(
+            "array out has {} values of type {}, the state {} of type {}",
+            afar.len(),
+            device.element,
+            values.len(),
+            values.element()
+        )));
+    }
+    py.detach(|| {
+        let mut room = afar.room(afar.len())?;
+        room.put(0, values)?;
+        afar.overwrite(&*room)
+    })
+    .map_err(refused)
+}
