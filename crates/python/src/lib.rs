@@ -22,7 +22,7 @@ mod protected;
 mod schedule;
 mod session;
 mod tape;
-mod tape_options;
+mod tape_arguments;
 
 use pyo3::prelude::*;
 

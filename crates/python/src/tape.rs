@@ -16,7 +16,7 @@ use recoup::tape::{Tape, TapeError};
 use crate::device_array::DeviceArray;
 use crate::host_array::{HostArray, HostArrayMut};
 use crate::refused;
-use crate::tape_options::TapeOptions;
+use crate::tape_arguments::TapeArguments;
 
 /// The tape that `Tape` of the Python half wraps.
 #[pyclass(frozen, name = "Tape", module = "recoup._native")]
@@ -67,7 +67,7 @@ impl PyTape {
 #[pymethods]
 impl PyTape {
     #[new]
-    fn new(py: Python<'_>, options: TapeOptions) -> PyResult<Self> {
+    fn new(py: Python<'_>, options: TapeArguments) -> PyResult<Self> {
         let builder = options.builder()?;
         let tape = py.detach(|| builder.build()).map_err(refused)?;
         Ok(Self { tape: Mutex::new(Some(tape)), process: std::process::id() })

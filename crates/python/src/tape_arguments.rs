@@ -12,7 +12,7 @@ use crate::refused;
 /// Keyword arguments of `Tape` that the library takes, by their names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct TapeOptions {
+pub(crate) struct TapeArguments {
     host: u64,
     spill: Option<PathBuf>,
     spill_bytes: Option<u64>,
@@ -27,7 +27,7 @@ pub(crate) struct TapeOptions {
     pages: String,
 }
 
-impl TapeOptions {
+impl TapeArguments {
     /// Describes the tape.
     ///
     /// # Errors
