@@ -29,14 +29,7 @@ pub(crate) fn image_stored<T: Real>(
     observed: &[T],
     store: &mut dyn StateStore<T>,
 ) -> Result<ImagedShot<T>, Failed> {
-    let mut forward = ForwardPass::new(problem);
-    for block in 0..problem.n_blocks() {
-        if block > 0 {
-            store.push(block as u64, &forward.field.now)?;
-        }
-        forward.advance_block();
-    }
-    store.turn()?;
+    let forward = store_forward(problem, store)?;
     let residual = residual(&forward.data, observed);
     let mut adjoint = AdjointPass::new(problem, &residual);
     let mut state = forward.field.now;
@@ -48,6 +41,25 @@ pub(crate) fn image_stored<T: Real>(
     let misfit = misfit(&residual);
     let forward_steps = problem.n_steps();
     Ok(ImagedShot { sums: adjoint.finish(), misfit, forward_steps, state_bytes_max: store.bytes_max() })
+}
+
+/// Takes all forward steps and stores each sampled state but the first.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn store_forward<'a, T: Real>(
+    problem: &'a ShotProblem<T>,
+    store: &mut dyn StateStore<T>,
+) -> Result<ForwardPass<'a, T>, Failed> {
+    let mut forward = ForwardPass::new(problem);
+    for block in 0..problem.n_blocks() {
+        if block > 0 {
+            store.push(block as u64, &forward.field.now)?;
+        }
+        forward.advance_block();
+    }
+    store.turn()?;
+    Ok(forward)
 }
 
 /// Stores as many states as `bytes` hold, and computes the others again by Revolve. A restart needs

@@ -9,8 +9,8 @@ use recoup::tape::Tape;
 use crate::Failed;
 use crate::real::Real;
 
-/// States that the reverse of a tape has in memory next to those on it: two that wait for the codec
-/// on the way forward, two that were decoded on the way back, and that of the program.
+/// States in memory next to those on a coded tape: two that wait for the codec on the way forward,
+/// two that were decoded on the way back, and that of the program.
 const WORKING_STATES: u64 = 5;
 
 /// A last-in, first-out store of states.
@@ -76,6 +76,19 @@ pub(crate) struct TapeWay {
     pub(crate) threads: usize,
 }
 
+impl TapeWay {
+    /// Most states that are in memory next to those on the tape.
+    pub(crate) fn working_states(&self) -> u64 {
+        match self.bound {
+            // A raw state is copied straight to its place and back.
+            None => 1,
+            // A group is decoded at once, and the encoder keeps its parent.
+            Some(_) if self.key_every > 1 => WORKING_STATES + self.key_every as u64,
+            Some(_) => WORKING_STATES,
+        }
+    }
+}
+
 /// A tape.
 #[derive(Debug)]
 pub(crate) struct TapeStates {
@@ -98,14 +111,7 @@ impl TapeStates {
             Some(bound) => tape.codec(Arc::new(Qb::default()), bound).key_every(way.key_every).threads(way.threads),
             None => tape,
         };
-        let working_states = match way.bound {
-            // A raw state is copied straight to its place and back.
-            None => 1,
-            // A group is decoded at once, and the encoder keeps its parent.
-            Some(_) if way.key_every > 1 => WORKING_STATES + way.key_every as u64,
-            Some(_) => WORKING_STATES,
-        };
-        Ok(Self { tape: tape.build()?, host_bytes, state_bytes, working_states, stored_bytes: 0 })
+        Ok(Self { tape: tape.build()?, host_bytes, state_bytes, working_states: way.working_states(), stored_bytes: 0 })
     }
 }
 
