@@ -86,15 +86,10 @@ pub(crate) fn measure(experiment: &Experiment, options: &Options) -> Result<Vec<
     }
     let figures: Vec<WayFigures> =
         ways.iter().zip(&runs).map(|pair| figures(experiment, *pair.0, pair.1, &runs[0])).collect();
-    match figures.iter().find(|figures| figures.way.is_exact() && figures.stack != figures_of_memory(&runs)) {
+    match figures.iter().find(|of_way| of_way.way.is_exact() && of_way.stack != figures[0].stack) {
         Some(figures) => Err(format!("{}: its image is not that of all in memory", figures.way.name()).into()),
         None => Ok(figures),
     }
-}
-
-/// The sums of all in memory.
-fn figures_of_memory(runs: &[Vec<WayRun>]) -> Stack {
-    runs[0][0].stack.clone()
 }
 
 /// Images all shots.

@@ -18,8 +18,9 @@ Usage: rtm [OPTIONS]
 --shots N          shots along x [default: 2]
 --steps N          time steps [default: to the bottom and back]
 --stride N         time steps between sampled states [default: 4]
---bounds E[,E...]  bounds of the lossy tapes, relative to the range of a state
-                   [default: 1e-3,1e-4,1e-5]
+--bounds E[,E...]  bounds of the lossy tapes, relative to the range of the pass;
+                   the middle one also relative to the range of each state
+                   [default: 1e-4,2e-5,4e-6]
 --key-every K      lossy tapes code every K-th state alone, the others against
                    the one before [default: 1]
 --threads N        threads of the wave kernel [default: all]
@@ -56,7 +57,7 @@ impl Default for Options {
             n_shots: 2,
             n_steps: None,
             stride: 4,
-            bounds: vec![1e-3, 1e-4, 1e-5],
+            bounds: vec![1e-4, 2e-5, 4e-6],
             key_every: 1,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             codec_threads: 1,

@@ -20,7 +20,7 @@ pub(crate) fn facts(experiment: &Experiment, options: &Options) -> Vec<String> {
     let n_states = experiment.n_states(options);
     vec![
         format!(
-            "{} cells of {} m, {} shots, {} steps of {:.3} ms, source {:.1} Hz, single precision.",
+            "{} cells of {} m, shots: {}, {} steps of {:.3} ms, source {:.1} Hz, single precision.",
             extents.join(" x "),
             experiment.grid.spacing,
             experiment.shots.len(),
@@ -29,12 +29,12 @@ pub(crate) fn facts(experiment: &Experiment, options: &Options) -> Vec<String> {
             experiment.frequency,
         ),
         format!(
-            "Every {}. state is sampled: {n_states} states of {:.2} MiB for each shot.",
+            "One state in {} is sampled: {n_states} states of {:.2} MiB for each shot.",
             options.stride,
             experiment.field_bytes() as f64 / MEBIBYTE
         ),
         format!(
-            "{} threads for waves, {} for the codec; medians of {} rounds.",
+            "Threads for waves: {}, for the codec: {}. Rounds, whose medians are given: {}.",
             options.threads, options.codec_threads, options.rounds
         ),
     ]
@@ -90,8 +90,11 @@ pub(crate) fn json(experiment: &Experiment, options: &Options, figures: &[WayFig
     let spread = |spread: Spread| json!({"median": spread.median, "least": spread.least, "greatest": spread.greatest});
     let of_way = |of_way: &WayFigures| {
         let tape = match of_way.way {
-            Way::Tape { host_bytes, ratio, tape } => json!({
-                "host_bytes": host_bytes, "codec_ratio": ratio, "key_every": tape.key_every,
+            Way::Tape { host_bytes, ratio, tape, .. } => json!({
+                "host_bytes": host_bytes,
+                "codec_ratio": ratio,
+                "key_every": tape.key_every,
+                "bound": tape.bound.map(|bound| bound.to_string()),
             }),
             Way::Memory | Way::Revolve { .. } => Value::Null,
         };

@@ -46,7 +46,7 @@ pub(crate) fn write(
     draw("gradient.png", "Gradient, all states in memory", &gradient, Shading::Signed { greatest })?;
     for of_way in figures.iter().filter(|of_way| !of_way.way.is_exact()) {
         let name = of_way.way.name();
-        let file = format!("{}.png", name.replace(", ", "-").replace(':', "-"));
+        let file = format!("{}.png", name.replace(", ", "-").replace(' ', "-"));
         draw(&file, &format!("Image, {name}"), &section(&of_way.stack.image), shading)?;
         let apart: Vec<f64> =
             of_way.stack.image.iter().zip(&exact.image).map(|pair| MAGNIFIED * (pair.0 - pair.1)).collect();

@@ -65,6 +65,42 @@ impl<T: Real> StateStore<T> for PlainStates<T> {
     }
 }
 
+/// The least and the greatest value of all states, which are not kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PassRange {
+    least: f64,
+    greatest: f64,
+}
+
+impl PassRange {
+    /// `max - min` over the states of the pass; both count 0 in, from which all waves start.
+    pub(crate) fn width(self) -> f64 {
+        self.greatest - self.least
+    }
+}
+
+impl<T: Real> StateStore<T> for PassRange {
+    fn push(&mut self, _step: u64, state: &[T]) -> Result<(), Failed> {
+        for value in state {
+            self.least = self.least.min(value.wide());
+            self.greatest = self.greatest.max(value.wide());
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    fn pop(&mut self, step: u64, _state: &mut Vec<T>) -> Result<(), Failed> {
+        Err(format!("step {step} was not kept").into())
+    }
+
+    fn bytes_max(&self) -> u64 {
+        0
+    }
+}
+
 /// Settings of a tape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TapeWay {
