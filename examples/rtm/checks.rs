@@ -1,6 +1,5 @@
 //! The adjoint of the example is exact, and each way to keep its states gives the same sums.
 
-#[expect(dead_code, reason = "the example uses the rest")]
 mod grid;
 mod medium;
 #[expect(dead_code, reason = "the example uses the rest")]
@@ -10,7 +9,6 @@ mod real;
 mod reverse;
 mod states;
 mod stencil;
-#[expect(dead_code, reason = "the example uses the rest")]
 mod survey;
 mod wavefield;
 
@@ -22,8 +20,8 @@ use grid::Grid;
 use medium::{Medium, stable_time_step};
 use passes::{AdjointPass, ShotProblem, misfit, residual};
 use real::Real;
-use reverse::{ImagedShot, image_by_revolve, image_stored};
-use states::{PlainStates, TapeStates, TapeWay};
+use reverse::{ImagedShot, image_by_revolve, image_stored, store_forward};
+use states::{PassRange, PlainStates, TapeStates, TapeWay};
 
 /// An error of any thread.
 pub(crate) type Failed = Box<dyn Error + Send + Sync>;
@@ -86,7 +84,6 @@ fn adjoint_pass_is_the_transposed_forward_pass() {
             let products = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|pair| pair.0 * pair.1).collect() };
             let left: f64 = products(&data, &v).iter().sum();
             let right: f64 = products(&problem.wavelet, &transposed).iter().sum();
-            // Products of random signs cancel: their size, not their sum, is what rounds.
             let size = left.abs().max(right.abs());
             println!("{:?}, seed {seed}: {left:e} and {right:e}", grid.extents);
             assert!((left - right).abs() <= 1e-12 * size, "{left:e} and {right:e} differ");
@@ -100,7 +97,8 @@ fn adjoint_pass_is_the_transposed_forward_pass() {
 fn gradient_is_that_of_central_differences() {
     for (grid, n_steps) in [(SECTION, 140), (CUBE, 80)] {
         let (problem, observed) = shot::<f64>(grid, n_steps, 1);
-        let gradient = in_memory(&problem, &observed).sums.gradient;
+        let imaged = in_memory(&problem, &observed);
+        let gradient = imaged.sums.gradient;
         let layered = model::layered(&grid);
         let smooth = model::smoothed(&grid, &layered, 2);
         let direction: Vec<f64> = smooth.iter().enumerate().map(|(index, m)| m * random(7, index)).collect();
@@ -109,6 +107,7 @@ fn gradient_is_that_of_central_differences() {
             let medium = Medium::new(grid, &moved, problem.medium.time_step, model::VELOCITY_MAX);
             misfit(&residual(&ShotProblem { medium, ..problem.clone() }.data(), &observed))
         };
+        assert_eq!(imaged.misfit.to_bits(), at(0.0).to_bits(), "the misfit of the gradient is that of the data");
         let central = |e: f64| (at(e) - at(-e)) / (2.0 * e);
         let e = 1e-4;
         let exact: f64 = gradient.iter().zip(&direction).map(|pair| pair.0 * pair.1).sum();
@@ -146,25 +145,30 @@ fn lossless_tape_and_revolve_give_every_bit_of_the_image() {
     }
 }
 
-/// A state that is off by `e` of its range moves each product by that much: the image error is
-/// below a multiple of the bound, and falls with it.
+/// A state that is off by `e` moves each product by that much of its factor: image and gradient
+/// move in proportion to the bound.
 #[test]
-fn image_error_falls_with_the_bound() {
+fn errors_of_image_and_gradient_fall_with_the_bound() {
     for (grid, n_steps) in [(SECTION, 180), (CUBE, 100)] {
         let (problem, observed) = shot::<f32>(grid, n_steps, 4);
         let plain = in_memory(&problem, &observed);
-        let bounds = [1e-2, 1e-3, 1e-4, 1e-5];
-        let of_bound = |&bound: &f64| {
-            let lossy = on_tape(&problem, &observed, Some(Bound::Range(bound)), 1);
-            let image = difference(&lossy.sums.image, &plain.sums.image);
-            let gradient = difference(&lossy.sums.gradient, &plain.sums.gradient);
-            println!("{:?}, {bound:e}: image {image:e}, gradient {gradient:e}", grid.extents);
-            assert!(image > 0.0 && gradient > 0.0, "a bound of {bound} changes something");
-            [image, gradient]
-        };
-        let errors: Vec<[f64; 2]> = bounds.iter().map(of_bound).collect();
-        for pair in errors.windows(2) {
-            assert!(pair[1][0] < 0.5 * pair[0][0] && pair[1][1] < 0.5 * pair[0][1], "{errors:?}");
+        let mut range = PassRange::default();
+        store_forward(&problem, &mut range).expect("a range");
+        let of_state: Vec<Bound> = [1e-2, 1e-3, 1e-4, 1e-5].map(Bound::Range).into();
+        let of_pass: Vec<Bound> = [1e-3, 1e-4, 1e-5, 1e-6].map(|bound| Bound::Absolute(bound * range.width())).into();
+        for bounds in [of_state, of_pass] {
+            let of_bound = |&bound: &Bound| {
+                let lossy = on_tape(&problem, &observed, Some(bound), 1);
+                let image = difference(&lossy.sums.image, &plain.sums.image);
+                let gradient = difference(&lossy.sums.gradient, &plain.sums.gradient);
+                println!("{:?}, {bound}: image {image:e}, gradient {gradient:e}", grid.extents);
+                assert!(image > 0.0 && gradient > 0.0, "{bound} changes something");
+                [image, gradient]
+            };
+            let errors: Vec<[f64; 2]> = bounds.iter().map(of_bound).collect();
+            for pair in errors.windows(2) {
+                assert!(pair[1][0] < 0.5 * pair[0][0] && pair[1][1] < 0.5 * pair[0][1], "{errors:?}");
+            }
         }
     }
 }
