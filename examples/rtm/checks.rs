@@ -68,6 +68,77 @@ fn bits<T: Real>(values: &[T]) -> Vec<u64> {
     values.iter().map(|value| value.wide().to_bits()).collect()
 }
 
+/// The error of `L` for a product of cosines, in its middle, where `k h` is this.
+fn error_of_difference(kh: f64) -> f64 {
+    let grid = Grid { extents: [41, 37, 33], spacing: 10.0 };
+    let mut medium = Medium::<f64>::new(grid, &vec![2000_f64.powi(-2); grid.n_cells()], 1e-3, 2000.0);
+    medium.damping.iter_mut().for_each(|damping| damping.fill(0.0));
+    let middle = [20, 18, 16];
+    let wave = |index: usize| -> f64 {
+        let cell = grid.cell(index);
+        (0..3).map(|axis| (kh * (cell[axis] as f64 - middle[axis] as f64)).cos()).product()
+    };
+    let now: Vec<f64> = (0..grid.n_cells()).map(wave).collect();
+    let mut next = vec![0.0; grid.n_cells()];
+    stencil::step(&medium, &now, &mut next);
+    // u(k+1) = 2 u(k) + v L u(k), and L u = -3 k^2 u
+    let index = grid.index(middle);
+    let found = (next[index] - 2.0 * now[index]) / medium.scaled[index];
+    let exact = -3.0 * (kh / grid.spacing).powi(2);
+    ((found - exact) / exact).abs()
+}
+
+/// The first error of the weights is `(k h)^8 / 3150`; the next one, `(k h)^10 / 16632`, takes a
+/// hundredth of it.
+#[test]
+fn space_differences_are_of_eighth_order() {
+    for kh in [0.4, 0.2] {
+        let expected = f64::powi(kh, 8) / 3150.0;
+        let found = error_of_difference(kh);
+        println!("k h = {kh}: {found:e}, {expected:e} expected");
+        // Rounding of the difference: eps over v L u, which is 0.04 (k h)^2 here.
+        let rounding = f64::EPSILON / (0.04 * kh * kh);
+        assert!((found - expected).abs() <= 0.05 * expected + 10.0 * rounding, "{found:e}, {expected:e} expected");
+    }
+}
+
+/// Energy that is left, as a share of the most there was, when the wave has gone.
+fn energy_left(has_sponge: bool) -> f64 {
+    let grid = Grid { extents: [101, 1, 101], spacing: 10.0 };
+    let velocity = 2000.0;
+    let time_step = stable_time_step(&grid, velocity);
+    let mut medium = Medium::<f64>::new(grid, &vec![velocity.powi(-2); grid.n_cells()], time_step, velocity);
+    if !has_sponge {
+        medium.damping.iter_mut().for_each(|damping| damping.fill(0.0));
+    }
+    // To the corner and back to the middle.
+    let n_steps = (2.0 * 707.0 / velocity / time_step) as usize;
+    let source = grid.index([50, 0, 50]);
+    let wavelet = survey::ricker(20.0, time_step, n_steps);
+    let shot = survey::Shot { source, receivers: vec![source] };
+    let problem = ShotProblem { medium, shot, wavelet, stride: 1 };
+    let mut forward = passes::ForwardPass::new(&problem);
+    let mut greatest = 0.0_f64;
+    let mut energy = 0.0;
+    for _ in 0..n_steps {
+        forward.advance_block();
+        energy = forward.field.now.iter().map(|value| value * value).sum();
+        greatest = greatest.max(energy);
+    }
+    energy / greatest
+}
+
+/// The layer is made to leave 1e-3 of an amplitude, 1e-6 of the energy. Waves that graze it, and the
+/// slow tail of waves in two dimensions, leave more: a hundredth is allowed.
+#[test]
+fn absorbing_layer_takes_the_wave_out() {
+    let with = energy_left(true);
+    let without = energy_left(false);
+    println!("{with:e} of the energy is left, {without:e} without the layer");
+    assert!(without > 0.1, "{without:e} without the layer: the wave cannot leave");
+    assert!(with < 0.01 * without, "{with:e} of the energy is left");
+}
+
 /// `<F u, v> = <u, F' v>` for random sources and data: F takes the values of the source to the
 /// data.
 #[test]
