@@ -34,4 +34,4 @@ printf '\n'
 "$recoup" report "$report"
 
 printf '\n== Image of two seismic shots, states in memory, on a tape and computed again\n'
-"$rtm" --extents 201,121 --shots 2 --report "$report/rtm"
+"$rtm" --extents 201,121 --rounds 3 --report "$report/rtm"

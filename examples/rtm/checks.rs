@@ -128,8 +128,8 @@ fn energy_left(has_sponge: bool) -> f64 {
     energy / greatest
 }
 
-/// The layer is made to leave 1e-3 of an amplitude, 1e-6 of the energy. Waves that graze it, and the
-/// slow tail of waves in two dimensions, leave more: a hundredth is allowed.
+/// The layer is made to leave 1e-3 of an amplitude, 1e-6 of the energy. Waves that graze it, and
+/// the slow tail of waves in two dimensions, leave more: a hundredth is allowed.
 #[test]
 fn absorbing_layer_takes_the_wave_out() {
     let with = energy_left(true);

@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::passes::{ShotData, ShotProblem};
 use crate::survey;
 
-/// Cells of the shortest wavelength, at 2.5 times the peak frequency.
+/// Cells of the shortest wavelength, at 2.5 times the peak of the spectrum.
 const CELLS_PER_WAVE: f64 = 5.0;
 /// Velocity that the time to the bottom and back is reckoned with, in m/s.
 const VELOCITY_MEAN: f64 = 2100.0;
@@ -18,8 +18,8 @@ pub(crate) struct Experiment {
     pub(crate) grid: Grid,
     pub(crate) n_steps: usize,
     pub(crate) time_step: f64,
-    /// Peak frequency of the source, in Hz.
-    pub(crate) frequency: f64,
+    /// Peak of the spectrum of the source, in Hz.
+    pub(crate) peak_hertz: f64,
     /// Squared slownesses that made the data.
     pub(crate) layered: Vec<f64>,
     /// Squared slownesses that imaging starts from.
@@ -41,13 +41,13 @@ impl Experiment {
     pub(crate) fn new(options: &Options) -> Self {
         let grid = options.grid;
         let time_step = stable_time_step(&grid, VELOCITY_MAX);
-        let frequency = VELOCITY_MIN / (2.5 * CELLS_PER_WAVE * grid.spacing);
+        let peak_hertz = VELOCITY_MIN / (2.5 * CELLS_PER_WAVE * grid.spacing);
         let depth = grid.extents[2] as f64 * grid.spacing;
-        let seconds = 2.0 * depth / VELOCITY_MEAN + 1.2 / frequency;
+        let seconds = 2.0 * depth / VELOCITY_MEAN + 1.2 / peak_hertz;
         let n_steps = options.n_steps.unwrap_or((seconds / time_step) as usize).next_multiple_of(options.stride);
         let layered = model::layered(&grid);
         let smooth = model::smoothed(&grid, &layered, grid.extents[2] / 16);
-        let wavelet = survey::ricker(frequency, time_step, n_steps).into_iter().map(|value| value as f32);
+        let wavelet = survey::ricker(peak_hertz, time_step, n_steps).into_iter().map(|value| value as f32);
         let wavelet: Vec<f32> = wavelet.collect();
         let observed_shot = |shot| {
             let medium = Medium::new(grid, &smooth, time_step, VELOCITY_MAX);
@@ -57,7 +57,7 @@ impl Experiment {
             ObservedShot { problem, observed }
         };
         let shots = survey::shots(&grid, options.n_shots).into_iter().map(observed_shot).collect();
-        Self { grid, n_steps, time_step, frequency, layered, smooth, shots }
+        Self { grid, n_steps, time_step, peak_hertz, layered, smooth, shots }
     }
 
     /// Bytes of one field.

@@ -13,7 +13,7 @@ Every way to keep the states of the forward pass is measured beside the others.
 
 Usage: rtm [OPTIONS]
 
---extents NX,NZ or NX,NY,NZ  cells of a section or a volume [default: 201,121]
+--extents NX,NZ or NX,NY,NZ  cells of a section or a volume [default: 161,101]
 --spacing METRES   edge of a cell [default: 10]
 --shots N          shots along x [default: 2]
 --steps N          time steps [default: to the bottom and back]
@@ -25,7 +25,7 @@ Usage: rtm [OPTIONS]
                    the one before [default: 1]
 --threads N        threads of the wave kernel [default: all]
 --codec-threads N  threads of the codec [default: 1]
---rounds N         rounds; figures are their medians [default: 3]
+--rounds N         rounds; figures are their medians [default: 1]
 --json             print JSON in place of the table
 --report DIR       write report.md and its pictures to DIR
 
@@ -53,7 +53,7 @@ pub(crate) struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            grid: Grid { extents: [201, 1, 121], spacing: 10.0 },
+            grid: Grid { extents: [161, 1, 101], spacing: 10.0 },
             n_shots: 2,
             n_steps: None,
             stride: 4,
@@ -61,7 +61,7 @@ impl Default for Options {
             key_every: 1,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             codec_threads: 1,
-            rounds: 3,
+            rounds: 1,
             is_json: false,
             report: None,
         }
@@ -120,9 +120,9 @@ fn positive(name: &str, text: &str) -> Result<f64, Failed> {
 }
 
 fn extents(text: &str) -> Result<[usize; 3], Failed> {
-    let extents = match list(text, |part| count("--extents", part))?.as_slice() {
-        &[x, z] => [x, 1, z],
-        &[x, y, z] => [x, y, z],
+    let extents = match *list(text, |part| count("--extents", part))?.as_slice() {
+        [x, z] => [x, 1, z],
+        [x, y, z] => [x, y, z],
         _ => return Err(format!("--extents: {text}, expected 2 or 3 numbers").into()),
     };
     let least = 16;

@@ -26,7 +26,7 @@ pub(crate) fn facts(experiment: &Experiment, options: &Options) -> Vec<String> {
             experiment.shots.len(),
             experiment.n_steps,
             experiment.time_step * 1e3,
-            experiment.frequency,
+            experiment.peak_hertz,
         ),
         format!(
             "One state in {} is sampled: {n_states} states of {:.2} MiB for each shot.",
@@ -120,7 +120,7 @@ pub(crate) fn json(experiment: &Experiment, options: &Options, figures: &[WayFig
         "shots": experiment.shots.len(),
         "steps": experiment.n_steps,
         "time_step_s": experiment.time_step,
-        "source_hz": experiment.frequency,
+        "source_hz": experiment.peak_hertz,
         "stride": options.stride,
         "states": experiment.n_states(options),
         "state_bytes": experiment.field_bytes(),

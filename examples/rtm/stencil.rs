@@ -4,8 +4,8 @@
 //! (1+s) u(k+1) = 2 u(k) - (1-s) u(k-1) + v L u(k)
 //! ```
 //!
-//! `L` is the sum of second differences, `v = c^2 dt^2`, `s` the damping; waves are 0 outside of the
-//! grid. `L` is symmetric, so the adjoint of the step in time is the same step taken backwards.
+//! `L` is the sum of second differences, `v = c^2 dt^2`, `s` the damping; waves are 0 outside of
+//! the grid. `L` is symmetric, so the adjoint of the step is the same step taken backwards.
 //! A row is worked on axis by axis while it is in the cache, in loops over slices of one length.
 //! Rows depend on nothing but their values, so the bits are the same for any number of threads.
 

@@ -39,11 +39,11 @@ fn inner(extent: usize, inset: usize) -> impl Iterator<Item = usize> {
     (inset..(extent - inset).max(inset + 1)).step_by(RECEIVER_EVERY)
 }
 
-/// A Ricker wavelet of this peak frequency, in `n` steps.
-pub(crate) fn ricker(frequency: f64, time_step: f64, n: usize) -> Vec<f64> {
-    let delay = 1.2 / frequency;
+/// A Ricker wavelet whose spectrum peaks here, in `n` steps.
+pub(crate) fn ricker(peak_hertz: f64, time_step: f64, n: usize) -> Vec<f64> {
+    let delay = 1.2 / peak_hertz;
     let value = |step: usize| {
-        let a = (PI * frequency * (step as f64 * time_step - delay)).powi(2);
+        let a = (PI * peak_hertz * (step as f64 * time_step - delay)).powi(2);
         (1.0 - 2.0 * a) * (-a).exp()
     };
     (0..n).map(value).collect()
