@@ -44,7 +44,8 @@ impl Experiment {
         let peak_hertz = VELOCITY_MIN / (2.5 * CELLS_PER_WAVE * grid.spacing);
         let depth = grid.extents[2] as f64 * grid.spacing;
         let seconds = 2.0 * depth / VELOCITY_MEAN + 1.2 / peak_hertz;
-        let n_steps = options.n_steps.unwrap_or((seconds / time_step) as usize).next_multiple_of(options.stride);
+        let n_steps = options.n_steps.unwrap_or((seconds / time_step) as usize).max(2 * options.stride);
+        let n_steps = n_steps.next_multiple_of(options.stride);
         let layered = model::layered(&grid);
         let smooth = model::smoothed(&grid, &layered, grid.extents[2] / 16);
         let wavelet = survey::ricker(peak_hertz, time_step, n_steps).into_iter().map(|value| value as f32);

@@ -7,6 +7,7 @@
 //! `passes` states the equations, docs/rtm.md what comes out.
 
 use std::error::Error;
+use std::io::Write as _;
 
 mod experiment;
 mod grid;
@@ -47,16 +48,16 @@ fn run(options: &Options) -> Result<(), Failed> {
     let experiment = Experiment::new(options);
     let figures = measure::measure(&experiment, options)?;
     let facts = output::facts(&experiment, options);
-    if options.is_json {
-        println!("{:#}", output::json(&experiment, options, &figures));
+    let mut text = if options.is_json {
+        format!("{:#}\n", output::json(&experiment, options, &figures))
     } else {
-        println!("{}\n\n{}\n\n{}", facts.join("\n"), output::table(&output::rows(&figures)), output::NOTES);
-    }
+        format!("{}\n\n{}\n\n{}\n", facts.join("\n"), output::table(&output::rows(&figures)), output::NOTES)
+    };
     if let Some(folder) = &options.report {
         report::write(folder, &experiment, &facts, &figures)?;
         if !options.is_json {
-            println!("\nReport: {}", folder.join("report.md").display());
+            text += &format!("\nReport: {}\n", folder.join("report.md").display());
         }
     }
-    Ok(())
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

@@ -17,6 +17,7 @@ Usage: rtm [OPTIONS]
 --spacing METRES   edge of a cell [default: 10]
 --shots N          shots along x [default: 2]
 --steps N          time steps [default: to the bottom and back]
+                   rounded up to samples, two or more
 --stride N         time steps between sampled states [default: 4]
 --bounds E[,E...]  bounds of the lossy tapes, relative to the range of the pass;
                    the middle one also relative to the range of each state
