@@ -15,7 +15,7 @@ INTO    = $(DESTDIR)$(PREFIX)
 .PHONY: help demo program build library test soak bench doc install install-program install-library install-veloc clean
 
 help:
-	@echo "make demo             solve under injected failures, every scheme side by side (minutes)"
+	@echo "make demo             solve under injected failures, every scheme side by side; a seismic adjoint (minutes)"
 	@echo "make build            the program, target/release/recoup, and the HDF5 filter plugin beside it"
 	@echo "make test             everything a change must pass (format, lints, docs, tests, examples)"
 	@echo "make soak             long real runs beyond make test: kills, sweeps, seeds (an hour and more)"
@@ -41,7 +41,9 @@ library:
 	$(RUN) $(CARGO) build --release --locked -p recoup-capi
 	scripts/veloc-client.sh $(BUILT)/librecoup_c.so $(VELOC)
 
-demo: program
+demo:
+	@scripts/bootstrap.sh build
+	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-examples --bin recoup --example rtm
 	@rm -rf demo-report
 	@$(RUN) scripts/demo.sh
 

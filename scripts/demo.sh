@@ -2,10 +2,12 @@
 # Five solves under injected failures, every scheme side by side, and a report with plots over all of them.
 # Time is virtual: each solve takes about an hour of it, a vector two minutes to write, and failures come every half hour on
 # average, as in the published experiments (doi 10.1145/3208040.3208050) with twice as many failures.
+# Then a small seismic adjoint, with every way to keep its states, in real time (docs/rtm.md).
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
 recoup=${RECOUP:-target/release/recoup}
+rtm=${RTM:-target/release/examples/rtm}
 report=${REPORT:-demo-report}
 
 # One comparison: a folder's name, a title, then what `recoup compare` is told.
@@ -30,3 +32,6 @@ compare sherman5 "GMRES(30), sherman5 (oil reservoir)" \
 
 printf '\n'
 "$recoup" report "$report"
+
+printf '\n== Image of two seismic shots, states in memory, on a tape and computed again\n'
+"$rtm" --extents 201,121 --rounds 3 --report "$report/rtm"
