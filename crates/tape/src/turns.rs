@@ -4,14 +4,17 @@
 //! them; the system takes it from a process that dies.
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// A file whose lock is the turn.
 #[derive(Debug)]
 pub(crate) struct PinTurns {
     path: PathBuf,
+    /// Others may write to its folder.
+    is_shared: bool,
 }
 
 /// The turn of this process; given back when dropped.
@@ -23,13 +26,25 @@ pub(crate) struct PinTurn {
 impl PinTurns {
     /// Names the file; it is made with the first turn.
     pub(crate) fn at(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self { path: path.to_owned(), is_shared: false }
+    }
+
+    /// Names the file of all processes of this user.
+    pub(crate) fn of_user() -> Self {
+        let user = rustix::process::getuid().as_raw();
+        Self { path: std::env::temp_dir().join(format!("recoup-tape-{user}.turns")), is_shared: true }
     }
 
     /// Waits for the turn.
     pub(crate) fn take(&self) -> Result<PinTurn, String> {
         let refused = |action: &str, error: std::io::Error| format!("{action} {}: {error}", self.path.display());
-        let file = File::options().create(true).append(true).open(&self.path);
+        let mut options = File::options();
+        options.create(true).append(true);
+        if self.is_shared {
+            // A link that another user has put there would name a file of ours.
+            options.mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        }
+        let file = options.open(&self.path);
         let file = file.map_err(|error| refused("open", error))?;
         flock(&file, FlockOperation::LockExclusive).map_err(|error| refused("lock", error.into()))?;
         Ok(PinTurn { _file: file })
