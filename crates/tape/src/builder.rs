@@ -201,7 +201,11 @@ impl TapeBuilder {
         let spill = self.spill.as_deref().map(|path| self.open_spill(path)).transpose()?;
         if let Some(directory) = &spill {
             let bytes = self.spill_bytes.unwrap_or(SPILL_BYTES_MAX);
-            levels.push(OpenLevel { storage: LevelStorage::Spill(Arc::clone(directory)), bytes, growth: Growth::Ready });
+            levels.push(OpenLevel {
+                storage: LevelStorage::Spill(Arc::clone(directory)),
+                bytes,
+                growth: Growth::Ready,
+            });
         }
         if levels.is_empty() {
             return Err(TapeError::NoRoom);

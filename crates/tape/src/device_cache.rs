@@ -68,18 +68,14 @@ impl DeviceCache {
     /// Copies a place to pages of the host.
     pub(crate) fn flush(&self, extent: Extent, buffer: &HostBuffer, start: usize) -> Result<(), String> {
         let source = self.mapped.view::<u8>(extent.start as usize, extent.bytes as usize);
-        let copied = self.after_program(&self.down, extent, || {
-            buffer.store(&self.down, source, start)?.wait()
-        });
+        let copied = self.after_program(&self.down, extent, || buffer.store(&self.down, source, start)?.wait());
         copied.and_then(|()| buffer.settle(start..start + extent.bytes as usize)).map_err(message)
     }
 
     /// Copies pages of the host to a place.
     pub(crate) fn fetch(&self, extent: Extent, buffer: &HostBuffer, start: usize) -> Result<(), String> {
         let mut target = self.mapped.view_mut::<u8>(extent.start as usize, extent.bytes as usize);
-        let copied = self.after_program(&self.up, extent, || {
-            buffer.load(&self.up, start, &mut target)?.wait()
-        });
+        let copied = self.after_program(&self.up, extent, || buffer.load(&self.up, start, &mut target)?.wait());
         copied.and_then(|()| buffer.settle(start..start + extent.bytes as usize)).map_err(message)
     }
 

@@ -108,10 +108,12 @@ impl LevelStorage {
             (Self::Buffer(buffer), Self::Device(cache)) => cache.fetch(place, buffer, extent.start as usize),
             (Self::Spill(directory), _) => target.write(place, |place| directory.read(extent.start, place)),
             (_, Self::Spill(directory)) => self.read(extent, |record| directory.write(start, record)),
-            _ => target.write(place, |place| self.read(extent, |record| {
-                place.copy_from_slice(record);
-                Ok(())
-            })),
+            _ => target.write(place, |place| {
+                self.read(extent, |record| {
+                    place.copy_from_slice(record);
+                    Ok(())
+                })
+            }),
         }
     }
 
