@@ -176,7 +176,7 @@ impl HostBuffer {
     /// # Errors
     /// [`DeviceError::Driver`], also for an error of such a copy.
     pub fn settle(&self, range: Range<usize>) -> Result<(), DeviceError> {
-        self.pages.write(range).map(drop)
+        self.pages.settle(range)
     }
 
     /// Waits for every copy under way.

@@ -1,5 +1,7 @@
 //! A device for a test, states to push, and a program that pushes and pops them.
 
+use std::sync::Once;
+
 use recoup_core::{Values, ValuesMut};
 use recoup_cuda_double::{Double, DoubleReport, Settings};
 use recoup_device::{Device, DeviceVec, DeviceVector, Stream};
@@ -8,8 +10,19 @@ use recoup_tape::{Tape, TapeError};
 pub(crate) const KIB: usize = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// The double, unless the tests are for the machine's own device.
+/// The double, unless the tests are for the machine's own device. A thread of a tape that panics
+/// ends the tests: the tape would make an error of it.
 pub(crate) fn double() -> Option<Double> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            print(panic);
+            if std::thread::current().name() == Some("recoup-tape") {
+                std::process::abort();
+            }
+        }));
+    });
     std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load)
 }
 
