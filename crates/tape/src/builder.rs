@@ -50,6 +50,7 @@ pub struct TapeBuilder {
     #[cfg(feature = "cuda")]
     device: Option<recoup_device::Device>,
     chunk_bytes: Option<u64>,
+    is_prepared: bool,
     host_bytes: u64,
     spill: Option<PathBuf>,
     spill_bytes: Option<u64>,
@@ -102,6 +103,13 @@ impl TapeBuilder {
     #[must_use]
     pub fn chunks(self, bytes: u64) -> Self {
         Self { chunk_bytes: Some(bytes.max(1)), ..self }
+    }
+
+    /// Maps and registers the memory of a tape with a device before the tape is used, as runtimes
+    /// do that know no other way.
+    #[must_use]
+    pub fn prepared(self) -> Self {
+        Self { is_prepared: true, ..self }
     }
 
     /// Keeps states in this many bytes of the host's memory. Pages come to be while the tape is
@@ -244,6 +252,7 @@ impl TapeBuilder {
     /// Opens memory of the device, and memory of the host below it, if there shall be any.
     #[cfg(feature = "cuda")]
     fn open_device(&self) -> Result<Vec<OpenLevel>, TapeError> {
+        use recoup_core::{AfarError, AfarErrorKind};
         use recoup_device::{Device, DeviceError, HostBuffer, afar_error};
 
         use crate::device_cache::DeviceCache;
@@ -252,18 +261,28 @@ impl TapeBuilder {
             return Err(TapeError::CodedDevice);
         }
         let refused = |error: DeviceError| TapeError::Device(afar_error(error));
+        let unregistered = |message| TapeError::Device(AfarError { message, kind: AfarErrorKind::Failed });
         let device = self.device.clone().map_or_else(|| Device::open(0), Ok).map_err(refused)?;
         let bytes = self.device_bytes;
         let chunk_bytes = self.chunk_bytes.unwrap_or(MAPPED_BYTES).min(bytes);
         let cache = DeviceCache::reserve(&device, bytes, chunk_bytes).map_err(refused)?;
-        let growth = Growth::Mapped { chunk_bytes };
+        let mut growth = Growth::Mapped { chunk_bytes };
+        if self.is_prepared {
+            cache.prepare().map_err(refused)?;
+            growth = Growth::Ready;
+        }
         let mut levels = vec![OpenLevel { storage: LevelStorage::Device(Arc::new(cache)), bytes, growth }];
         if self.host_bytes > 0 {
             let bytes = self.host_bytes;
             let chunk_bytes = self.chunk_bytes.unwrap_or(AHEAD_BYTES).min(bytes);
             let buffer = HostBuffer::reserve(&device, bytes as usize, chunk_bytes as usize).map_err(refused)?;
-            let storage = LevelStorage::Buffer(Arc::new(buffer));
-            levels.push(OpenLevel { storage, bytes, growth: self.paged(self.registration()) });
+            let mut growth = self.paged(self.registration());
+            if self.is_prepared {
+                let _turn = self.turns().map(|turns| turns.take()).transpose().map_err(unregistered)?;
+                buffer.register(bytes as usize).map_err(refused)?;
+                growth = Growth::Ready;
+            }
+            levels.push(OpenLevel { storage: LevelStorage::Buffer(Arc::new(buffer)), bytes, growth });
         }
         Ok(levels)
     }

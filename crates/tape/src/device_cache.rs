@@ -65,6 +65,11 @@ impl DeviceCache {
         self.mapped.grow(to as usize).map_err(message)
     }
 
+    /// Maps all memory.
+    pub(crate) fn prepare(&self) -> Result<(), DeviceError> {
+        self.mapped.grow(self.mapped.bytes())
+    }
+
     /// Copies a place to pages of the host.
     pub(crate) fn flush(&self, extent: Extent, buffer: &HostBuffer, start: usize) -> Result<(), String> {
         let source = self.mapped.view::<u8>(extent.start as usize, extent.bytes as usize);

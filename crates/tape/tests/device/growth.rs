@@ -36,6 +36,21 @@ fn a_device_that_maps_no_memory_piece_by_piece_is_used_all_at_once() {
 }
 
 #[test]
+fn memory_that_is_prepared_is_there_before_the_first_push() {
+    let Some(double) = double() else { return };
+    double.reset(&Settings::default());
+    let builder = Tape::builder().device(4 * MIB).host(6 * MIB).chunks(2 * MIB).prepared();
+    let mut tape = builder.build().unwrap();
+    let report = double.report();
+    assert_eq!((report.count("cuMemMap"), report.count("cuMemHostRegister_v2")), (2, 3), "{report}");
+    (0..60).for_each(|step| push(&mut tape, step, LEN).unwrap());
+    (0..60).rev().for_each(|step| pop(&mut tape, step, LEN).unwrap());
+    drop(tape);
+    let report = double.report();
+    assert!(report.is_clean() && report.count("cuMemMap") == 2, "{report}");
+}
+
+#[test]
 fn no_device_at_all_is_an_error_that_says_so() {
     let Some(double) = double() else { return };
     double.reset(&Settings { devices: 0, ..Settings::default() });
