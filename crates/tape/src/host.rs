@@ -181,6 +181,15 @@ impl Mover for HostMover {
     }
 }
 
+impl Drop for HostMover {
+    fn drop(&mut self) {
+        // Its threads are waited for next.
+        if let Some(turns) = &self.turns {
+            turns.close();
+        }
+    }
+}
+
 impl EndedWork {
     fn end(&self, ticket: MoveTicket, work: TapeWork, result: Result<(), String>) {
         let result = result.map_err(|reason| MoveError { work, reason });

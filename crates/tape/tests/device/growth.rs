@@ -35,6 +35,22 @@ fn a_device_that_maps_no_memory_piece_by_piece_is_used_all_at_once() {
     assert_eq!((report.count("cuMemAddressReserve"), report.count("cuMemMap")), (0, 0), "{report}");
 }
 
+/// A tape whose registration waited for the turn of a process that had stopped did not end.
+#[test]
+fn a_tape_ends_while_another_process_has_the_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let turns = dir.path().join("turns");
+    let other = std::fs::File::create(&turns).unwrap();
+    flock(&other, FlockOperation::LockExclusive).unwrap();
+    let report = on_device(&Settings::default(), |device| {
+        let builder = Tape::builder().device(MIB).on(device).host(4 * MIB).chunks(2 * MIB);
+        let mut tape = builder.lock_memory(&turns).build().unwrap();
+        (0..30).for_each(|step| push(&mut tape, step, LEN).unwrap());
+    });
+    let Some(report) = report else { return };
+    assert_eq!(report.count("cuMemHostRegister_v2"), 0, "{report}");
+}
+
 #[test]
 fn memory_that_is_prepared_is_there_before_the_first_push() {
     let Some(double) = double() else { return };

@@ -9,6 +9,8 @@ use recoup_tape::{Tape, TapeError};
 
 pub(crate) const KIB: usize = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
+/// Orders in which the double does its work, drawn from as many seeds.
+const SEEDS: u64 = 100;
 
 /// The double, unless the tests are for the machine's own device. A thread of a tape that panics
 /// ends the tests: the tape would make an error of it.
@@ -39,6 +41,15 @@ pub(crate) fn on_device(settings: &Settings, test: impl FnOnce(&Device)) -> Opti
         assert!(report.is_clean() && report.total_calls() > 0, "seed {}: {report}", settings.seed);
     }
     report
+}
+
+/// Runs `test` in the orders of all seeds; once on the machine's own device.
+pub(crate) fn in_every_order(test: impl Fn(&Device, u64)) {
+    for seed in 0..SEEDS {
+        if on_device(&Settings { seed, ..Settings::default() }, |device| test(device, seed)).is_none() {
+            return;
+        }
+    }
 }
 
 /// Values of a state, which no other state has.
