@@ -71,7 +71,7 @@ impl DeviceCache {
     }
 
     /// Copies a place to pages of the host.
-    pub(crate) fn flush(&self, extent: Extent, buffer: &HostBuffer, start: usize) -> Result<(), String> {
+    pub(crate) fn drain(&self, extent: Extent, buffer: &HostBuffer, start: usize) -> Result<(), String> {
         let source = self.mapped.view::<u8>(extent.start as usize, extent.bytes as usize);
         let copied = self.after_program(&self.down, extent, || buffer.store(&self.down, source, start)?.wait());
         copied.and_then(|()| buffer.settle(start..start + extent.bytes as usize)).map_err(message)

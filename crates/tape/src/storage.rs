@@ -103,7 +103,7 @@ impl LevelStorage {
         let place = Extent { start, bytes: extent.bytes };
         match (self, target) {
             #[cfg(feature = "cuda")]
-            (Self::Device(cache), Self::Buffer(buffer)) => cache.flush(extent, buffer, start as usize),
+            (Self::Device(cache), Self::Buffer(buffer)) => cache.drain(extent, buffer, start as usize),
             #[cfg(feature = "cuda")]
             (Self::Buffer(buffer), Self::Device(cache)) => cache.fetch(place, buffer, extent.start as usize),
             (Self::Spill(directory), _) => target.write(place, |place| directory.read(extent.start, place)),

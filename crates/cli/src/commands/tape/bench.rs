@@ -6,6 +6,7 @@ mod cuda;
 mod device_states;
 mod host;
 mod rounds;
+mod scratch;
 mod simulated;
 mod sizes;
 mod ways;
@@ -105,8 +106,8 @@ pub(crate) struct Args {
           help_heading = "States")]
     repeat: u16,
 
-    /// Numbers of processes to compare, as in 1,2,4,8 or 1..8 [default: 1,2,4,8; 1 on host and cuda,
-    /// where each is a thread].
+    /// Numbers of processes to compare, as in 1,2,4,8 or 1..8 [default: 1,2,4,8; on host and cuda,
+    /// where each is a thread, 1].
     #[arg(long, value_name = "N[,N...]", help_heading = "States")]
     processes: Option<ProcessCounts>,
 
@@ -124,7 +125,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Machine")]
     device: Option<u64>,
 
-    /// On host and cuda: add a tape that spills to a new folder in DIR, which is removed at the end.
+    /// On host and cuda: add a tape that spills to a new folder in DIR, removed at the end.
     #[arg(long, value_name = "DIR", help_heading = "Machine")]
     spill: Option<PathBuf>,
 

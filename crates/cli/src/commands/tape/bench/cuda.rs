@@ -6,7 +6,7 @@ use recoup::device::{Device, DeviceError};
 use super::Args;
 use super::host::{self, BenchPlan, HostBench, PlannedWay, STATES};
 use super::sizes::{ProcessCounts, StateSizes};
-use super::ways::{DeviceMemory, DeviceWay, KeeperPlan, KeepingWay};
+use super::ways::{BenchDevice, DeviceWay, KeeperPlan, KeepingWay};
 use crate::exit::Exit;
 use crate::output::bytes;
 
@@ -27,7 +27,7 @@ pub(super) fn measure(args: &Args) -> Result<HostBench> {
     let two_states = 2 * KeeperPlan::memory_bytes(1, sizes.greatest_bytes());
     let memory_bytes = args.device.unwrap_or((keeper.whole_bytes / 8).max(two_states));
     check_device(&device, memory_bytes, &sizes, counts.most())?;
-    let keeper = KeeperPlan { device: Some(DeviceMemory { device, bytes: memory_bytes }), ..keeper };
+    let keeper = KeeperPlan { device: Some(BenchDevice { device, bytes: memory_bytes }), ..keeper };
     let mut ways = vec![DeviceWay::Prepared, DeviceWay::Grown, DeviceWay::Fetched];
     if let Some(directory) = &args.spill {
         host::check_spill(directory, sizes.total_bytes(counts.most()))?;

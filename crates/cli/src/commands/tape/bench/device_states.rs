@@ -7,7 +7,7 @@ use anyhow::Result;
 use recoup::device::{Device, DeviceVec, DeviceVector, Stream};
 use recoup::tape::{Tape, TapeBuilder};
 
-use super::ways::ScratchFolder;
+use super::scratch::ScratchFolder;
 
 /// A tape, and the vector that the program works on.
 pub(super) struct DeviceStates {

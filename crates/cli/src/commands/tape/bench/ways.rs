@@ -1,8 +1,7 @@
 //! Ways to keep states in memory of this machine, with the same calls.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use recoup::core::{Bound, Codec, Values, ValuesMut};
@@ -12,6 +11,7 @@ use recoup::tape::{PageRegion, PageSize, Tape, TapeBuilder, TouchMode, Touching}
 
 #[cfg(feature = "cuda")]
 use super::device_states::DeviceStates;
+use super::scratch::ScratchFolder;
 
 /// Bytes of a place beyond those of its state, and more.
 const PLACE_EXTRA_BYTES: u64 = 4096;
@@ -43,7 +43,7 @@ pub(super) enum KeepingWay {
 /// A device, and its memory for each process.
 #[cfg(feature = "cuda")]
 #[derive(Clone, Debug)]
-pub(super) struct DeviceMemory {
+pub(super) struct BenchDevice {
     pub(super) device: Device,
     pub(super) bytes: u64,
 }
@@ -74,7 +74,7 @@ pub(super) struct KeeperPlan {
     pub(super) codec: Option<(Arc<dyn Codec>, Bound)>,
     /// The device, and its memory for each process.
     #[cfg(feature = "cuda")]
-    pub(super) device: Option<DeviceMemory>,
+    pub(super) device: Option<BenchDevice>,
 }
 
 /// States of a process that are kept.
@@ -93,9 +93,6 @@ pub(super) enum StateKeeper {
     #[cfg(feature = "cuda")]
     Device(DeviceStates),
 }
-
-/// A new folder, removed when dropped.
-pub(super) struct ScratchFolder(PathBuf);
 
 impl KeepingWay {
     pub(super) fn name(&self) -> &'static str {
@@ -154,7 +151,7 @@ impl KeeperPlan {
             },
             KeepingWay::Spill(directory) | KeepingWay::Tmpfs(directory) => {
                 let folder = ScratchFolder::make(directory)?;
-                let builder = Tape::builder().host(self.part_bytes).pages(self.pages).spill(&folder.0);
+                let builder = Tape::builder().host(self.part_bytes).pages(self.pages).spill(folder.path());
                 StateKeeper::of_tape(builder, Some(folder))
             }
             #[cfg(feature = "cuda")]
@@ -164,7 +161,7 @@ impl KeeperPlan {
 
     #[cfg(feature = "cuda")]
     fn open_on_device(&self, way: &DeviceWay) -> Result<StateKeeper> {
-        let DeviceMemory { device, bytes } = self.device.as_ref().context("no device was opened")?;
+        let BenchDevice { device, bytes } = self.device.as_ref().context("no device was opened")?;
         let tape = || Tape::builder().device(*bytes).on(device);
         let mut folder = None;
         let builder = match way {
@@ -173,7 +170,7 @@ impl KeeperPlan {
             DeviceWay::Fetched => Tape::builder().host(self.whole_bytes),
             DeviceWay::Spill(directory) => {
                 let made = folder.insert(ScratchFolder::make(directory)?);
-                tape().host(self.part_bytes).spill(&made.0)
+                tape().host(self.part_bytes).spill(made.path())
             }
         };
         Ok(StateKeeper::Device(DeviceStates::start(builder, device, folder)?))
@@ -302,24 +299,6 @@ impl StateKeeper {
             #[cfg(feature = "cuda")]
             Self::Device(_) => None,
             Self::Vecs(_) | Self::Locked { .. } => None,
-        }
-    }
-}
-
-impl ScratchFolder {
-    fn make(parent: &Path) -> Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("recoup-tape-bench-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("create {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for ScratchFolder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!("{} stays: {error}", self.0.display());
         }
     }
 }
