@@ -178,8 +178,8 @@ fn values_at(element: ElementType, bytes: &mut [u8]) -> Option<ValuesMut<'_>> {
 
 /// Overwrites values that rest elsewhere, through memory at their place.
 fn overwrite(target: &mut dyn Afar, spare: &mut SpareCopy, values: Values<'_>) -> Result<(), AfarError> {
-    let fits = |held: &Box<dyn HeldValues>| held.element() == values.element() && held.len() == values.len();
-    let earlier = spare.take().filter(fits);
+    let fits = |held: &dyn HeldValues| held.element() == values.element() && held.len() == values.len();
+    let earlier = spare.take().filter(|held| fits(held.as_ref()));
     let mut through = |target: &mut dyn Afar, mut room: Box<dyn HeldValues>| {
         room.put(0, values)?;
         target.overwrite(room.as_ref())?;

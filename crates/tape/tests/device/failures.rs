@@ -37,7 +37,7 @@ fn scenario(spill: &Path) -> Result<Outcome, TapeError> {
     let mut outcome = Outcome::default();
     for step in 0..STATES {
         let values = state(step, LEN);
-        let pushed = if step % 2 == 0 {
+        let pushed = if step.is_multiple_of(2) {
             tape.push(step, Values::F64(&values))
         } else {
             vector.stream.upload(&values, &mut vector.values.view_mut()).map_err(refused)?;
@@ -57,7 +57,7 @@ impl Outcome {
     fn take(&mut self, tape: &mut Tape, step: u64, vector: &mut DeviceVector<f64>) -> Result<(), TapeError> {
         for _ in 0..2 {
             let mut found = vec![0.0; LEN];
-            let popped = if step % 3 == 0 {
+            let popped = if step.is_multiple_of(3) {
                 tape.pop(ValuesMut::F64(&mut found))
             } else {
                 let popped = tape.pop_afar(vector);

@@ -18,7 +18,7 @@ fn states_come_back_whatever_the_order_in_which_streams_run() {
             program.push(&mut tape, step).unwrap();
             if step % 4 == 3 {
                 tape.peek_afar(step - 1, &mut program.vector).unwrap();
-                if seed % 2 == 0 {
+                if seed.is_multiple_of(2) {
                     program.check(step - 1);
                 }
             }
@@ -28,7 +28,7 @@ fn states_come_back_whatever_the_order_in_which_streams_run() {
             }
         }
         for step in (0..16).rev() {
-            if (seed + step) % 3 == 0 {
+            if (seed + step).is_multiple_of(3) {
                 pop(&mut tape, step, 4 * KIB).unwrap();
             } else {
                 assert_eq!(program.pop(&mut tape).unwrap(), step);
