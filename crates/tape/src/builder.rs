@@ -105,8 +105,8 @@ impl TapeBuilder {
         Self { chunk_bytes: Some(bytes.max(1)), ..self }
     }
 
-    /// Maps and registers the memory of a tape with a device before the tape is used, as runtimes
-    /// do that know no other way.
+    /// Makes all memory before the tape is used, as runtimes do that know no other way: maps,
+    /// touches and registers it.
     #[must_use]
     pub fn prepared(self) -> Self {
         Self { is_prepared: true, ..self }
@@ -245,7 +245,14 @@ impl TapeBuilder {
             return Ok(Vec::new());
         }
         let region = PageRegion::reserve(bytes as usize, self.pages.unwrap_or(PageSize::Huge))?;
-        let growth = self.paged(if self.locking.is_some() { self.registration() } else { Registration::Never });
+        let mut growth = self.paged(if self.locking.is_some() { self.registration() } else { Registration::Never });
+        if self.is_prepared {
+            region.touch(0..bytes as usize);
+            if self.locking.is_some() {
+                region.lock(0..bytes as usize)?;
+            }
+            growth = Growth::Ready;
+        }
         Ok(vec![OpenLevel { storage: LevelStorage::Pages(Arc::new(region)), bytes, growth }])
     }
 
