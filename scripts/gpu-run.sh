@@ -27,13 +27,14 @@ code=$?
 tests() {
     name=$1
     shift
-    timeout 90 "$here/$name" "$@" >"$results/$name.txt" 2>&1
+    timeout 75 "$here/$name" "$@" >"$results/$name.txt" 2>&1
     code=$?
-    echo "$name: $(grep '^test result' "$results/$name.txt" || echo "exit code $code, 124 is the limit of 90 s")"
+    echo "$name: $(grep '^test result' "$results/$name.txt" || echo "exit code $code, 124 is the limit of 75 s")"
     [ "$code" -eq 0 ] || failed=1
 }
 
 tests device-tests --skip kernels::a_source_
 tests solvers-tests --skip kernels::
 tests codec-tests device::
+tests tape-tests
 exit "$failed"

@@ -80,3 +80,40 @@ fn no_library_of_cuda_is_looked_for_unless_a_device_is_asked_for() {
     }
     assert_eq!(looks("device"), [true; 2]);
 }
+
+/// Smallest run of the states of a tape.
+const BENCH: &str = "tape bench --on cuda --uniform 12x64KiB --interval 0s --rounds 2";
+
+#[test]
+fn ways_to_keep_the_states_of_a_device_are_measured_and_give_them_back() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("spilled")).unwrap();
+    let output = recoup(&format!("{BENCH} --processes 1,2 --spill spilled --json"), dir.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["on"], &report["device"]), (&Value::from("cuda"), &Value::from("recoup CUDA double")));
+    let ways = report["ways"].as_array().unwrap();
+    let names: Vec<&str> = ways.iter().map(|row| row["way"].as_str().unwrap()).collect();
+    assert_eq!(names, ["direct", "grown", "no-device", "spill"].repeat(2));
+    assert!(ways.iter().all(|row| row["waited_s"].as_f64() > Some(0.0)), "{report}");
+    assert_eq!(std::fs::read_dir(dir.path().join("spilled")).unwrap().count(), 0, "folders of tapes are left");
+    let text = String::from_utf8(recoup(BENCH, dir.path(), &[]).stdout).unwrap();
+    assert!(text.contains("states rest on recoup CUDA double"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn states_of_a_device_need_one_and_memory_on_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = [
+        (("RECOUP_DOUBLE_DEVICES", "0"), 5, "--on cuda: no CUDA here: device: the driver finds no device"),
+        (("RECOUP_DOUBLE_DRIVER_VERSION", "11040"), 5, "--on cuda: no CUDA here: driver: it is of CUDA 11.4"),
+        (("RECOUP_DOUBLE_MEMORY_BYTES", "100000"), 2, "of the device's memory, "),
+    ];
+    for (setting, code, words) in cases {
+        let output = recoup(BENCH, dir.path(), &[setting]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
+}

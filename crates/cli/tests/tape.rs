@@ -137,7 +137,7 @@ fn wrong_input_is_named_with_what_to_do() {
     let simulated = "--on simulated:a100";
     let cases = [
         (String::new(), 2, "--on <ON>"),
-        ("--on cray".to_owned(), 2, "simulated:a100, host"),
+        ("--on cray".to_owned(), 2, "simulated:a100, host, cuda"),
         (format!("{simulated} --uniform 12"), 2, "expected states and bytes of each, as in 256x128MiB"),
         (format!("{simulated} --uniform 12xbig"), 2, "expected bytes, at least 1"),
         (format!("{simulated} --processes 0"), 2, "expected numbers from 1 to 64, as in 4 or 1,2,4,8 or 1..8"),
@@ -151,6 +151,8 @@ fn wrong_input_is_named_with_what_to_do() {
         (format!("{simulated} --spill ."), 2, "--spill with --on simulated:a100: the simulated machine has no"),
         (format!("{simulated} --codec qb"), 2, "state what it reaches there with --ratio R and --codec-rate"),
         (format!("{simulated} --ratio 8"), 2, "--codec"),
+        ("--on cuda --codec zstd".to_owned(), 2, "a tape with a device keeps states as they are"),
+        ("--on cuda --pages small".to_owned(), 2, "memory that a device copies to has huge pages"),
         (format!("{HOST} --device 1GiB"), 2, "--device with --on host: no device takes part"),
         (format!("{HOST} --codec qb"), 2, "--codec qb needs --error-bound E"),
         (format!("{HOST} --codec zstd --error-bound 1e-4"), 2, "--codec zstd loses nothing"),

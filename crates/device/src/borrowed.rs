@@ -7,32 +7,9 @@
 
 use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues};
 
+use crate::element::with_type;
 use crate::held::other_place;
 use crate::{Device, DeviceError, DeviceHeld, DeviceView, DeviceViewMut, Stream, afar_error, device_pointer};
-
-/// Does work on values of an element type, as `$type`.
-macro_rules! with_type {
-    ($element:expr, $type:ident => $work:expr) => {
-        match $element {
-            ElementType::F64 => {
-                type $type = f64;
-                $work
-            }
-            ElementType::F32 => {
-                type $type = f32;
-                $work
-            }
-            ElementType::I64 => {
-                type $type = i64;
-                $work
-            }
-            ElementType::Bytes => {
-                type $type = u8;
-                $work
-            }
-        }
-    };
-}
 
 /// Values of the program in the memory of a device.
 #[derive(Debug)]

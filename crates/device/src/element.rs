@@ -33,3 +33,29 @@ macro_rules! elements {
 }
 
 elements!(f64 => F64, f32 => F32, i64 => I64, u8 => Bytes);
+
+/// Does work on values of an element type, as `$type`.
+macro_rules! with_type {
+    ($element:expr, $type:ident => $work:expr) => {
+        match $element {
+            recoup_core::ElementType::F64 => {
+                type $type = f64;
+                $work
+            }
+            recoup_core::ElementType::F32 => {
+                type $type = f32;
+                $work
+            }
+            recoup_core::ElementType::I64 => {
+                type $type = i64;
+                $work
+            }
+            recoup_core::ElementType::Bytes => {
+                type $type = u8;
+                $work
+            }
+        }
+    };
+}
+
+pub(crate) use with_type;

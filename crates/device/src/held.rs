@@ -6,12 +6,12 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
 use crate::{
-    Device, DeviceElement, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Stream,
+    Device, DeviceElement, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Mapped, Stream,
 };
 
 /// Bytes that travel at a time between a frozen copy and the host.
@@ -73,6 +73,12 @@ impl<T: DeviceElement> DeviceHeld<T> {
         let values = DeviceVec::new(device, len).map_err(afar_error)?;
         let transfer = Mutex::new(HeldOrder { road: None, last: None });
         Ok(Self { device: device.clone(), values, transfer })
+    }
+
+    /// Makes a frozen copy of `len` values from byte `offset` of memory that grows.
+    pub(crate) fn part_of(device: &Device, mapped: &Arc<Mapped>, offset: usize, len: usize) -> Self {
+        let transfer = Mutex::new(HeldOrder { road: None, last: None });
+        Self { device: device.clone(), values: DeviceVec::part_of(mapped, offset, len), transfer }
     }
 
     /// Returns the device.

@@ -170,6 +170,15 @@ impl HostBuffer {
         self.pages.write(range)
     }
 
+    /// Waits for the copies from and to the bytes of `range`, and forgets them: from here on the
+    /// host has these bytes, also when the device is lost.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`], also for an error of such a copy.
+    pub fn settle(&self, range: Range<usize>) -> Result<(), DeviceError> {
+        self.pages.settle(range)
+    }
+
     /// Waits for every copy under way.
     ///
     /// # Errors

@@ -67,6 +67,11 @@ impl Mapped {
         Ok(Self { context, way, range, chunk_bytes, mapped: AtomicUsize::new(0), growing: Mutex::new(()) })
     }
 
+    /// Waits for all work of the device; for errors after which some may still be under way.
+    pub(crate) fn settle(&self) {
+        self.context.settle();
+    }
+
     /// Returns how its memory comes to be.
     #[must_use]
     pub fn way(&self) -> MappedWay {

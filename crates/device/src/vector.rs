@@ -8,14 +8,22 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use crate::driver::PrimaryContext;
-use crate::{Device, DeviceError, DeviceView, DeviceViewMut, Stream};
+use crate::{Device, DeviceError, DeviceView, DeviceViewMut, Mapped, Stream};
 
 /// Values in the memory of a device. Dropping them waits for the device, which may still use them.
 pub struct DeviceVec<T> {
-    context: Arc<PrimaryContext>,
+    memory: VectorMemory,
     address: u64,
     len: usize,
     elements: PhantomData<T>,
+}
+
+/// The owner of the memory of values.
+enum VectorMemory {
+    /// The values, which free it when dropped.
+    Own(Arc<PrimaryContext>),
+    /// Memory that grows: they have a part of it, and go without a trace.
+    Part { _of: Arc<Mapped> },
 }
 
 impl<T> fmt::Debug for DeviceVec<T> {
@@ -36,7 +44,14 @@ impl<T: Pod> DeviceVec<T> {
             0 => 0,
             bytes => context.enter()?.allocate(bytes)?,
         };
-        Ok(Self { context, address, len, elements: PhantomData })
+        Ok(Self { memory: VectorMemory::Own(context), address, len, elements: PhantomData })
+    }
+
+    /// Takes `len` values from byte `offset` of memory that grows. The order of work on them is the
+    /// caller's.
+    pub(crate) fn part_of(mapped: &Arc<Mapped>, offset: usize, len: usize) -> Self {
+        let address = *mapped.view::<T>(offset, len).address();
+        Self { memory: VectorMemory::Part { _of: Arc::clone(mapped) }, address, len, elements: PhantomData }
     }
 
     /// `len` zeros, as later work of `stream` sees them.
@@ -104,9 +119,11 @@ impl<T> AsRef<Self> for DeviceVec<T> {
 
 impl<T> Drop for DeviceVec<T> {
     fn drop(&mut self) {
-        if self.address != 0 {
-            self.context.settle();
-            self.context.free(|current| current.release(self.address));
+        if let VectorMemory::Own(context) = &self.memory
+            && self.address != 0
+        {
+            context.settle();
+            context.free(|current| current.release(self.address));
         }
     }
 }

@@ -138,7 +138,7 @@ fn a_pack_measures_and_tests_where_there_is_neither_cargo_nor_a_compiler() {
     run.arg(dir.path().join("results")).env_clear().env("PATH", "/usr/bin:/bin").env("LD_LIBRARY_PATH", dir.path());
     let output = run.output().unwrap();
     assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
-    let lists = ["device-tests.txt", "solvers-tests.txt", "codec-tests.txt"];
+    let lists = ["device-tests.txt", "solvers-tests.txt", "codec-tests.txt", "tape-tests.txt"];
     for name in lists.into_iter().chain(["gpu.json", "gpu.md"]) {
         let text = std::fs::read_to_string(dir.path().join("results").join(name)).unwrap();
         assert!(lists.contains(&name) == text.contains("test result: ok"), "{name}: {text}");

@@ -9,19 +9,22 @@ use recoup_pages::{PageRegion, PageSize};
 use crate::coded::CodedShelf;
 use crate::coder::{CodingSettings, StateCoder};
 use crate::error::TapeError;
-use crate::host::HostLevel;
 use crate::machine::TapeMachine;
 use crate::settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 use crate::shelf::StateShelf;
 use crate::spill::SpillDirectory;
+use crate::storage::LevelStorage;
 use crate::tape::Tape;
 use crate::touching::TouchModel;
 use crate::turns::PinTurns;
 
 /// Bytes of a spill directory where none are named: as many as its file system has.
 const SPILL_BYTES_MAX: u64 = 1 << 60;
-/// Bytes that are touched before they are needed.
+/// Bytes of the host's memory that are touched before they are needed, and registered at a time.
 const AHEAD_BYTES: u64 = 256 << 20;
+/// Bytes of device memory that are mapped at a time: smaller chunks take longer.
+#[cfg(feature = "cuda")]
+const MAPPED_BYTES: u64 = 1 << 30;
 /// Rates of a small virtual machine, to begin with; each run measures its own.
 const RATES: TouchModel = TouchModel {
     copy_rate: 5e9,
@@ -43,6 +46,11 @@ enum Leftovers {
 /// Description of a [`Tape`].
 #[derive(Clone, Default)]
 pub struct TapeBuilder {
+    device_bytes: u64,
+    #[cfg(feature = "cuda")]
+    device: Option<recoup_device::Device>,
+    chunk_bytes: Option<u64>,
+    is_prepared: bool,
     host_bytes: u64,
     spill: Option<PathBuf>,
     spill_bytes: Option<u64>,
@@ -57,6 +65,13 @@ pub struct TapeBuilder {
     locking: Option<PathBuf>,
 }
 
+/// A level before its tape is made.
+struct OpenLevel {
+    storage: LevelStorage,
+    bytes: u64,
+    growth: Growth,
+}
+
 impl Tape {
     /// Begins to describe a tape.
     #[must_use]
@@ -66,6 +81,37 @@ impl Tape {
 }
 
 impl TapeBuilder {
+    /// Keeps states in this many bytes of the memory of a CUDA device, the first one if none is
+    /// named. It is mapped while the tape is used. Memory of the host consists of huge pages then,
+    /// and is registered by chunks, in turn with the user's other processes on this machine.
+    ///
+    /// States are kept as they are: a tape with a device has no codec.
+    #[must_use]
+    pub fn device(self, bytes: u64) -> Self {
+        Self { device_bytes: bytes, ..self }
+    }
+
+    /// Names the device.
+    #[cfg(feature = "cuda")]
+    #[must_use]
+    pub fn on(self, device: &recoup_device::Device) -> Self {
+        Self { device: Some(device.clone()), ..self }
+    }
+
+    /// Sets the bytes of device memory that are mapped at a time, and of memory of the host that
+    /// are registered at a time. If this is not called, they are 1 GiB and 256 MiB.
+    #[must_use]
+    pub fn chunks(self, bytes: u64) -> Self {
+        Self { chunk_bytes: Some(bytes.max(1)), ..self }
+    }
+
+    /// Makes all memory before the tape is used, as runtimes do that know no other way: maps,
+    /// touches and registers it.
+    #[must_use]
+    pub fn prepared(self) -> Self {
+        Self { is_prepared: true, ..self }
+    }
+
     /// Keeps states in this many bytes of the host's memory. Pages come to be while the tape is
     /// used.
     #[must_use]
@@ -143,7 +189,8 @@ impl TapeBuilder {
         Self { eviction: Some(eviction), ..self }
     }
 
-    /// Locks memory once it was touched, in turn with other processes that name the same file.
+    /// Locks memory once it was touched, in turn with other processes that name the same file. With
+    /// a device, memory is registered in any case, and the file is that of these turns.
     #[must_use]
     pub fn lock_memory(self, turns: impl AsRef<Path>) -> Self {
         Self { locking: Some(turns.as_ref().to_owned()), ..self }
@@ -154,26 +201,28 @@ impl TapeBuilder {
     /// # Errors
     /// [`TapeError::NoRoom`] without memory and directory, [`TapeError::Memory`] for more than the
     /// machine has, [`TapeError::Spill`] for a directory that cannot be used, and
-    /// [`TapeError::Occupied`] if states of an earlier run are there.
+    /// [`TapeError::Occupied`] if states of an earlier run are there. With a device,
+    /// [`TapeError::Device`] if there is none or it refuses, [`TapeError::CodedDevice`], and
+    /// [`TapeError::NotBuilt`].
     pub fn build(self) -> Result<Tape, TapeError> {
-        let mut settings = TapeSettings { levels: Vec::new(), eviction: self.eviction.unwrap_or(Eviction::Fifo) };
-        let mut levels = Vec::new();
-        if self.host_bytes > 0 {
-            check_memory(self.host_bytes)?;
-            let region = PageRegion::reserve(self.host_bytes as usize, self.pages.unwrap_or(PageSize::Huge))?;
-            levels.push(HostLevel::Memory(Arc::new(region)));
-            settings.levels.push(LevelSettings { bytes: self.host_bytes, growth: self.growth() });
-        }
+        let mut levels = self.open_memory()?;
         let spill = self.spill.as_deref().map(|path| self.open_spill(path)).transpose()?;
         if let Some(directory) = &spill {
-            levels.push(HostLevel::Spill(Arc::clone(directory)));
             let bytes = self.spill_bytes.unwrap_or(SPILL_BYTES_MAX);
-            settings.levels.push(LevelSettings { bytes, growth: Growth::Ready });
+            levels.push(OpenLevel {
+                storage: LevelStorage::Spill(Arc::clone(directory)),
+                bytes,
+                growth: Growth::Ready,
+            });
         }
         if levels.is_empty() {
             return Err(TapeError::NoRoom);
         }
-        let machine = TapeMachine::start(settings, levels, self.locking.as_deref().map(PinTurns::at))?;
+        let of_level = |level: &OpenLevel| LevelSettings { bytes: level.bytes, growth: level.growth.clone() };
+        let eviction = self.eviction.unwrap_or(Eviction::Fifo);
+        let settings = TapeSettings { levels: levels.iter().map(of_level).collect(), eviction };
+        let storage = levels.into_iter().map(|level| level.storage).collect();
+        let machine = TapeMachine::start(settings, storage, self.turns())?;
         let mut shelf = StateShelf::new(machine, spill);
         let damaged = shelf.reopen()?;
         let threads = self.threads.unwrap_or(1);
@@ -182,9 +231,84 @@ impl TapeBuilder {
         Tape::new(CodedShelf::new(shelf, coder), self.dims, damaged)
     }
 
-    fn growth(&self) -> Growth {
-        let chunks = Registration::Chunks { bytes: AHEAD_BYTES };
-        let registration = if self.locking.is_some() { chunks } else { Registration::Never };
+    /// Opens the levels in memory.
+    fn open_memory(&self) -> Result<Vec<OpenLevel>, TapeError> {
+        let bytes = self.host_bytes;
+        if bytes > 0 {
+            check_memory(bytes)?;
+        }
+        if self.device_bytes > 0 {
+            return self.open_device();
+        }
+        if bytes == 0 {
+            return Ok(Vec::new());
+        }
+        let region = PageRegion::reserve(bytes as usize, self.pages.unwrap_or(PageSize::Huge))?;
+        let mut growth = self.paged(if self.locking.is_some() { self.registration() } else { Registration::Never });
+        if self.is_prepared {
+            region.touch(0..bytes as usize);
+            if self.locking.is_some() {
+                region.lock(0..bytes as usize)?;
+            }
+            growth = Growth::Ready;
+        }
+        Ok(vec![OpenLevel { storage: LevelStorage::Pages(Arc::new(region)), bytes, growth }])
+    }
+
+    /// Opens memory of the device, and memory of the host below it, if there shall be any.
+    #[cfg(feature = "cuda")]
+    fn open_device(&self) -> Result<Vec<OpenLevel>, TapeError> {
+        use recoup_core::{AfarError, AfarErrorKind};
+        use recoup_device::{Device, DeviceError, HostBuffer, afar_error};
+
+        use crate::device_cache::DeviceCache;
+
+        if self.coding.is_some() {
+            return Err(TapeError::CodedDevice);
+        }
+        let refused = |error: DeviceError| TapeError::Device(afar_error(error));
+        let unregistered = |message| TapeError::Device(AfarError { message, kind: AfarErrorKind::Failed });
+        let device = self.device.clone().map_or_else(|| Device::open(0), Ok).map_err(refused)?;
+        let bytes = self.device_bytes;
+        let chunk_bytes = self.chunk_bytes.unwrap_or(MAPPED_BYTES).min(bytes);
+        let cache = DeviceCache::reserve(&device, bytes, chunk_bytes).map_err(refused)?;
+        let mut growth = Growth::Mapped { chunk_bytes };
+        if self.is_prepared {
+            cache.prepare().map_err(refused)?;
+            growth = Growth::Ready;
+        }
+        let mut levels = vec![OpenLevel { storage: LevelStorage::Device(Arc::new(cache)), bytes, growth }];
+        if self.host_bytes > 0 {
+            let bytes = self.host_bytes;
+            let chunk_bytes = self.chunk_bytes.unwrap_or(AHEAD_BYTES).min(bytes);
+            let buffer = HostBuffer::reserve(&device, bytes as usize, chunk_bytes as usize).map_err(refused)?;
+            let mut growth = self.paged(self.registration());
+            if self.is_prepared {
+                let _turn = self.turns().map(|turns| turns.take()).transpose().map_err(unregistered)?;
+                buffer.register(bytes as usize).map_err(refused)?;
+                growth = Growth::Ready;
+            }
+            levels.push(OpenLevel { storage: LevelStorage::Buffer(Arc::new(buffer)), bytes, growth });
+        }
+        Ok(levels)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn open_device(&self) -> Result<Vec<OpenLevel>, TapeError> {
+        Err(TapeError::NotBuilt { feature: "cuda" })
+    }
+
+    /// Returns the turns at locking or registering memory.
+    fn turns(&self) -> Option<PinTurns> {
+        let of_user = || (self.device_bytes > 0).then(PinTurns::of_user);
+        self.locking.as_deref().map(PinTurns::at).or_else(of_user)
+    }
+
+    fn registration(&self) -> Registration {
+        Registration::Chunks { bytes: self.chunk_bytes.unwrap_or(AHEAD_BYTES) }
+    }
+
+    fn paged(&self, registration: Registration) -> Growth {
         let touching = self.touching.clone().unwrap_or(Touching::Modelled(RATES));
         Growth::Paged { touching, registration, ahead_bytes: AHEAD_BYTES }
     }

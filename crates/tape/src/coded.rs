@@ -1,10 +1,10 @@
 //! States by their steps, as values: raw, or through a codec.
 
-use recoup_core::{Bound, CodecError, CodecId, Values, ValuesMut};
+use recoup_core::{Bound, CodecError, CodecId};
 
 use crate::coder::{StateCoder, check_length};
 use crate::error::TapeError;
-use crate::owned::{copy, read_bytes, write_bytes};
+use crate::payload::{PayloadSource, PayloadTarget, StateTarget};
 use crate::record::{StateHeader, StateLink};
 use crate::shelf::StateShelf;
 
@@ -40,8 +40,9 @@ impl CodedShelf {
     }
 
     /// Pushes a state on a grid; one of a type that the codec does not take, raw.
-    pub(crate) fn push(&mut self, step: u64, values: Values<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
-        if let Some(coder) = &mut self.coder {
+    pub(crate) fn push(&mut self, step: u64, source: PayloadSource<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
+        if let (Some(coder), PayloadSource::Values(values)) = (&mut self.coder, &source) {
+            let values = *values;
             match coder.push(&mut self.shelf, step, values, dims) {
                 Err(TapeError::Codec { source: CodecError::Element { .. }, .. }) => {}
                 pushed => return pushed,
@@ -51,34 +52,33 @@ impl CodedShelf {
             number: 0,
             step,
             codec: CodecId::Raw,
-            element: values.element(),
+            element: source.element(),
             bound: Bound::Lossless,
             link: StateLink::Alone,
             dims: dims.map(|extent| extent as u64),
-            payload_bytes: (values.len() * values.element().size()) as u64,
+            payload_bytes: (source.len() * source.element().size()) as u64,
         };
-        self.shelf.push(header, |target| write_bytes(values, target))
+        self.shelf.push(header, source)
     }
 
     /// Reads a state into room of its type and number of values.
-    pub(crate) fn read(&mut self, step: u64, mut target: ValuesMut<'_>, reading: Reading) -> Result<(), TapeError> {
+    pub(crate) fn read(&mut self, step: u64, mut target: StateTarget<'_>, reading: Reading) -> Result<(), TapeError> {
         let header = self.shelf.header(step)?;
-        let room = target.as_values();
-        if room.element() != header.element || room.len() != header.len() {
+        if target.element() != header.element || target.len() != header.len() {
             return Err(TapeError::Shape {
                 step,
                 expected: header.element,
                 expected_len: header.len(),
-                found: room.element(),
-                found_len: room.len(),
+                found: target.element(),
+                found_len: target.len(),
             });
         }
         if header.codec == CodecId::Raw && header.link == StateLink::Alone {
             check_length(&header)?;
-            let mut take = |payload: &[u8]| read_bytes(payload, target.reborrow());
+            let payload = PayloadTarget::State(target);
             return match reading {
-                Reading::Pop => self.shelf.pop(step, &mut take),
-                Reading::Peek => self.shelf.peek(step, &mut take),
+                Reading::Pop => self.shelf.pop(step, payload),
+                Reading::Peek => self.shelf.peek(step, payload),
             };
         }
         let coder =
@@ -86,7 +86,7 @@ impl CodedShelf {
         let is_ahead = coder.decoded(step).is_some();
         coder.decode(&mut self.shelf, step)?;
         if let Some(values) = coder.decoded(step) {
-            copy(values, target);
+            target.fill(values).map_err(|source| TapeError::Afar { step, source })?;
         }
         match reading {
             Reading::Pop => {

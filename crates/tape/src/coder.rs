@@ -11,6 +11,7 @@ use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, Parent, Val
 
 use crate::error::TapeError;
 use crate::owned::{StateValues, read_bytes};
+use crate::payload::{PayloadSource, PayloadTarget};
 use crate::record::{StateHeader, StateLink};
 use crate::shelf::StateShelf;
 
@@ -98,7 +99,7 @@ impl StateCoder {
             dims: dims.map(|extent| extent as u64),
             payload_bytes: self.payload.len() as u64,
         };
-        shelf.push(header, |target| target.copy_from_slice(&self.payload))?;
+        shelf.push(header, PayloadSource::Values(Values::Bytes(&self.payload)))?;
         if self.is_chained() {
             let payload = std::mem::take(&mut self.payload);
             let decoded = self.decode_payload(&header, &payload, parent.as_ref().map(|(_, parent)| parent));
@@ -126,7 +127,8 @@ impl StateCoder {
             let before = if header.link == StateLink::Follows { shelf.before(step) } else { None };
             let parent = before.and_then(|before| self.decoded.get(&before.step)).cloned();
             let mut decoded = Err(TapeError::Unknown { step });
-            shelf.peek(step, &mut |payload| decoded = self.decode_payload(&header, payload, parent.as_ref()))?;
+            let mut decode = |payload: &[u8]| decoded = self.decode_payload(&header, payload, parent.as_ref());
+            shelf.peek(step, PayloadTarget::Decoder(&mut decode))?;
             self.decoded.insert(step, decoded?);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use recoup_core::{CodecError, CodecId, ElementType};
+use recoup_core::{AfarError, CodecError, CodecId, ElementType};
 
 use crate::work::PlaceError;
 
@@ -11,7 +11,7 @@ use crate::work::PlaceError;
 #[non_exhaustive]
 pub enum TapeError {
     /// The tape has neither memory nor a directory.
-    #[error("a tape needs room: name bytes of the host's memory, a spill directory, or both")]
+    #[error("a tape needs room: name bytes of the host's memory, of a device, or a spill directory")]
     NoRoom,
     /// The machine has less memory than asked for.
     #[error(
@@ -40,6 +40,18 @@ pub enum TapeError {
         /// Number of files with states.
         n_states: usize,
     },
+    /// The device cannot be used.
+    #[error("device of the tape: {0}")]
+    Device(AfarError),
+    /// This build has no devices.
+    #[error("a tape on a device needs feature {feature}, which was not built")]
+    NotBuilt {
+        /// The feature.
+        feature: &'static str,
+    },
+    /// A codec was named for a tape on a device.
+    #[error("states in the memory of a device are kept as they are: leave the codec out, or the device")]
+    CodedDevice,
     /// Saving needs a spill directory.
     #[error("a tape without a spill directory cannot be saved; name one when it is made")]
     NothingKept,
@@ -83,6 +95,14 @@ pub enum TapeError {
         expected: usize,
         /// Values of the state.
         found: usize,
+    },
+    /// The place where the program's values rest failed.
+    #[error("step {step}: {source}")]
+    Afar {
+        /// The step.
+        step: u64,
+        /// Its error.
+        source: AfarError,
     },
     /// The codec failed.
     #[error("step {step}: {source}")]

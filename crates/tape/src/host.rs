@@ -1,33 +1,28 @@
-//! The mover of a machine without a device: memory of the host, and a spill directory below it.
+//! The mover of this machine: memory of a device if there is one, memory of the host, and a spill
+//! directory below it.
 //!
-//! Copies between levels, touching and locking are done by threads of its own. A copy from or to
-//! the program is done by the thread that calls, which takes it with
+//! Copies between levels, mapping, touching and registering are done by threads of its own. A
+//! thread that copies to or from a device sleeps until the ticket of its copy is due. A copy from
+//! or to the program is done by the thread that calls, which takes it with
 //! [`HostMover::take_program_copy`].
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_core::Clock;
 use recoup_io::SystemClock;
-use recoup_pages::PageRegion;
 
 use crate::bell::Bell;
 use crate::mover::{EndedMove, MoveError, MoveTicket, Mover};
-use crate::spill::SpillDirectory;
+use crate::payload::{RecordSource, RecordTarget};
+use crate::storage::LevelStorage;
 use crate::threads::MoverThreads;
 use crate::turns::PinTurns;
 use crate::work::{Extent, Location, TapeWork};
 
-/// Threads of a mover: for a copy down, a copy up, touching and locking.
-const THREADS: usize = 4;
-
-/// A level of a [`HostMover`].
-#[derive(Clone, Debug)]
-pub(crate) enum HostLevel {
-    Memory(Arc<PageRegion>),
-    Spill(Arc<SpillDirectory>),
-}
+/// Threads of a level: for a copy down, a copy up, touching, and mapping or registering. No work
+/// waits for other work to end.
+const THREADS_OF_LEVEL: usize = 4;
 
 /// Bytes of a level, from the first, that were asked to be touched and locked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +41,7 @@ struct EndedWork {
 /// The mover.
 #[derive(Debug)]
 pub(crate) struct HostMover {
-    levels: Vec<HostLevel>,
+    levels: Vec<LevelStorage>,
     /// Watermarks of touching and of locking, for each level.
     marks: Vec<GrowthMarks>,
     turns: Option<Arc<PinTurns>>,
@@ -63,26 +58,29 @@ pub(crate) struct HostMover {
 pub(crate) struct ProgramCopy {
     work: TapeWork,
     ticket: MoveTicket,
-    level: HostLevel,
-    pub(crate) extent: Extent,
+    level: LevelStorage,
+    extent: Extent,
     ended: Arc<EndedWork>,
 }
 
 /// The side of the program in a copy.
-pub(crate) enum ProgramSide<'a> {
-    /// Fills a record.
-    Push(&'a mut dyn FnMut(&mut [u8])),
-    /// Reads a record.
-    Pop(&'a mut dyn FnMut(&[u8]) -> Result<(), String>),
+pub(crate) enum ProgramSide<'a, 'b> {
+    /// Pushes a record.
+    Push(&'a mut RecordSource<'b>),
+    /// Pops or reads a record.
+    Pop(&'a mut RecordTarget<'b>),
+    /// Has none.
+    Nothing,
 }
 
 impl HostMover {
-    pub(crate) fn new(levels: Vec<HostLevel>, turns: Option<PinTurns>, bell: Arc<Bell>) -> std::io::Result<Self> {
+    pub(crate) fn new(levels: Vec<LevelStorage>, turns: Option<PinTurns>, bell: Arc<Bell>) -> std::io::Result<Self> {
+        let n_growing = levels.iter().filter(|level| level.is_memory()).count();
         Ok(Self {
             marks: vec![GrowthMarks::default(); levels.len()],
             levels,
             turns: turns.map(Arc::new),
-            threads: MoverThreads::start(THREADS)?,
+            threads: MoverThreads::start(THREADS_OF_LEVEL * n_growing.max(1))?,
             ended: Arc::new(EndedWork { queue: Mutex::default(), bell }),
             n_under_way: 0,
             n_tickets: 0,
@@ -100,12 +98,18 @@ impl HostMover {
         let ended = Arc::clone(&self.ended);
         let end = move |result: Result<(), String>| ended.end(ticket, work, result);
         match work {
-            // Its memory exists as addresses.
-            TapeWork::Extend { .. } => self.threads.run(|| Ok(()), end),
+            TapeWork::Extend { level, to } => {
+                let level = self.levels[level].clone();
+                self.threads.run(move || level.extend(to), end);
+            }
             TapeWork::Touch { level, to } => {
                 let from = std::mem::replace(&mut self.marks[level].touched, to);
                 let level = self.levels[level].clone();
-                self.threads.run(move || level.touch(from..to), end);
+                let touch = move || {
+                    level.touch(from..to);
+                    Ok(())
+                };
+                self.threads.run(touch, end);
             }
             TapeWork::Pin { level, to } => {
                 let from = std::mem::replace(&mut self.marks[level].locked, to);
@@ -119,9 +123,9 @@ impl HostMover {
                 else {
                     unreachable!("the calling thread does the copies of the program");
                 };
-                let source = PlaceOfLevel { level: self.levels[from].clone(), extent: Extent { start, bytes } };
-                let target = PlaceOfLevel { level: self.levels[to].clone(), extent: Extent { start: place, bytes } };
-                self.threads.run(move || source.copy_to(&target), end);
+                let extent = Extent { start, bytes };
+                let [source, target] = [from, to].map(|level| self.levels[level].clone());
+                self.threads.run(move || source.copy(extent, &target, place), end);
             }
         }
     }
@@ -169,13 +173,20 @@ impl Mover for HostMover {
     }
 
     fn discard(&mut self, level: usize, extent: Extent) {
-        if let HostLevel::Spill(directory) = &self.levels[level] {
-            directory.discard(extent.start);
-        }
+        self.levels[level].discard(extent);
     }
 
     fn now_seconds(&self) -> f64 {
         self.clock.now().as_secs_f64()
+    }
+}
+
+impl Drop for HostMover {
+    fn drop(&mut self) {
+        // Its threads are waited for next.
+        if let Some(turns) = &self.turns {
+            turns.close();
+        }
     }
 }
 
@@ -189,76 +200,12 @@ impl EndedWork {
 
 impl ProgramCopy {
     /// Does the copy, and ends its work.
-    pub(crate) fn run(self, side: &mut ProgramSide<'_>) {
-        let result = self.copy(side);
+    pub(crate) fn run(self, side: &mut ProgramSide<'_, '_>) {
+        let result = match side {
+            ProgramSide::Push(source) => self.level.store(self.extent, source),
+            ProgramSide::Pop(target) => self.level.give(self.extent, target),
+            ProgramSide::Nothing => Ok(()),
+        };
         self.ended.end(self.ticket, self.work, result);
     }
-
-    fn copy(&self, side: &mut ProgramSide<'_>) -> Result<(), String> {
-        let Extent { start, bytes } = self.extent;
-        match (side, &self.level) {
-            (ProgramSide::Push(fill), HostLevel::Memory(region)) => {
-                fill(&mut region.write(range(self.extent)));
-                Ok(())
-            }
-            (ProgramSide::Pop(take), HostLevel::Memory(region)) => take(&region.read(range(self.extent))),
-            (ProgramSide::Push(fill), HostLevel::Spill(directory)) => {
-                let mut record = vec![0; bytes as usize];
-                fill(&mut record);
-                directory.write(start, &record)
-            }
-            (ProgramSide::Pop(take), HostLevel::Spill(directory)) => {
-                let mut record = vec![0; bytes as usize];
-                directory.read(start, &mut record).and_then(|()| take(&record))
-            }
-        }
-    }
-}
-
-/// A place of a level.
-struct PlaceOfLevel {
-    level: HostLevel,
-    extent: Extent,
-}
-
-impl PlaceOfLevel {
-    fn copy_to(&self, target: &Self) -> Result<(), String> {
-        match (&self.level, &target.level) {
-            (HostLevel::Memory(source), HostLevel::Spill(directory)) => {
-                directory.write(target.extent.start, &source.read(range(self.extent)))
-            }
-            (HostLevel::Spill(directory), HostLevel::Memory(region)) => {
-                directory.read(self.extent.start, &mut region.write(range(target.extent)))
-            }
-            (HostLevel::Memory(source), HostLevel::Memory(region)) => {
-                region.write(range(target.extent)).copy_from_slice(&source.read(range(self.extent)));
-                Ok(())
-            }
-            (HostLevel::Spill(source), HostLevel::Spill(directory)) => {
-                let mut record = vec![0; self.extent.bytes as usize];
-                source.read(self.extent.start, &mut record)?;
-                directory.write(target.extent.start, &record)
-            }
-        }
-    }
-}
-
-impl HostLevel {
-    fn touch(&self, bytes: Range<u64>) -> Result<(), String> {
-        if let Self::Memory(region) = self {
-            region.touch(bytes.start as usize..bytes.end as usize);
-        }
-        Ok(())
-    }
-
-    fn pin(&self, bytes: Range<u64>, turns: Option<&PinTurns>) -> Result<(), String> {
-        let Self::Memory(region) = self else { return Ok(()) };
-        let _turn = turns.map(PinTurns::take).transpose()?;
-        let locked = region.lock(bytes.start as usize..bytes.end as usize);
-        locked.map_err(|error| format!("lock {} bytes in memory: {error}", bytes.end - bytes.start))
-    }
-}
-
-fn range(extent: Extent) -> Range<usize> {
-    extent.start as usize..extent.end() as usize
 }

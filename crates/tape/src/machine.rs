@@ -1,4 +1,4 @@
-//! A tape at work on the host: the driver, shared by the calls of the program and by a thread that
+//! A tape at work: the driver, shared by the calls of the program and by a thread that
 //! attends to what ends meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +8,10 @@ use std::thread::JoinHandle;
 use crate::bell::Bell;
 use crate::driver::TapeDriver;
 use crate::event::AdoptedState;
-use crate::host::{HostLevel, HostMover, ProgramSide};
+use crate::host::{HostMover, ProgramSide};
+use crate::payload::{RecordSource, RecordTarget};
 use crate::settings::TapeSettings;
+use crate::storage::LevelStorage;
 use crate::turns::PinTurns;
 use crate::work::{PlaceError, StateId};
 
@@ -31,7 +33,7 @@ pub(crate) struct TapeMachine {
 impl TapeMachine {
     pub(crate) fn start(
         settings: TapeSettings,
-        levels: Vec<HostLevel>,
+        levels: Vec<LevelStorage>,
         turns: Option<PinTurns>,
     ) -> std::io::Result<Self> {
         let bell = Arc::new(Bell::default());
@@ -43,36 +45,28 @@ impl TapeMachine {
         Ok(Self { shared, attendant: Some(attendant) })
     }
 
-    /// Pushes a record of `bytes` bytes, which `fill` writes.
-    pub(crate) fn push(&mut self, bytes: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<StateId, PlaceError> {
+    /// Pushes a record to a place of `bytes` bytes.
+    pub(crate) fn push(&mut self, bytes: usize, source: &mut RecordSource<'_>) -> Result<StateId, PlaceError> {
         self.shared.lock().begin_push(bytes as u64);
-        self.finish(&mut ProgramSide::Push(fill))
+        self.finish(&mut ProgramSide::Push(source))
     }
 
-    /// Pops a state, whose record `take` reads.
-    pub(crate) fn pop(
-        &mut self,
-        id: StateId,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<StateId, PlaceError> {
+    /// Pops a state.
+    pub(crate) fn pop(&mut self, id: StateId, target: &mut RecordTarget<'_>) -> Result<StateId, PlaceError> {
         self.shared.lock().begin_pop(id);
-        self.finish(&mut ProgramSide::Pop(take))
+        self.finish(&mut ProgramSide::Pop(target))
     }
 
-    /// Reads the record of a state, which stays.
-    pub(crate) fn peek(
-        &mut self,
-        id: StateId,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<StateId, PlaceError> {
+    /// Reads a state, which stays.
+    pub(crate) fn peek(&mut self, id: StateId, target: &mut RecordTarget<'_>) -> Result<StateId, PlaceError> {
         self.shared.lock().begin_peek(id);
-        self.finish(&mut ProgramSide::Pop(take))
+        self.finish(&mut ProgramSide::Pop(target))
     }
 
     /// Waits until the last level has all states.
     pub(crate) fn keep(&mut self) -> Result<StateId, PlaceError> {
         self.shared.lock().begin_keep();
-        self.finish(&mut ProgramSide::Pop(&mut |_| Ok(())))
+        self.finish(&mut ProgramSide::Nothing)
     }
 
     pub(crate) fn forget(&mut self, id: StateId) {
@@ -98,7 +92,7 @@ impl TapeMachine {
     }
 
     /// Waits for the answer to the call, and does the copy that is the program's part in it.
-    fn finish(&mut self, side: &mut ProgramSide<'_>) -> Result<StateId, PlaceError> {
+    fn finish(&mut self, side: &mut ProgramSide<'_, '_>) -> Result<StateId, PlaceError> {
         loop {
             let heard = self.shared.bell.heard();
             let mut driver = self.shared.lock();

@@ -72,6 +72,18 @@ pub(crate) fn write_bytes(source: Values<'_>, target: &mut [u8]) {
     }
 }
 
+/// Returns the memory of values, where it holds little-endian bytes.
+#[cfg(feature = "cuda")]
+pub(crate) fn raw_mut(values: ValuesMut<'_>) -> Option<&mut [u8]> {
+    match values {
+        ValuesMut::Bytes(v) => Some(v),
+        _ if cfg!(target_endian = "big") => None,
+        ValuesMut::F64(v) => Some(bytemuck::cast_slice_mut(v)),
+        ValuesMut::F32(v) => Some(bytemuck::cast_slice_mut(v)),
+        ValuesMut::I64(v) => Some(bytemuck::cast_slice_mut(v)),
+    }
+}
+
 /// Reads values from little-endian bytes, which are as many.
 pub(crate) fn read_bytes(source: &[u8], target: ValuesMut<'_>) {
     match target {

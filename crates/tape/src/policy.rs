@@ -1,10 +1,11 @@
 //! The policy of a tape: a state machine that is told what happened, and says what to do.
 //!
 //! Promises: no state leaves a level before a level below has all of it, nor before the level has
-//! all its memory and is full. No place is given out while bytes of it are read or written. Each
-//! call is answered: with an error if nothing is under way that could make room. Must not know
-//! time, threads or memory; a [`Mover`](crate::Mover) does the work. Source: Maurya, Nicolae,
-//! Rafique, Elsayed, Tonellot, Cappello, HiPC 2022 (hal-03799226).
+//! all its memory and is full; only a copy that cannot be read leaves sooner. No place is given out
+//! while bytes of it are read or written. Each call is answered: with an error if nothing is under
+//! way that could make room. Must not know time, threads or memory; a [`Mover`](crate::Mover) does
+//! the work. Source: Maurya, Nicolae, Rafique, Elsayed, Tonellot, Cappello, HiPC 2022
+//! (hal-03799226).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -374,7 +375,7 @@ impl TapePolicy {
             let Some(residence) = state.residences[level] else { continue };
             let is_drained = state.is_drained(level);
             let is_moving = !residence.is_whole || (residence.n_readers > 0 && is_drained);
-            let can_drain = is_drained || (!state.has_failed() && state.bytes <= self.levels[level + 1].bytes());
+            let can_drain = is_drained || (state.can_drain() && state.bytes <= self.levels[level + 1].bytes());
             let position = distances.get(&id).copied().unwrap_or(usize::MAX);
             if is_moving || !can_drain || distance.is_some_and(|needed| position <= needed) {
                 continue;
@@ -452,16 +453,18 @@ impl TapePolicy {
                     state.is_consumed |= is_done && is_last;
                 }
                 self.end_reading(id, level);
-                self.reply(outcome(id));
+                if is_done || !self.gives_up(id, level) {
+                    self.reply(outcome(id));
+                }
             }
             Some(Purpose::Drain { id, level, measures }) => {
                 self.learn_copy(id, level + 1, measures, seconds);
-                self.end_move(id, is_done);
+                self.end_move(id, is_done, true);
                 self.end_arrival(id, level + 1, is_done);
                 self.end_reading(id, level);
             }
             Some(Purpose::Fetch { id, level }) => {
-                self.end_move(id, is_done);
+                self.end_move(id, is_done, false);
                 self.end_arrival(id, level, is_done);
                 self.end_reading(id, level + 1);
             }
@@ -469,10 +472,24 @@ impl TapePolicy {
         }
     }
 
-    fn end_move(&mut self, id: StateId, is_done: bool) {
+    fn end_move(&mut self, id: StateId, is_done: bool, is_down: bool) {
         if let Some(state) = self.states.get_mut(id).filter(|_| !is_done) {
-            state.count_failure();
+            state.count_failure(is_down);
         }
+    }
+
+    /// Gives up the copy of a state that could not be given to the program, if a level below has
+    /// the state: the call goes on from there. Returns whether it does.
+    fn gives_up(&mut self, id: StateId, level: usize) -> bool {
+        let is_below = self.states.get(id).is_some_and(|state| {
+            let is_idle = state.residences[level].is_some_and(|residence| residence.n_readers == 0);
+            is_idle && state.is_drained(level)
+        });
+        if let Some(call) = self.call.as_mut().filter(|_| is_below) {
+            call.is_copying = false;
+            self.evict(id, level);
+        }
+        is_below
     }
 
     /// Makes a copy that arrived whole, or gives its place back.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::error::TapeError;
 use crate::machine::TapeMachine;
-use crate::record::{HEADER_BYTES, StateHeader, StateLink};
+use crate::payload::{PayloadSource, PayloadTarget, RecordSource, RecordTarget};
+use crate::record::{StateHeader, StateLink};
 use crate::spill::SpillDirectory;
 use crate::work::{PlaceError, StateId};
 
@@ -66,19 +67,14 @@ impl StateShelf {
         self.number = self.number.max(header.number + 1);
     }
 
-    /// Pushes a record: a header, whose number is set here, and the payload that `fill` writes.
-    pub(crate) fn push(&mut self, header: StateHeader, mut fill: impl FnMut(&mut [u8])) -> Result<(), TapeError> {
+    /// Pushes a record: a header, whose number is set here, and its payload.
+    pub(crate) fn push(&mut self, header: StateHeader, payload: PayloadSource<'_>) -> Result<(), TapeError> {
         let step = header.step;
         self.check_new(step)?;
         let header = StateHeader { number: self.number, ..header };
-        let encoded = header.encode();
-        let end = HEADER_BYTES + header.payload_bytes as usize;
-        let mut fill_record = |record: &mut [u8]| {
-            record[..HEADER_BYTES].copy_from_slice(&encoded);
-            fill(&mut record[HEADER_BYTES..end]);
-            record[end..].fill(0);
-        };
-        let pushed = self.machine.push(header.place_bytes(), &mut fill_record);
+        let payload_bytes = header.payload_bytes as usize;
+        let mut source = RecordSource { header: header.encode(), payload_bytes, payload };
+        let pushed = self.machine.push(header.place_bytes(), &mut source);
         let id = pushed.map_err(|source| TapeError::Place { step, source })?;
         self.note(id, header);
         Ok(())
@@ -89,22 +85,21 @@ impl StateShelf {
         if self.ids.contains_key(&step) { Err(TapeError::Duplicate { step }) } else { Ok(()) }
     }
 
-    /// Pops a state; `take` reads its payload.
-    pub(crate) fn pop(&mut self, step: u64, take: &mut dyn FnMut(&[u8])) -> Result<(), TapeError> {
+    /// Pops a state.
+    pub(crate) fn pop(&mut self, step: u64, payload: PayloadTarget<'_>) -> Result<(), TapeError> {
         let id = self.id(step)?;
-        let end = HEADER_BYTES + self.headers[&id].payload_bytes as usize;
-        let popped = self.machine.pop(id, &mut |record| read_payload(record, end, take));
-        popped.map_err(|source| TapeError::Place { step, source })?;
+        let mut target = RecordTarget { payload_bytes: self.headers[&id].payload_bytes as usize, payload };
+        self.machine.pop(id, &mut target).map_err(|source| TapeError::Place { step, source })?;
         self.headers.remove(&id);
         self.ids.remove(&step);
         Ok(())
     }
 
-    /// Reads a state, which stays; `take` reads its payload.
-    pub(crate) fn peek(&mut self, step: u64, take: &mut dyn FnMut(&[u8])) -> Result<(), TapeError> {
+    /// Reads a state, which stays.
+    pub(crate) fn peek(&mut self, step: u64, payload: PayloadTarget<'_>) -> Result<(), TapeError> {
         let id = self.id(step)?;
-        let end = HEADER_BYTES + self.headers[&id].payload_bytes as usize;
-        let read = self.machine.peek(id, &mut |record| read_payload(record, end, take));
+        let mut target = RecordTarget { payload_bytes: self.headers[&id].payload_bytes as usize, payload };
+        let read = self.machine.peek(id, &mut target);
         read.map_err(|source| TapeError::Place { step, source }).map(|_| ())
     }
 
@@ -190,11 +185,4 @@ impl StateShelf {
     fn id(&self, step: u64) -> Result<StateId, TapeError> {
         self.ids.get(&step).copied().ok_or(TapeError::Unknown { step })
     }
-}
-
-/// Hands out the payload of a record.
-fn read_payload(record: &[u8], end: usize, take: &mut dyn FnMut(&[u8])) -> Result<(), String> {
-    let payload = record.get(HEADER_BYTES..end).ok_or_else(|| format!("{} bytes, {end} expected", record.len()))?;
-    take(payload);
-    Ok(())
 }

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use recoup_core::Values;
-
 use crate::coded::CodedShelf;
 use crate::error::TapeError;
 use crate::owned::StateValues;
+use crate::payload::PayloadSource;
 
 /// States that may wait for the codec; the program waits before it pushes another.
 const STAGED_MAX: usize = 2;
@@ -62,7 +61,7 @@ impl CodingStage {
 
     /// Copies a state, which is encoded and pushed behind the program. An error of a state before
     /// is returned here, and the state is not pushed.
-    pub(crate) fn push(&self, step: u64, values: Values<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
+    pub(crate) fn push(&self, step: u64, mut source: PayloadSource<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
         let mut queue = self.wait_while(|queue| queue.free.is_empty() && queue.failure.is_none())?;
         if let Some(failure) = queue.failure.take() {
             return Err(failure);
@@ -70,10 +69,15 @@ impl CodingStage {
         let mut room = queue.free.pop().unwrap_or_else(StateValues::new);
         queue.looks_ahead = false;
         drop(queue);
-        room.fill(values);
-        self.shared.queue().staged.push_back(StagedState { step, values: room, dims });
+        let copied = source.copy_to(&mut room);
+        let mut queue = self.shared.queue();
+        match copied {
+            Ok(()) => queue.staged.push_back(StagedState { step, values: room, dims }),
+            Err(_) => queue.free.push(room),
+        }
+        drop(queue);
         self.shared.changed.notify_all();
-        Ok(())
+        copied.map_err(|source| TapeError::Afar { step, source })
     }
 
     /// Waits until all states are coded, and returns the first error.
@@ -133,7 +137,7 @@ impl SharedStage {
             drop(queue);
             let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
             let result = match &state {
-                Some(state) => shelf.push(state.step, state.values.values(), state.dims),
+                Some(state) => shelf.push(state.step, PayloadSource::Values(state.values.values()), state.dims),
                 None => shelf.look_ahead(),
             };
             drop(shelf);

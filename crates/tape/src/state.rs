@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::work::{Extent, StateId};
 
-/// Copies between levels that a state may fail before they are given up.
+/// Copies down, and copies up, that a state may fail before they are given up.
 const FAILURES_MAX: u32 = 3;
 
 /// A copy of a state in a level.
@@ -25,7 +25,8 @@ pub(crate) struct TapeState {
     pub(crate) residences: Vec<Option<Residence>>,
     /// Given back to the program. What is left of it goes when nothing uses it.
     pub(crate) is_consumed: bool,
-    n_failures: u32,
+    n_failed_drains: u32,
+    n_failed_fetches: u32,
 }
 
 impl TapeState {
@@ -42,13 +43,14 @@ impl TapeState {
     /// Returns whether it waits for a copy to the level below.
     pub(crate) fn wants_drain(&self, level: usize) -> bool {
         let is_below = self.residences[level + 1..].iter().any(Option::is_some);
-        self.is_whole_at(level) && !is_below && !self.is_consumed && !self.has_failed()
+        self.is_whole_at(level) && !is_below && !self.is_consumed && self.can_drain()
     }
 
     /// Returns whether a copy from the level below to `level` brings it nearer.
     pub(crate) fn wants_fetch(&self, level: usize) -> bool {
         let is_near = self.residences[..=level].iter().any(Option::is_some);
-        self.is_whole_at(level + 1) && !is_near && !self.is_consumed && !self.has_failed()
+        let can_fetch = self.n_failed_fetches < FAILURES_MAX;
+        self.is_whole_at(level + 1) && !is_near && !self.is_consumed && can_fetch
     }
 
     /// Returns the fastest level that has all of it.
@@ -61,13 +63,15 @@ impl TapeState {
         self.residences[..nearest].iter().any(Option::is_some)
     }
 
-    /// Returns whether too many of its copies between levels have failed.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.n_failures >= FAILURES_MAX
+    /// Returns whether its copies down have not failed too often.
+    pub(crate) fn can_drain(&self) -> bool {
+        self.n_failed_drains < FAILURES_MAX
     }
 
-    pub(crate) fn count_failure(&mut self) {
-        self.n_failures += 1;
+    /// Counts a copy between levels that failed.
+    pub(crate) fn count_failure(&mut self, is_down: bool) {
+        self.n_failed_drains += u32::from(is_down);
+        self.n_failed_fetches += u32::from(!is_down);
     }
 }
 
@@ -85,7 +89,8 @@ impl TapeStates {
         let id = StateId(self.n_pushed);
         self.n_pushed += 1;
         let residences = vec![None; n_levels];
-        self.states.insert(id, TapeState { bytes, residences, is_consumed: false, n_failures: 0 });
+        let state = TapeState { bytes, residences, is_consumed: false, n_failed_drains: 0, n_failed_fetches: 0 };
+        self.states.insert(id, state);
         id
     }
 

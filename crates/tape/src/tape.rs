@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use recoup_core::{Clock, ElementType, Values, ValuesMut};
+use recoup_core::{Afar, Clock, ElementType, Values, ValuesMut};
 use recoup_io::SystemClock;
 
 use crate::coded::{CodedShelf, Reading};
 use crate::error::TapeError;
+use crate::payload::{PayloadSource, SpareCopy, StateTarget};
 use crate::shelf::DamagedState;
 use crate::stage::CodingStage;
 
@@ -42,6 +43,8 @@ pub struct Tape {
     /// Extents of each state, if they are stated.
     dims: Option<[usize; 3]>,
     damaged: Vec<DamagedState>,
+    /// Memory where values of the program rest.
+    spare: SpareCopy,
     report: TapeReport,
     clock: SystemClock,
 }
@@ -82,7 +85,8 @@ impl Tape {
         let steps = Mutex::new(shelf.shelf.steps().into_iter().collect());
         let shelf = Arc::new(Mutex::new(shelf));
         let stage = if is_coded { Some(CodingStage::start(&shelf)?) } else { None };
-        Ok(Self { stage, shelf, steps, dims, damaged, report: TapeReport::default(), clock: SystemClock::new() })
+        let report = TapeReport::default();
+        Ok(Self { stage, shelf, steps, dims, damaged, spare: None, report, clock: SystemClock::new() })
     }
 
     /// Pushes the state of a step. With a codec, the error of a push may be returned by a later
@@ -101,17 +105,36 @@ impl Tape {
     /// # Errors
     /// Those of [`Tape::push`].
     pub fn push_shaped(&mut self, step: u64, values: Values<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
+        self.push_source(step, PayloadSource::Values(values), dims)
+    }
+
+    /// Pushes the state of a step that rests elsewhere. A tape on the same device copies it there,
+    /// as the next work of its owner's stream: the owner may go on at once. Any other tape fetches
+    /// it, through a copy at its place that is kept for the next one.
+    ///
+    /// # Errors
+    /// Those of [`Tape::push`], and [`TapeError::Afar`].
+    pub fn push_afar(&mut self, step: u64, values: &dyn Afar) -> Result<(), TapeError> {
+        let mut spare = self.spare.take();
+        let dims = self.dims.unwrap_or([values.len(), 1, 1]);
+        let pushed = self.push_source(step, PayloadSource::Afar { values, spare: &mut spare }, dims);
+        self.spare = spare;
+        pushed
+    }
+
+    fn push_source(&mut self, step: u64, source: PayloadSource<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
         let begun = self.clock.now();
         if self.known_steps().contains(&step) {
             return Err(TapeError::Duplicate { step });
         }
         let expected = dims.iter().fold(1, |product: usize, extent| product.saturating_mul(*extent));
-        if expected != values.len() {
-            return Err(TapeError::Grid { step, expected, found: values.len() });
+        if expected != source.len() {
+            return Err(TapeError::Grid { step, expected, found: source.len() });
         }
+        let bytes = source.len() * source.element().size();
         let pushed = match &self.stage {
-            Some(stage) => stage.push(step, values, dims),
-            None => self.shelf().push(step, values, dims),
+            Some(stage) => stage.push(step, source, dims),
+            None => self.shelf().push(step, source, dims),
         };
         if pushed.is_err() {
             // One error is told at a time; the steps tell what else was lost.
@@ -121,7 +144,7 @@ impl Tape {
         }
         self.known_steps().insert(step);
         self.report.n_pushed += 1;
-        self.report.raw_bytes += (values.len() * values.element().size()) as u64;
+        self.report.raw_bytes += bytes as u64;
         self.report.push_time += self.clock.now() - begun;
         Ok(())
     }
@@ -132,6 +155,22 @@ impl Tape {
     /// [`TapeError::Empty`], [`TapeError::Shape`], [`TapeError::Codec`], and [`TapeError::Place`]
     /// for a damaged file; the state is still on the tape then.
     pub fn pop(&mut self, target: ValuesMut<'_>) -> Result<u64, TapeError> {
+        self.pop_target(StateTarget::Values(target))
+    }
+
+    /// Pops the state that comes next to values that rest elsewhere. Returns its step. From the
+    /// same device it comes as the next work of the owner's stream.
+    ///
+    /// # Errors
+    /// Those of [`Tape::pop`], and [`TapeError::Afar`]; the values are undefined then.
+    pub fn pop_afar(&mut self, target: &mut dyn Afar) -> Result<u64, TapeError> {
+        let mut spare = self.spare.take();
+        let popped = self.pop_target(StateTarget::Afar { values: target, spare: &mut spare });
+        self.spare = spare;
+        popped
+    }
+
+    fn pop_target(&mut self, target: StateTarget<'_>) -> Result<u64, TapeError> {
         let begun = self.clock.now();
         self.settle()?;
         let step = self.shelf().shelf.next_step().ok_or(TapeError::Empty)?;
@@ -151,6 +190,21 @@ impl Tape {
     /// [`TapeError::Unknown`], [`TapeError::Shape`], [`TapeError::Codec`], and
     /// [`TapeError::Place`] for a damaged file.
     pub fn peek(&mut self, step: u64, target: ValuesMut<'_>) -> Result<(), TapeError> {
+        self.peek_target(step, StateTarget::Values(target))
+    }
+
+    /// Reads the state of a step, which stays on the tape, to values that rest elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`Tape::peek`], and [`TapeError::Afar`]; the values are undefined then.
+    pub fn peek_afar(&mut self, step: u64, target: &mut dyn Afar) -> Result<(), TapeError> {
+        let mut spare = self.spare.take();
+        let read = self.peek_target(step, StateTarget::Afar { values: target, spare: &mut spare });
+        self.spare = spare;
+        read
+    }
+
+    fn peek_target(&mut self, step: u64, target: StateTarget<'_>) -> Result<(), TapeError> {
         let begun = self.clock.now();
         self.settle()?;
         self.shelf().read(step, target, Reading::Peek)?;

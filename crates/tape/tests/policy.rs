@@ -107,6 +107,44 @@ fn state_that_is_not_there_in_time_is_given_from_the_level_that_has_it() {
     assert_eq!((give.1, give.2), (at(1, 0), Location::Program));
 }
 
+/// A state was given up with the device that could not be read any more, although the host had it.
+#[test]
+fn a_copy_that_cannot_be_read_is_given_up_for_the_one_below() {
+    let mut policy = policy(vec![level(10, Growth::Ready), level(90, Growth::Ready)], Eviction::Fifo);
+    let drain = copies(&pushed(&mut policy, 10))[0].0;
+    let _ = end(&mut policy, drain, true);
+    let give = copies(&policy.handle(TapeEvent::Pop { id: StateId(0) }))[0];
+    assert_eq!(give.1, at(0, 0));
+    let after = end(&mut policy, give.0, false);
+    assert_eq!(replies(&after), [], "the call goes on");
+    let give = copies(&after)[0];
+    assert_eq!((give.1, give.2), (at(1, 0), Location::Program));
+    assert_eq!(replies(&end(&mut policy, give.0, true)), [Ok(StateId(0))]);
+    assert_eq!(policy.n_states(), 0);
+}
+
+/// Three copies up that failed kept a state from ever being drained.
+#[test]
+fn states_that_cannot_come_nearer_can_still_be_kept() {
+    let levels = vec![level(10, Growth::Ready), level(20, Growth::Ready), level(90, Growth::Ready)];
+    let mut policy = policy(levels, Eviction::Fifo);
+    let drain = copies(&pushed(&mut policy, 10))[0].0;
+    let deeper = copies(&end(&mut policy, drain, true))[0].0;
+    let drain = copies(&pushed(&mut policy, 10))[0].0;
+    let _ = end(&mut policy, drain, true);
+    let _ = policy.handle(TapeEvent::Forget { id: StateId(1) });
+    let mut fetch = copies(&policy.handle(TapeEvent::Turn));
+    for _ in 0..3 {
+        assert_eq!((fetch[0].1, fetch[0].2), (at(1, 0), at(0, 0)));
+        fetch = copies(&end(&mut policy, fetch[0].0, false));
+    }
+    assert_eq!(fetch, [], "it is given up");
+    let _ = end(&mut policy, deeper, false);
+    let drain = copies(&policy.handle(TapeEvent::Keep));
+    assert_eq!((drain[0].1, drain[0].2), (at(1, 0), at(2, 10)));
+    assert_eq!(replies(&end(&mut policy, drain[0].0, true)), [Ok(StateId(0))]);
+}
+
 #[test]
 fn known_order_keeps_what_is_popped_next() {
     for (eviction, first) in [(Eviction::Fifo, 0), (Eviction::KnownOrder, 1)] {

@@ -157,6 +157,15 @@ fn every_element_type_comes_back() {
 }
 
 #[test]
+fn memory_that_is_prepared_keeps_states_like_memory_that_grows() {
+    let mut tape = Tape::builder().host(1 << 20).prepared().build().unwrap();
+    (0..20).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+    for step in (0..20).rev() {
+        assert_eq!(pop(&mut tape).unwrap(), (step, field(step, LEN)));
+    }
+}
+
+#[test]
 fn a_saved_tape_is_reopened_whole() {
     let dir = tempfile::tempdir().unwrap();
     for describe in [|b: TapeBuilder| b, |b| lossless(b).key_every(3)] {

@@ -26,11 +26,12 @@ struct PackProgram {
     is_test: bool,
 }
 
-const PROGRAMS: [PackProgram; 4] = [
+const PROGRAMS: [PackProgram; 5] = [
     PackProgram { name: "recoup-gpu", source: "crates/gpu/src/main.rs", is_test: false },
     PackProgram { name: "device-tests", source: "crates/device/tests/double/main.rs", is_test: true },
     PackProgram { name: "solvers-tests", source: "solvers/tests/device/main.rs", is_test: true },
     PackProgram { name: "codec-tests", source: "compress/tests/cuda/main.rs", is_test: true },
+    PackProgram { name: "tape-tests", source: "crates/tape/tests/device/main.rs", is_test: true },
 ];
 
 /// The end of the help.
@@ -87,10 +88,13 @@ fn make_pack(root: &Path, folder: &Path) -> Result<()> {
 /// Builds all programs in one go, as parts of crates would otherwise be built again with other
 /// features; the files, in the order of [`PROGRAMS`].
 fn build(root: &Path) -> Result<Vec<PathBuf>> {
-    let packages = ["recoup-gpu", "recoup-device", "recoup-solvers", "recoup-compress"].map(|name| ["-p", name]);
+    let packages = ["recoup-gpu", "recoup-device", "recoup-solvers", "recoup-compress", "recoup-tape"];
+    let packages = packages.map(|name| ["-p", name]);
     let mut command = cargo(root);
     command.args(["test", "--release", "--locked", "--no-run", "--message-format", "json-render-diagnostics"]);
-    command.args(packages.as_flattened()).args(["--features", "recoup-solvers/cuda,recoup-compress/cuda"]);
+    command
+        .args(packages.as_flattened())
+        .args(["--features", "recoup-solvers/cuda,recoup-compress/cuda,recoup-tape/cuda"]);
     command.args(["--bin", "recoup-gpu", "--test", "double", "--test", "device", "--test", "cuda"]);
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(output.status.success(), "{command:?}: {}", output.status);
@@ -141,7 +145,8 @@ mod tests {
         let script = fs::read_to_string(root.join(SCRIPT)).unwrap();
         for program in &PROGRAMS {
             assert!(root.join(program.source).exists(), "{}", program.source);
-            assert!(script.contains(&format!("{} ", program.name)) || script.contains(&format!("{}\"", program.name)));
+            let mut words = script.split(|c: char| !c.is_alphanumeric() && c != '-');
+            assert!(words.any(|word| word == program.name), "{}", program.name);
         }
         assert!(root.join(TEST_KERNEL).exists());
         assert!(Command::new("sh").arg("-n").arg(root.join(SCRIPT)).status().unwrap().success());

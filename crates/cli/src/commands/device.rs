@@ -11,9 +11,9 @@ const EXAMPLES: &str = "Examples:
   if recoup device; then echo a GPU can be used; fi
   recoup device --json | python3 -m json.tool
 
-Only `--device` of `solve`, `run` and `compare` uses a device. No other command
-looks for CUDA, and nothing of CUDA is needed to build or install this program.
-The command looks for:
+Only `--device` of `solve`, `run` and `compare`, and `tape bench --on cuda`, use
+a device. No other command looks for CUDA, and nothing of CUDA is needed to
+build or install this program. The command looks for:
 
 driver:   libcuda of CUDA 12.2 or newer, which comes with the GPU's driver.
 compiler: NVRTC, which compiles the kernels when first needed. Its release is

@@ -88,6 +88,10 @@ impl SharedPages {
         self.uses.wait()
     }
 
+    pub(super) fn settle(&self, range: Range<usize>) -> Result<(), DeviceError> {
+        self.uses.settle(&range)
+    }
+
     /// The `len` bytes from `offset`, touched.
     fn touched(&self, offset: usize, len: usize) -> Range<usize> {
         let end = offset.checked_add(len).filter(|end| *end <= self.bytes());

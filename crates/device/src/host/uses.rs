@@ -174,6 +174,16 @@ impl Uses {
         Ok(held)
     }
 
+    /// Waits for the device's copies from and to some bytes, and forgets them.
+    pub(crate) fn settle(&self, range: &Range<usize>) -> Result<(), DeviceError> {
+        // A writer conflicts with every use of its bytes.
+        let is_copy = |of: &&Use| of.ticket().is_some() && of.conflicts(range, HostAccess::Write);
+        let done: Vec<Use> = self.table().uses.iter().filter(is_copy).cloned().collect();
+        done.iter().filter_map(Use::ticket).try_for_each(DeviceTicket::wait)?;
+        self.change(|uses| uses.retain(|of| done.iter().all(|done| done.number != of.number)));
+        Ok(())
+    }
+
     /// Waits for all copies under way; the first error of one.
     pub(crate) fn wait(&self) -> Result<(), DeviceError> {
         let tickets: Vec<DeviceTicket> = self.table().uses.iter().filter_map(Use::ticket).cloned().collect();

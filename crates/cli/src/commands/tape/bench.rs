@@ -1,7 +1,12 @@
 //! `recoup tape bench`: seconds that an adjoint program waits for its states, by way to keep them.
 
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(feature = "cuda")]
+mod device_states;
 mod host;
 mod rounds;
+mod scratch;
 mod simulated;
 mod sizes;
 mod ways;
@@ -21,6 +26,7 @@ use crate::output::Output;
 /// The end of the help.
 pub(super) const EXAMPLES: &str = "Examples, from the root of the repository:
   recoup tape bench --on host --uniform 16x4MiB --interval 1ms --rounds 2
+  recoup tape bench --on cuda --uniform 16x4MiB || echo no GPU can be used
   recoup tape bench --on simulated:a100 --processes 1,8 --interval 20ms
   recoup tape bench --on simulated:a100 --repeat 6 \\
       --trace crates/tape/tests/data/rtm-sizes.csv --processes 8
@@ -44,6 +50,14 @@ On host, with memory of this machine:
   spill        the tape, a part of its memory, and --spill DIR
   tmpfs        the same with files in /dev/shm
   coded        the tape, which encodes states (--codec)
+
+On cuda, with states in the memory of device 0. A push or pop ends when the
+program may use its memory again:
+  direct       all memory is mapped and registered before the first push
+  grown        memory is mapped, and registered by chunks, meanwhile
+  no-device    a tape in memory of the host, which fetches each state
+  spill        as grown, with a part of the host's memory, and --spill DIR
+
 Ways take turns. Each round measures all of them, and figures are medians of the
 rounds. Processes are threads, each with a tape of its own. Popped states are
 compared with what was pushed.";
@@ -56,6 +70,8 @@ enum BenchMachine {
     SimulatedA100,
     /// This machine.
     Host,
+    /// A CUDA device of this machine.
+    Cuda,
 }
 
 /// Sizes of pages to compare.
@@ -76,7 +92,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     on: BenchMachine,
 
-    /// States of one size [default: 256x128MiB, and 64x16MiB on host].
+    /// States of one size [default: 256x128MiB; 64x16MiB on host and cuda].
     #[arg(long, value_name = "NxBYTES", conflicts_with = "trace", help_heading = "States")]
     uniform: Option<UniformStates>,
 
@@ -90,8 +106,8 @@ pub(crate) struct Args {
           help_heading = "States")]
     repeat: u16,
 
-    /// Numbers of processes to compare, as in 1,2,4,8 or 1..8 [default: 1,2,4,8, and 1 on host,
-    /// where each is a thread].
+    /// Numbers of processes to compare, as in 1,2,4,8 or 1..8 [default: 1,2,4,8; on host and cuda,
+    /// where each is a thread, 1].
     #[arg(long, value_name = "N[,N...]", help_heading = "States")]
     processes: Option<ProcessCounts>,
 
@@ -100,16 +116,16 @@ pub(crate) struct Args {
           help_heading = "States")]
     interval: f64,
 
-    /// Memory of the host for each process [default: 32GiB; on host, where it is that of spill and
-    /// tmpfs, a quarter of the states].
+    /// Memory of the host for each process [default: 32GiB; on host and cuda, where it is that of
+    /// spill and tmpfs, a quarter of the states].
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Machine")]
     host: Option<u64>,
 
-    /// Memory of each simulated device [default: 4GiB].
+    /// Memory of the device for each process [default: 4GiB; on cuda, an eighth of the states].
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Machine")]
     device: Option<u64>,
 
-    /// On host: add a tape that spills to a new folder in DIR, which is removed at the end.
+    /// On host and cuda: add a tape that spills to a new folder in DIR, removed at the end.
     #[arg(long, value_name = "DIR", help_heading = "Machine")]
     spill: Option<PathBuf>,
 
@@ -117,7 +133,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, help_heading = "Machine")]
     pages: Option<PagesChoice>,
 
-    /// On host: rounds [default: 5].
+    /// On host and cuda: rounds [default: 5].
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Machine")]
     rounds: Option<u16>,
 
@@ -148,12 +164,18 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match args.on {
         BenchMachine::SimulatedA100 => output.emit(&simulated::measure(args)?, simulated::table)?,
         BenchMachine::Host => output.emit(&host::measure(args)?, host::table)?,
+        #[cfg(feature = "cuda")]
+        BenchMachine::Cuda => output.emit(&cuda::measure(args)?, host::table)?,
+        #[cfg(not(feature = "cuda"))]
+        BenchMachine::Cuda => {
+            return Err(Exit::NotAvailable.because("--on cuda: this program was built without feature cuda"));
+        }
     }
     Ok(Exit::Done)
 }
 
 impl Args {
-    /// Refuses options of the other machine.
+    /// Refuses options of other machines.
     fn check(&self) -> Result<()> {
         let of_host = [
             ("--spill", self.spill.is_some(), "the simulated machine has no directory"),
@@ -166,9 +188,14 @@ impl Args {
             ("--ratio", self.ratio.is_some(), "the ratio is measured"),
             ("--codec-rate", self.codec_rate.is_some(), "the codec is timed"),
         ];
+        let of_others = [
+            ("--pages", self.pages.is_some(), "memory that a device copies to has huge pages"),
+            ("--codec", self.codec.is_some(), "a tape with a device keeps states as they are"),
+        ];
         let foreign: &[_] = match self.on {
             BenchMachine::SimulatedA100 => &of_host,
             BenchMachine::Host => &of_simulation,
+            BenchMachine::Cuda => &of_others,
         };
         match foreign.iter().find(|(_, is_given, _)| *is_given) {
             Some((option, _, why)) => Err(Exit::Usage.because(format!("{option} with --on {}: {why}", self.machine()))),

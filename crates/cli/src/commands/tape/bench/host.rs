@@ -19,7 +19,7 @@ use crate::options::protection::needs_bound;
 use crate::output::{TextTable, bytes, seconds};
 
 /// States by default.
-const STATES: UniformStates = UniformStates { n_states: 64, state_bytes: 16 << 20 };
+pub(super) const STATES: UniformStates = UniformStates { n_states: 64, state_bytes: 16 << 20 };
 /// Rounds by default.
 const ROUNDS: u16 = 5;
 /// A directory in memory, where the system has one.
@@ -37,6 +37,10 @@ pub(super) struct HostBench {
     rounds: u16,
     /// Memory of a tape that spills.
     host_bytes: u64,
+    /// Name of the device.
+    device: Option<String>,
+    /// Memory of the device for each process.
+    device_bytes: Option<u64>,
     ways: Vec<MeasuredWay>,
 }
 
@@ -52,9 +56,19 @@ struct MeasuredWay {
 }
 
 /// A way, or the reason why it cannot be measured.
-struct PlannedWay {
-    way: KeepingWay,
-    skipped: Option<String>,
+pub(super) struct PlannedWay {
+    pub(super) way: KeepingWay,
+    pub(super) skipped: Option<String>,
+}
+
+/// Ways to measure, and their states.
+pub(super) struct BenchPlan {
+    pub(super) counts: ProcessCounts,
+    pub(super) sizes: StateSizes,
+    pub(super) keeper: KeeperPlan,
+    pub(super) ways: Vec<PlannedWay>,
+    /// Difference that a codec may leave.
+    pub(super) error_bound: f64,
 }
 
 /// Measures all ways in turns.
@@ -68,38 +82,48 @@ pub(super) fn measure(args: &Args) -> Result<HostBench> {
     check_memory(&sizes, counts.most())?;
     let keeper = keeper(args, &sizes, codec_bound)?;
     let ways = planned(args, &keeper, &sizes, counts.most())?;
-    let stop = stop_on_signals()?;
-    let rounds = args.rounds.unwrap_or(ROUNDS);
-    let part_bytes = keeper.part_bytes;
-    let plan = RunPlan {
-        wave: &StateWave::new(&sizes),
-        keeper,
-        interval: Duration::from_secs_f64(args.interval),
-        error_bound: codec_bound.map_or(0.0, Bound::value),
-        stop: &stop,
-    };
-    let n_runs = ways.iter().filter(|way| way.skipped.is_none()).count();
-    let mut bar = StepBar::new("measuring", n_runs * counts.0.len() * usize::from(rounds));
-    let mut measured = Vec::new();
-    for &processes in &counts.0 {
-        let figures = in_turns(&plan, &ways, processes, rounds, &mut bar)?;
-        measured.extend(ways.iter().zip(figures).map(|(planned, figures)| MeasuredWay {
-            processes,
-            way: planned.way.name(),
-            skipped: planned.skipped.clone(),
-            figures: (!figures.is_empty()).then(|| WayFigures::medians(&figures)),
-        }));
+    BenchPlan { counts, sizes, keeper, ways, error_bound: codec_bound.map_or(0.0, Bound::value) }.measure(args)
+}
+
+impl BenchPlan {
+    /// Measures all ways in turns.
+    ///
+    /// # Errors
+    /// Those of a way.
+    pub(super) fn measure(self, args: &Args) -> Result<HostBench> {
+        let Self { counts, sizes, keeper, ways, error_bound } = self;
+        let stop = stop_on_signals()?;
+        let rounds = args.rounds.unwrap_or(ROUNDS);
+        let host_bytes = keeper.part_bytes;
+        let device = keeper.device_name();
+        let device_bytes = keeper.device_bytes();
+        let interval = Duration::from_secs_f64(args.interval);
+        let plan = RunPlan { wave: &StateWave::new(&sizes), keeper, interval, error_bound, stop: &stop };
+        let n_runs = ways.iter().filter(|way| way.skipped.is_none()).count();
+        let mut bar = StepBar::new("measuring", n_runs * counts.0.len() * usize::from(rounds));
+        let mut measured = Vec::new();
+        for &processes in &counts.0 {
+            let figures = in_turns(&plan, &ways, processes, rounds, &mut bar)?;
+            measured.extend(ways.iter().zip(figures).map(|(planned, figures)| MeasuredWay {
+                processes,
+                way: planned.way.name(),
+                skipped: planned.skipped.clone(),
+                figures: (!figures.is_empty()).then(|| WayFigures::medians(&figures)),
+            }));
+        }
+        Ok(HostBench {
+            on: args.machine(),
+            n_states: sizes.n_states(),
+            state_bytes_greatest: sizes.greatest_bytes(),
+            states: sizes.source,
+            interval_s: args.interval,
+            rounds,
+            host_bytes,
+            device,
+            device_bytes,
+            ways: measured,
+        })
     }
-    Ok(HostBench {
-        on: args.machine(),
-        n_states: sizes.n_states(),
-        state_bytes_greatest: sizes.greatest_bytes(),
-        states: sizes.source,
-        interval_s: args.interval,
-        rounds,
-        host_bytes: part_bytes,
-        ways: measured,
-    })
 }
 
 /// Measures each way once a round. Another way begins each round.
@@ -137,7 +161,8 @@ fn codec_bound(args: &Args) -> Result<Option<Bound>> {
     }
 }
 
-fn keeper(args: &Args, sizes: &StateSizes, bound: Option<Bound>) -> Result<KeeperPlan> {
+/// Sizes the memory of the ways.
+pub(super) fn keeper(args: &Args, sizes: &StateSizes, bound: Option<Bound>) -> Result<KeeperPlan> {
     let codec = args.codec.map(recoup::compress::codec).transpose();
     let codec = codec.map_err(|error| Exit::NotAvailable.because(format!("--codec: {error}")))?;
     let room = |states: &Vec<u64>| KeeperPlan::memory_bytes(states.len(), states.iter().sum());
@@ -145,7 +170,14 @@ fn keeper(args: &Args, sizes: &StateSizes, bound: Option<Bound>) -> Result<Keepe
     let two_states = 2 * KeeperPlan::memory_bytes(1, sizes.greatest_bytes());
     let part_bytes = args.host.unwrap_or((whole_bytes / 4).max(two_states));
     let pages = if args.pages == Some(PagesChoice::Small) { PageSize::Small } else { PageSize::Huge };
-    Ok(KeeperPlan { pages, whole_bytes, part_bytes, codec: codec.zip(bound) })
+    Ok(KeeperPlan {
+        pages,
+        whole_bytes,
+        part_bytes,
+        codec: codec.zip(bound),
+        #[cfg(feature = "cuda")]
+        device: None,
+    })
 }
 
 /// Returns the ways that the options ask for.
@@ -164,9 +196,7 @@ fn planned(args: &Args, keeper: &KeeperPlan, sizes: &StateSizes, n_processes: us
     ways.push(plan(KeepingWay::Untouched));
     let spilled_bytes = sizes.total_bytes(n_processes);
     if let Some(directory) = &args.spill {
-        if let Some(finding) = unusable(directory, spilled_bytes) {
-            return Err(Exit::Usage.because(format!("--spill {}: {finding}", directory.display())));
-        }
+        check_spill(directory, spilled_bytes)?;
         ways.push(plan(KeepingWay::Spill(directory.clone())));
     }
     let shared = PathBuf::from(SHARED_MEMORY);
@@ -176,6 +206,12 @@ fn planned(args: &Args, keeper: &KeeperPlan, sizes: &StateSizes, n_processes: us
         ways.push(plan(KeepingWay::Coded));
     }
     Ok(ways)
+}
+
+/// Refuses a directory that cannot take this many bytes.
+pub(super) fn check_spill(directory: &Path, needed: u64) -> Result<()> {
+    let refused = |finding| Exit::Usage.because(format!("--spill {}: {finding}", directory.display()));
+    unusable(directory, needed).map_or(Ok(()), |finding| Err(refused(finding)))
 }
 
 /// Returns why a directory cannot take this many bytes.
@@ -192,7 +228,7 @@ fn unusable(directory: &Path, needed: u64) -> Option<String> {
 }
 
 /// Refuses more states than fit the memory that is free.
-fn check_memory(sizes: &StateSizes, n_processes: usize) -> Result<()> {
+pub(super) fn check_memory(sizes: &StateSizes, n_processes: usize) -> Result<()> {
     let states = sizes.total_bytes(n_processes);
     let buffers = sizes.greatest_bytes().saturating_mul(2 * n_processes as u64 + 1);
     // A quarter more, for tapes whose directory is memory as well.
@@ -246,6 +282,10 @@ pub(super) fn table(report: &HostBench) -> TextTable {
         bytes(report.state_bytes_greatest as f64),
         seconds(report.interval_s)
     ));
+    if let Some(device) = &report.device {
+        let memory = bytes(report.device_bytes.unwrap_or(0) as f64);
+        table.note(format!("states rest on {device}; {memory} of its memory for each process"));
+    }
     table.note("before: preparation; all: with preparation, all calls, and giving memory up at the end");
     for row in &report.ways {
         if let Some(reason) = &row.skipped {

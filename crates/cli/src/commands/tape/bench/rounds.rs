@@ -125,6 +125,7 @@ impl RunPlan<'_> {
         for step in 0..n_states {
             self.compute(&clock)?;
             let state = self.wave.state(process, step);
+            keeper.stage(state)?;
             let (pushed, seconds) = timed(&clock, || keeper.push(step as u64, state));
             pushed?;
             times.pushes_s.push(seconds);
@@ -134,8 +135,10 @@ impl RunPlan<'_> {
             self.compute(&clock)?;
             let expected = self.wave.state(process, step);
             let target = &mut target[..expected.len()];
+            keeper.make_room(expected.len())?;
             let (popped, seconds) = timed(&clock, || keeper.pop(target));
             popped?;
+            keeper.look(target)?;
             times.pops_s.push(seconds);
             self.check(way, step, target, expected)?;
             if step + 1 == n_states {

@@ -1,12 +1,17 @@
 //! Ways to keep states in memory of this machine, with the same calls.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use recoup::core::{Bound, Codec, Values, ValuesMut};
+#[cfg(feature = "cuda")]
+use recoup::device::Device;
 use recoup::tape::{PageRegion, PageSize, Tape, TapeBuilder, TouchMode, Touching};
+
+#[cfg(feature = "cuda")]
+use super::device_states::DeviceStates;
+use super::scratch::ScratchFolder;
 
 /// Bytes of a place beyond those of its state, and more.
 const PLACE_EXTRA_BYTES: u64 = 4096;
@@ -30,6 +35,31 @@ pub(super) enum KeepingWay {
     Tmpfs(PathBuf),
     /// The tape with a codec.
     Coded,
+    /// States on a device.
+    #[cfg(feature = "cuda")]
+    Device(DeviceWay),
+}
+
+/// A device, and its memory for each process.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Debug)]
+pub(super) struct BenchDevice {
+    pub(super) device: Device,
+    pub(super) bytes: u64,
+}
+
+/// A way to keep states of a device.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DeviceWay {
+    /// All memory mapped and registered before the first push.
+    Prepared,
+    /// Memory that grows.
+    Grown,
+    /// Memory of the host alone.
+    Fetched,
+    /// Memory that grows, a part of the host's, and this directory.
+    Spill(PathBuf),
 }
 
 /// Sizes and settings that the ways share.
@@ -42,6 +72,9 @@ pub(super) struct KeeperPlan {
     /// Memory of a tape that spills.
     pub(super) part_bytes: u64,
     pub(super) codec: Option<(Arc<dyn Codec>, Bound)>,
+    /// The device, and its memory for each process.
+    #[cfg(feature = "cuda")]
+    pub(super) device: Option<BenchDevice>,
 }
 
 /// States of a process that are kept.
@@ -57,10 +90,9 @@ pub(super) enum StateKeeper {
         tape: Box<Tape>,
         _folder: Option<ScratchFolder>,
     },
+    #[cfg(feature = "cuda")]
+    Device(DeviceStates),
 }
-
-/// A new folder, removed when dropped.
-pub(super) struct ScratchFolder(PathBuf);
 
 impl KeepingWay {
     pub(super) fn name(&self) -> &'static str {
@@ -73,6 +105,20 @@ impl KeepingWay {
             Self::Spill(_) => "spill",
             Self::Tmpfs(_) => "tmpfs",
             Self::Coded => "coded",
+            #[cfg(feature = "cuda")]
+            Self::Device(way) => way.name(),
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl DeviceWay {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Prepared => "direct",
+            Self::Grown => "grown",
+            Self::Fetched => "no-device",
+            Self::Spill(_) => "spill",
         }
     }
 }
@@ -105,10 +151,47 @@ impl KeeperPlan {
             },
             KeepingWay::Spill(directory) | KeepingWay::Tmpfs(directory) => {
                 let folder = ScratchFolder::make(directory)?;
-                let builder = Tape::builder().host(self.part_bytes).pages(self.pages).spill(&folder.0);
+                let builder = Tape::builder().host(self.part_bytes).pages(self.pages).spill(folder.path());
                 StateKeeper::of_tape(builder, Some(folder))
             }
+            #[cfg(feature = "cuda")]
+            KeepingWay::Device(way) => self.open_on_device(way),
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn open_on_device(&self, way: &DeviceWay) -> Result<StateKeeper> {
+        let BenchDevice { device, bytes } = self.device.as_ref().context("no device was opened")?;
+        let tape = || Tape::builder().device(*bytes).on(device);
+        let mut folder = None;
+        let builder = match way {
+            DeviceWay::Prepared => tape().host(self.whole_bytes).prepared(),
+            DeviceWay::Grown => tape().host(self.whole_bytes),
+            DeviceWay::Fetched => Tape::builder().host(self.whole_bytes),
+            DeviceWay::Spill(directory) => {
+                let made = folder.insert(ScratchFolder::make(directory)?);
+                tape().host(self.part_bytes).spill(made.path())
+            }
+        };
+        Ok(StateKeeper::Device(DeviceStates::start(builder, device, folder)?))
+    }
+
+    /// Name of the device on which states rest.
+    pub(super) fn device_name(&self) -> Option<String> {
+        #[cfg(feature = "cuda")]
+        let name = self.device.as_ref().map(|memory| memory.device.info().name.clone());
+        #[cfg(not(feature = "cuda"))]
+        let name = None;
+        name
+    }
+
+    /// Memory of the device for each process.
+    pub(super) fn device_bytes(&self) -> Option<u64> {
+        #[cfg(feature = "cuda")]
+        let bytes = self.device.as_ref().map(|memory| memory.bytes);
+        #[cfg(not(feature = "cuda"))]
+        let bytes = None;
+        bytes
     }
 }
 
@@ -127,6 +210,42 @@ impl StateKeeper {
         Ok(Self::Tape { tape: Box::new(builder.build()?), _folder: folder })
     }
 
+    /// Computes a state where the program has it, before its push.
+    pub(super) fn stage(&mut self, state: &[f64]) -> Result<()> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Device(states) => states.compute(state),
+            _ => {
+                let _ = state;
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes room for a state where the program wants it, before its pop.
+    pub(super) fn make_room(&mut self, len: usize) -> Result<()> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Device(states) => states.make_room(len),
+            _ => {
+                let _ = len;
+                Ok(())
+            }
+        }
+    }
+
+    /// Shows a state that was popped.
+    pub(super) fn look(&self, target: &mut [f64]) -> Result<()> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Device(states) => states.look(target),
+            _ => {
+                let _ = target;
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn push(&mut self, step: u64, state: &[f64]) -> Result<()> {
         match self {
             Self::Vecs(kept) => kept.push(state.to_vec()),
@@ -137,14 +256,19 @@ impl StateKeeper {
                 ends.push(end);
             }
             Self::Tape { tape, .. } => tape.push(step, Values::F64(state))?,
+            #[cfg(feature = "cuda")]
+            Self::Device(states) => states.push(step)?,
         }
         Ok(())
     }
 
     /// Begins the way back.
     pub(super) fn turn(&mut self) -> Result<()> {
-        if let Self::Tape { tape, .. } = self {
-            tape.turn()?;
+        match self {
+            Self::Tape { tape, .. } => tape.turn()?,
+            #[cfg(feature = "cuda")]
+            Self::Device(states) => states.turn()?,
+            Self::Vecs(_) | Self::Locked { .. } => {}
         }
         Ok(())
     }
@@ -162,6 +286,8 @@ impl StateKeeper {
                 bytemuck::cast_slice_mut(target).copy_from_slice(&region.read(start..end));
             }
             Self::Tape { tape, .. } => _ = tape.pop(ValuesMut::F64(target))?,
+            #[cfg(feature = "cuda")]
+            Self::Device(states) => states.pop()?,
         }
         Ok(())
     }
@@ -170,25 +296,9 @@ impl StateKeeper {
     pub(super) fn stored_bytes(&self) -> Option<u64> {
         match self {
             Self::Tape { tape, .. } => Some(tape.report().stored_bytes),
+            #[cfg(feature = "cuda")]
+            Self::Device(_) => None,
             Self::Vecs(_) | Self::Locked { .. } => None,
-        }
-    }
-}
-
-impl ScratchFolder {
-    fn make(parent: &Path) -> Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("recoup-tape-bench-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("create {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for ScratchFolder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!("{} stays: {error}", self.0.display());
         }
     }
 }

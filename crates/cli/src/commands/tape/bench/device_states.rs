@@ -1,0 +1,61 @@
+//! The states of a program whose vector rests on a device.
+//!
+//! A push or a pop ends when the device has done it, so that its time is comparable with that of a
+//! copy on the host: the program may use its vector then.
+
+use anyhow::Result;
+use recoup::device::{Device, DeviceVec, DeviceVector, Stream};
+use recoup::tape::{Tape, TapeBuilder};
+
+use super::scratch::ScratchFolder;
+
+/// A tape, and the vector that the program works on.
+pub(super) struct DeviceStates {
+    /// Ends before its folder.
+    tape: Box<Tape>,
+    vector: DeviceVector<f64>,
+    _folder: Option<ScratchFolder>,
+}
+
+impl DeviceStates {
+    pub(super) fn start(builder: TapeBuilder, device: &Device, folder: Option<ScratchFolder>) -> Result<Self> {
+        let tape = Box::new(builder.build()?);
+        let vector = DeviceVector { values: DeviceVec::new(device, 0)?, stream: Stream::new(device)? };
+        Ok(Self { tape, vector, _folder: folder })
+    }
+
+    /// Makes the vector one of this length.
+    pub(super) fn make_room(&mut self, len: usize) -> Result<()> {
+        if self.vector.values.len() != len {
+            self.vector.values = DeviceVec::new(self.vector.stream.device(), len)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the vector the values of a state.
+    pub(super) fn compute(&mut self, state: &[f64]) -> Result<()> {
+        self.make_room(state.len())?;
+        Ok(self.vector.stream.upload(state, &mut self.vector.values.view_mut())?)
+    }
+
+    pub(super) fn push(&mut self, step: u64) -> Result<()> {
+        self.tape.push_afar(step, &self.vector)?;
+        Ok(self.vector.stream.synchronize()?)
+    }
+
+    /// Begins the way back.
+    pub(super) fn turn(&mut self) -> Result<()> {
+        Ok(self.tape.turn()?)
+    }
+
+    /// Pops the newest state to the vector.
+    pub(super) fn pop(&mut self) -> Result<()> {
+        self.tape.pop_afar(&mut self.vector)?;
+        Ok(self.vector.stream.synchronize()?)
+    }
+
+    /// Shows the vector.
+    pub(super) fn look(&self, target: &mut [f64]) -> Result<()> {
+        Ok(self.vector.stream.download(self.vector.values.view(), target)?)
+    }
+}

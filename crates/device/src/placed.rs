@@ -1,0 +1,77 @@
+//! Values frozen in memory that grows, and copied back from there.
+//!
+//! An owner of values freezes them in memory that fits, where it is offered some. A part of a
+//! [`Mapped`] is such memory, so a cache has a state in its place after one copy within the device.
+
+use std::sync::Arc;
+
+use recoup_core::{Afar, AfarError, HeldValues};
+
+use crate::element::with_type;
+use crate::held::other_place;
+use crate::{Device, DeviceHeld, DeviceTicket, Mapped};
+
+/// A frozen copy, by its place.
+#[derive(Debug)]
+pub enum PlacedCopy {
+    /// In the part that was offered, once the ticket is due.
+    Here(DeviceTicket),
+    /// In memory of its own: the values rest at another place.
+    Elsewhere(Box<dyn HeldValues>),
+}
+
+impl Mapped {
+    /// Freezes values at byte `offset`, as the next work of their owner's stream. Work on these
+    /// bytes that was given before is done.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place of the values fails; then nothing is under way.
+    ///
+    /// # Panics
+    /// If the bytes are not mapped.
+    pub fn freeze(
+        self: &Arc<Self>,
+        device: &Device,
+        offset: usize,
+        source: &dyn Afar,
+    ) -> Result<PlacedCopy, AfarError> {
+        let len = source.len();
+        with_type!(source.element(), T => {
+            let place = DeviceHeld::<T>::part_of(device, self, offset, len);
+            let address = *place.view().address();
+            let held = source.hold(len, Some(Box::new(place))).inspect_err(|_| self.settle())?;
+            let own: Option<&DeviceHeld<T>> = held.as_any().downcast_ref();
+            let own = own.filter(|own| own.is_on(device) && *own.view().address() == address);
+            Ok(match own.and_then(DeviceHeld::ticket) {
+                Some(ticket) => PlacedCopy::Here(ticket),
+                None => PlacedCopy::Elsewhere(held),
+            })
+        })
+    }
+
+    /// Overwrites values with those at byte `offset`, as the next work of their owner's stream and
+    /// after `before`, the ticket of earlier work on these bytes. The ticket returned is due when
+    /// they are read.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place of the values fails, or is another one; then nothing is under
+    /// way.
+    ///
+    /// # Panics
+    /// If the bytes are not mapped.
+    pub fn thaw(
+        self: &Arc<Self>,
+        device: &Device,
+        offset: usize,
+        target: &mut dyn Afar,
+        before: DeviceTicket,
+    ) -> Result<DeviceTicket, AfarError> {
+        let len = target.len();
+        with_type!(target.element(), T => {
+            let place = DeviceHeld::<T>::part_of(device, self, offset, len);
+            place.wrote(before);
+            target.overwrite(&place).inspect_err(|_| self.settle())?;
+            place.ticket().ok_or_else(other_place)
+        })
+    }
+}
