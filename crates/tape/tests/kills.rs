@@ -22,7 +22,7 @@ const LEN: usize = 2000;
 const DIRECTORY: &str = "RECOUP_TAPE_KILLS";
 /// The form of the states of a child.
 const FORM: &str = "RECOUP_TAPE_FORM";
-/// Set for a child that is not killed. Any other one waits before its last step, however fast it is.
+/// Set for a child that is not killed. Any other one waits before its last step.
 const ENDS: &str = "RECOUP_TAPE_ENDS";
 
 /// One step of a program whose states cannot be told but by computing all steps before.
