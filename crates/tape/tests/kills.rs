@@ -47,6 +47,12 @@ fn describe(form: &str, directory: &Path) -> TapeBuilder {
     }
 }
 
+fn wait_for_the_kill() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
 /// Goes forward from the newest state on the tape, then back over all of them.
 #[test]
 fn child() {
@@ -63,8 +69,8 @@ fn child() {
     println!("\nbegins {}", steps.len());
     let ends = std::env::var_os(ENDS).is_some();
     for step in steps.len() as u64..STEPS {
-        while step == STEPS - 1 && !ends {
-            std::thread::sleep(Duration::from_secs(1));
+        if step == STEPS - 1 && !ends {
+            wait_for_the_kill();
         }
         if step > 0 {
             advance(&mut state);
