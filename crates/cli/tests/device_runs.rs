@@ -51,7 +51,7 @@ const CASES: [Case; 6] = [
 const LARGE_CASES: [Case; 3] = [
     Case {
         solve: "--poisson3d 24 --method gmres --restart 10 --pc jacobi --rhs-kind random --rtol 1e-8",
-        lossy: "--state x --interval 12it",
+        lossy: "--state x --interval 5it",
     },
     Case {
         solve: "--poisson3d 24 --method bicgstab --pc jacobi --rhs-kind random --rtol 1e-8",
