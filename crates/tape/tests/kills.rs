@@ -127,7 +127,7 @@ fn kill_and_go_on(form: &str) {
     }
     assert!(began.is_sorted(), "{form}: a state that was spilled is there after each kill: {began:?}");
     assert!(began[began.len() - 1] > 0, "{form}: no state outlived a kill");
-    assert!(began[began.len() / 2] < STEPS - 1, "{form}: half of the kills were at the end: {began:?}");
+    assert!(began[began.len() / 10] < STEPS - 1, "{form}: nearly all kills were at the end: {began:?}");
     let mut last = command(form, dir.path()).env(ENDS, "1").spawn().unwrap();
     assert!(said(&mut last, "ends").is_some(), "{form}");
     assert!(last.wait().unwrap().success());
