@@ -204,6 +204,7 @@ impl OnGrid {
             dims: self.dims,
             stride: self.stride,
             distribution,
+            zones: None,
         }
     }
 }

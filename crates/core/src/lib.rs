@@ -29,6 +29,7 @@ mod store;
 mod store_error;
 mod values;
 mod variable;
+mod zones;
 
 pub use afar::{Afar, AfarError, AfarErrorKind, HeldValues};
 pub use afar_problem::AfarProblem;
@@ -61,3 +62,4 @@ pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, 
 pub use store_error::{Damage, StoreError};
 pub use values::{ElementType, Values, ValuesMut};
 pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};
+pub use zones::{Mark, Zones};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Lent, LentMut, Resume, mix};
+use crate::{Lent, LentMut, Resume, Zones, mix};
 
 /// The role of a variable in the solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,8 @@ pub struct Variable<'a> {
     pub stride: usize,
     /// Distribution over the ranks.
     pub distribution: Distribution,
+    /// What the owner knows of the writes to the values, where it sees all of them.
+    pub zones: Option<&'a dyn Zones>,
 }
 
 impl<'a> Variable<'a> {
@@ -76,7 +78,7 @@ impl<'a> Variable<'a> {
     #[must_use]
     pub fn new(name: &'a str, role: Role, values: impl Into<Lent<'a>>, distribution: Distribution) -> Self {
         let values = values.into();
-        Self { name, role, dims: [values.len(), 1, 1], stride: 1, values, distribution }
+        Self { name, role, dims: [values.len(), 1, 1], stride: 1, values, distribution, zones: None }
     }
 }
 
@@ -91,7 +93,7 @@ pub fn revision_of<'a>(variables: impl IntoIterator<Item = Variable<'a>>) -> u64
 /// on with this one.
 #[must_use]
 pub fn revision_with(revision: u64, variable: &Variable<'_>) -> u64 {
-    let Variable { name, role, values, dims, stride, distribution: _ } = variable;
+    let Variable { name, role, values, dims, stride, distribution: _, zones: _ } = variable;
     let role = match role {
         Role::Iterate => 0,
         Role::Direction => 1,
