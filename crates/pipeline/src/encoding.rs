@@ -14,7 +14,7 @@ use crate::outcome::AfarUse;
 use crate::placed::PlacedValues;
 use crate::staging::Staged;
 use crate::timing::since;
-use crate::version::{FrameBuffers, FrameCoding, decode_frames, encode};
+use crate::version::{FrameBuffers, FrameCoding, decode_frames, encode, encode_frame};
 
 /// Chooses the bounds of one variable.
 pub(crate) trait Judge {
@@ -99,6 +99,27 @@ impl EncodeBuffers {
             self.decoded.near_mut(staged.record.element);
         }
         is_there
+    }
+
+    /// Encodes one frame exactly, in memory that is used again: see [`EncodeBuffers::reuse_one`].
+    pub(crate) fn encode_one(
+        &mut self,
+        source: &EncoderSource<'_>,
+        run: usize,
+        coding: FrameCoding<'_>,
+    ) -> Result<Frame<'static>, PipelineError> {
+        let memory = self.frames.frames.pop().map(|frame| frame.payload.into_owned()).unwrap_or_default();
+        encode_frame(source, run, coding, Bound::Lossless, memory, &mut self.frames)
+    }
+
+    /// Takes a frame back once it is written.
+    pub(crate) fn reuse_one(&mut self, frame: Frame<'static>) {
+        self.frames.frames.push(frame);
+    }
+
+    /// Returns the use that was made of a place elsewhere since this was last asked.
+    pub(crate) fn take_use(&mut self) -> AfarUse {
+        self.frames.take_use()
     }
 
     /// Takes frames back once they are written.

@@ -13,8 +13,7 @@ use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_
 use crate::job::CheckpointJob;
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Spent};
-use crate::part::{CheckpointFailure, DraftState};
-use crate::placed::FetchedFrame;
+use crate::part::{CheckpointFailure, DraftState, WrittenFrames};
 use crate::rivals::Rivals;
 use crate::staging::Staged;
 use crate::timing::since;
@@ -86,23 +85,23 @@ impl VariableEncoder {
         let start = context.clock.now();
         if codec == CodecId::Raw
             && !is_lossy
-            && let Some(mut frames) = raw_frames(staged, context, &mut summary.afar)?
+            && let Some(values) = staged.near()
+            && let Some(mut frames) = lend(staged, values, context)?
         {
             summary.spent.encode_seconds += since(context.clock.now(), start);
-            return write(staged, &mut frames, context, draft, summary);
+            return write(staged, WrittenFrames::all(&mut frames), context, draft, summary);
         }
-        let mut encoded = if is_lossy {
-            self.encode_lossy(job, staged, context)?
-        } else {
-            self.encode_lossless(codec, staged, context)?
-        };
+        if !is_lossy {
+            return self.save_lossless(codec, staged, context, draft, summary);
+        }
+        let mut encoded = self.encode_lossy(job, staged, context)?;
         summary.spent.encode_seconds += encoded.encode_seconds;
         summary.spent.verify_seconds += encoded.verify_seconds;
         summary.afar.add(encoded.afar);
-        if is_lossy && staged.record.role == Role::Iterate {
+        if staged.record.role == Role::Iterate {
             summary.add_iterate(&encoded);
         }
-        let written = write(staged, &mut encoded.frames, context, draft, summary);
+        let written = write(staged, WrittenFrames::all(&mut encoded.frames), context, draft, summary);
         self.buffers.reuse(encoded.frames);
         written
     }
@@ -118,13 +117,17 @@ impl VariableEncoder {
         }
     }
 
-    fn encode_lossless(
+    /// Saves a variable exactly. Each frame is written before the next is made, so that memory for
+    /// one of them is enough.
+    fn save_lossless(
         &mut self,
         id: CodecId,
         staged: &Staged,
         context: &WorkerContext,
-    ) -> Result<EncodedVariable, PipelineError> {
-        let codec = context.codecs.find(id)?;
+        draft: &mut DraftState,
+        summary: &mut EncodingSummary,
+    ) -> Result<(), CheckpointFailure> {
+        let codec = context.codecs.find(id).map_err(PipelineError::from)?;
         let coding = FrameCoding {
             codec: codec.as_ref(),
             link: ChainLink::Alone,
@@ -132,7 +135,22 @@ impl VariableEncoder {
             threads: context.codecs.threads,
         };
         let source = EncoderSource::staged(staged);
-        encode_judged(&source, coding, &mut FixedBound(Bound::Lossless), context, &mut self.buffers)
+        let n_frames = staged.frames();
+        if n_frames == 0 {
+            return write(staged, WrittenFrames::all(&mut []), context, draft, summary);
+        }
+        for run in 0..n_frames {
+            context.check_abort()?;
+            let start = context.clock.now();
+            let mut frame = self.buffers.encode_one(&source, run, coding)?;
+            summary.spent.encode_seconds += since(context.clock.now(), start);
+            let frames = WrittenFrames { frames: std::slice::from_mut(&mut frame), has_more: run + 1 < n_frames };
+            let written = write(staged, frames, context, draft, summary);
+            self.buffers.reuse_one(frame);
+            written?;
+        }
+        summary.afar.add(self.buffers.take_use());
+        Ok(())
     }
 
     fn encode_lossy(
@@ -205,38 +223,6 @@ fn lossless_codec(job: &CheckpointJob, staged: &Staged) -> CodecId {
     }
 }
 
-/// Returns the frames of a variable that is saved as it is; `None` on machines where
-/// [`CodecId::Raw`] is not its memory.
-fn raw_frames<'a>(
-    staged: &'a Staged,
-    context: &WorkerContext,
-    afar: &mut AfarUse,
-) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
-    match staged.near() {
-        Some(values) => lend(staged, values, context),
-        None => fetch_frames(staged, context, afar),
-    }
-}
-
-/// Fetches the frames of a variable that rests elsewhere.
-fn fetch_frames(
-    staged: &Staged,
-    context: &WorkerContext,
-    afar: &mut AfarUse,
-) -> Result<Option<Vec<Frame<'static>>>, PipelineError> {
-    let mut frames = Vec::with_capacity(staged.frames());
-    let mut fetched = FetchedFrame::new();
-    for run in 0..staged.frames() {
-        context.check_abort()?;
-        let values = staged.values.frame(&staged.record, run, &mut fetched)?;
-        let Some(payload) = values.as_raw() else { return Ok(None) };
-        let record = staged.record.raw_frame(run, payload, crc32c::crc32c(payload));
-        frames.push(Frame { record, filters: Vec::new(), payload: payload.to_vec().into() });
-    }
-    afar.fetched_bytes += fetched.bytes;
-    Ok(Some(frames))
-}
-
 /// Lends the memory of a staged variable as its frames, without a copy.
 fn lend<'a>(
     staged: &Staged,
@@ -255,10 +241,10 @@ fn lend<'a>(
     Ok(Some(frames))
 }
 
-/// Writes the frames of a variable where there is a draft.
+/// Writes frames of a variable where there is a draft.
 fn write(
     staged: &Staged,
-    frames: &mut [Frame<'_>],
+    written: WrittenFrames<'_, '_>,
     context: &WorkerContext,
     draft: &mut DraftState,
     summary: &mut EncodingSummary,
@@ -266,9 +252,9 @@ fn write(
     let DraftState::Open(part) = draft else { return Ok(()) };
     context.check_abort()?;
     let start = context.clock.now();
-    let next = part.next_call();
-    part.draft.write(&staged.record, frames, next)?;
-    part.record(&staged.record, frames);
+    let next = part.next_call(&written);
+    part.draft.write(&staged.record, written.frames, next)?;
+    part.record(&staged.record, &written);
     summary.spent.write_seconds += since(context.clock.now(), start);
     Ok(())
 }

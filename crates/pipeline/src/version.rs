@@ -89,7 +89,7 @@ pub(crate) fn encode(
 }
 
 /// Encodes one frame into the memory of `payload`.
-fn encode_frame(
+pub(crate) fn encode_frame(
     source: &EncoderSource<'_>,
     run: usize,
     coding: FrameCoding<'_>,
