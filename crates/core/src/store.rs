@@ -193,8 +193,8 @@ impl fmt::Debug for Tier {
 /// One rank's part of a version being written. Dropped unsealed, it is gone.
 pub trait Draft: Send {
     /// Writes frames of one variable, in run order, and sets each record's place: all of them, or
-    /// those that are there, where `next` is [`NextCall::Frames`]. Knowing that `next` is the seal, a
-    /// store can write a variable and its own structure in one piece.
+    /// those that are there, where `next` is [`NextCall::Frames`]. Knowing that `next` is the seal,
+    /// a store can write a variable and its own structure in one piece.
     ///
     /// # Errors
     /// [`StoreError::Full`] when the device is full, [`StoreError::Io`] otherwise.

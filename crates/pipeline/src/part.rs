@@ -126,7 +126,7 @@ impl PartDraft {
         if frames.has_more { NextCall::Frames } else { NextCall::after(self.part.variables.len(), self.n_variables) }
     }
 
-    /// Takes note of frames that were written, with their places, and of the variable with its last.
+    /// Takes note of frames that were written, and of the variable with its last frames.
     pub(crate) fn record(&mut self, variable: &VariableRecord, written: &WrittenFrames<'_, '_>) {
         self.part.frames.extend(written.frames.iter().map(|f| f.record.clone()));
         if !written.has_more {
