@@ -1,9 +1,8 @@
-//! What an owner knows of the writes to its values: which of them are new, and which are about to
-//! be overwritten.
+//! Knowledge of the writes to values: which of them are new, and which are about to be overwritten.
 //!
 //! An owner that sees every write to a variable can spare the pipeline two things. Values that were
 //! not written since a version need no copy and no bytes in the next one. And a version needs no
-//! copy at once: the owner keeps the old values of what it overwrites until they are saved (J. Lee
+//! copy at once: the owner keeps the old values of what it overwrites until they are saved (K. Lee
 //! et al. 2019, doi 10.1145/3330345.3330361: duplicate on write).
 
 use std::fmt;
@@ -32,8 +31,9 @@ pub trait Zones: Send + Sync {
 
     /// Freezes the values as they are now, and repeats the last of them until there are
     /// `padded_len`, which is not less than their number. Copies nothing: what the owner does to
-    /// the values after this returns does not change what is fetched. `None` where the owner
-    /// cannot.
+    /// the values after this returns does not change what is fetched. A value may be fetched only
+    /// once, as the owner keeps it until then; a second fetch is an error, or the same value.
+    /// `None` where the owner cannot.
     fn freeze(&self, padded_len: usize) -> Option<Box<dyn HeldValues>>;
 }
 
