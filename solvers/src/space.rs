@@ -12,7 +12,7 @@
 
 mod host;
 
-use recoup_core::{Lent, LentMut, SolveError};
+use recoup_core::{Lent, LentMut, SolveError, Zones};
 
 use crate::{Preconditioner, System};
 
@@ -49,6 +49,11 @@ pub trait Space {
 
     /// Lends a vector to be saved.
     fn lend(vector: &Self::Vector) -> Lent<'_>;
+
+    /// Lends what is known of the writes to a vector, where all of them are seen.
+    fn zones(_vector: &Self::Vector) -> Option<&dyn Zones> {
+        None
+    }
 
     /// Lends a vector to be overwritten by a restore.
     fn lend_mut(vector: &mut Self::Vector) -> LentMut<'_>;

@@ -41,6 +41,12 @@ impl TouchedZones {
         Self { memory: Arc::new(memory), element }
     }
 
+    /// Returns whether there is a frozen copy. None comes to be while the owner writes.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.memory.table().is_frozen()
+    }
+
     /// Takes note that these elements are about to be written, and returns once no frozen copy
     /// needs them. Costs a few loads where there is none. Any number of threads may call this at
     /// once; each writes after its call has returned.

@@ -1,6 +1,6 @@
 //! The space of this process: vectors in its memory, passes by the threads of its pool.
 
-use recoup_core::{Lent, LentMut, SolveError, Values, ValuesMut};
+use recoup_core::{Lent, LentMut, SolveError, Values, ValuesMut, Zones};
 
 use super::Space;
 use crate::kernels::vector::{axpy, copy, dot, multi_axpy, multi_axpy_norm, multi_dot, xpay};
@@ -36,6 +36,10 @@ impl Space for System<'_> {
         Lent::Near(Values::F64(vector))
     }
 
+    fn zones(vector: &Vector) -> Option<&dyn Zones> {
+        Some(vector)
+    }
+
     fn lend_mut(vector: &mut Vector) -> LentMut<'_> {
         LentMut::Near(ValuesMut::F64(vector))
     }
@@ -57,7 +61,7 @@ impl Space for System<'_> {
     }
 
     fn clear(&self, target: &mut Vector) -> Result<(), SolveError> {
-        self.pool.for_rows(target.len(), &mut target[..], |_, target| target.fill(0.0));
+        self.pool.for_rows(target.len(), target.rows_mut(), |_, target| target.fill(0.0));
         Ok(())
     }
 
@@ -77,7 +81,7 @@ impl Space for System<'_> {
     }
 
     fn divide(&self, divisor: f64, y: &mut Vector) -> Result<(), SolveError> {
-        self.pool.for_rows(y.len(), &mut y[..], |_, y| y.iter_mut().for_each(|y| *y /= divisor));
+        self.pool.for_rows(y.len(), y.rows_mut(), |_, y| y.iter_mut().for_each(|y| *y /= divisor));
         Ok(())
     }
 
