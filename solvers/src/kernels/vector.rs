@@ -6,19 +6,29 @@
 
 use std::ops::Range;
 
+use recoup_core::{HeldValues, LastWrite, Mark, Zones};
+
 use crate::Pool;
 use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
 use crate::kernels::sys::AlignedBuffer;
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
-#[derive(Clone)]
-pub struct Vector(AlignedBuffer<f64>);
+///
+/// To lend it as a slice to be written counts as a write to all of it: loops take the slice first.
+pub struct Vector {
+    values: AlignedBuffer<f64>,
+    last_write: LastWrite,
+}
 
 impl Vector {
     /// `n` zeros. Vectors used in one pass should differ in `slot` (0 to 15).
     #[must_use]
     pub fn zeros(pool: &Pool, n: usize, slot: usize) -> Self {
-        Self(AlignedBuffer::zeros(pool, n, slot))
+        Self::of(AlignedBuffer::zeros(pool, n, slot))
+    }
+
+    fn of(values: AlignedBuffer<f64>) -> Self {
+        Self { values, last_write: LastWrite::to_new_memory() }
     }
 
     /// A copy of `values`.
@@ -54,17 +64,38 @@ impl std::fmt::Debug for Vector {
     }
 }
 
+impl Clone for Vector {
+    fn clone(&self) -> Self {
+        Self::of(self.values.clone())
+    }
+}
+
 impl std::ops::Deref for Vector {
     type Target = [f64];
 
     fn deref(&self) -> &[f64] {
-        &self.0
+        &self.values
     }
 }
 
 impl std::ops::DerefMut for Vector {
     fn deref_mut(&mut self) -> &mut [f64] {
-        &mut self.0
+        self.last_write.note();
+        &mut self.values
+    }
+}
+
+impl Zones for Vector {
+    fn mark(&self) -> Mark {
+        self.last_write.mark()
+    }
+
+    fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
+        self.last_write.written_since(since, self.len())
+    }
+
+    fn freeze(&self, _padded_len: usize) -> Option<Box<dyn HeldValues>> {
+        None
     }
 }
 
