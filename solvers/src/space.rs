@@ -22,8 +22,8 @@ use crate::{Preconditioner, System};
 /// Every pass returns [`SolveError::Comm`] when a rank is lost, and [`SolveError::Afar`] when the
 /// place fails.
 pub trait Space {
-    /// One value for each row of this rank.
-    type Vector;
+    /// One value for each row of this rank. It sees all writes to them.
+    type Vector: Zones;
 
     /// `M^-1`, ready to be applied in this space.
     type Inverse<'m>;
@@ -49,11 +49,6 @@ pub trait Space {
 
     /// Lends a vector to be saved.
     fn lend(vector: &Self::Vector) -> Lent<'_>;
-
-    /// Lends what is known of the writes to a vector, where all of them are seen.
-    fn zones(_vector: &Self::Vector) -> Option<&dyn Zones> {
-        None
-    }
 
     /// Lends a vector to be overwritten by a restore.
     fn lend_mut(vector: &mut Self::Vector) -> LentMut<'_>;

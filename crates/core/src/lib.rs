@@ -62,4 +62,4 @@ pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, 
 pub use store_error::{Damage, StoreError};
 pub use values::{ElementType, Values, ValuesMut};
 pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};
-pub use zones::{Mark, Zones};
+pub use zones::{LastWrite, Mark, Zones};

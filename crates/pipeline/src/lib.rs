@@ -49,6 +49,7 @@ mod retention;
 mod rivals;
 mod runner;
 mod session;
+mod spare;
 mod staging;
 mod suspicion;
 mod sys;

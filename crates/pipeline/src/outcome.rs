@@ -66,6 +66,9 @@ pub struct Saved {
     pub achieved_error: f64,
     /// Bytes of this rank's values.
     pub raw_bytes: u64,
+    /// Bytes of this rank's values that were copied while the solver waited. The others had been
+    /// copied for the version before, and were not written since.
+    pub copied_bytes: u64,
     /// Bytes of this rank's payloads.
     pub payload_bytes: u64,
     /// The residual, before and after.
@@ -99,6 +102,7 @@ impl Saved {
             bound: Bound::Lossless,
             achieved_error: 0.0,
             raw_bytes: 8,
+            copied_bytes: 8,
             payload_bytes: 8,
             residual: ResidualRecord::default(),
             extra_iterations: None,

@@ -21,7 +21,7 @@ use crate::link::WorkerLink;
 use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::reference::KnownNorms;
-use crate::staging::{StagingRank, StagingSet};
+use crate::staging::{StagingMemory, StagingRank, StagingSet};
 use crate::suspicion::Suspicion;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
@@ -54,6 +54,7 @@ pub struct Session {
     pub(crate) ledger: Ledger,
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
+    staging: StagingMemory,
     checks_corruption: bool,
     /// Memory for the first version was asked for.
     is_prepared: bool,
@@ -85,6 +86,7 @@ impl Session {
             marks: Marks::starting_at(clock.now()),
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions,
+            staging: StagingMemory::default(),
             checks_corruption: config.checks_corruption,
             is_prepared: false,
         })
@@ -200,7 +202,7 @@ impl Session {
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
         let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads };
-        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by));
+        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by, &mut self.staging));
         let AgreedStaging { staging, failure } = agreed_staging(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
@@ -378,8 +380,9 @@ fn stage(
     owners: &[&dyn Registered],
     plan: &Plan,
     by: StagingRank,
+    memory: &mut StagingMemory,
 ) -> Result<AgreedStaging, PipelineError> {
-    match staging.stage(owners, plan, by) {
+    match staging.stage(owners, plan, by, memory) {
         Ok(()) => Ok(AgreedStaging { staging, failure: None }),
         Err(error @ PipelineError::Afar { .. }) => Ok(AgreedStaging { staging, failure: Some(error.to_string()) }),
         Err(error) => Err(error),

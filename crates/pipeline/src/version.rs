@@ -340,7 +340,7 @@ mod tests {
             frame_dims: [2, 1, 1],
             distribution: Distribution::RankLocal,
         };
-        let staged = Staged { record, values: PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])), sums: Vec::new() };
+        let staged = Staged::of(record, PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])));
         let source = EncoderSource::staged(&staged);
         let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
         let error =

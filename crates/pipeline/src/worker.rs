@@ -152,6 +152,7 @@ impl Worker {
             bound: summary.bound,
             achieved_error: summary.achieved_error,
             raw_bytes: job.staging.raw_bytes(),
+            copied_bytes: job.staging.copied_bytes,
             extra_iterations: job.predicted,
             payload_bytes,
             residual: summary.residual,

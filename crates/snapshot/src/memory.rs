@@ -3,14 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use recoup_core::Mark;
 
 use crate::duplicates::Duplicates;
 use crate::sys::{ZoneMemory, claimed, last_bytes};
 use crate::table::{COPIES_MAX, ZoneClaim, ZoneState, ZoneTable};
-
-/// The number of the next memory.
-static NEXT_MEMORY: AtomicU64 = AtomicU64::new(0);
 
 /// Memory in zones, with its table.
 pub(crate) struct ZonedMemory {
@@ -39,7 +37,7 @@ impl ZonedMemory {
     pub(crate) fn new(memory: Arc<dyn ZoneMemory>, zone_bytes: usize) -> Self {
         assert!(zone_bytes.is_power_of_two() && zone_bytes >= 8, "zones of {zone_bytes} bytes");
         let bytes = memory.bytes().len();
-        let table = ZoneTable::new(NEXT_MEMORY.fetch_add(1, Ordering::Relaxed), bytes.div_ceil(zone_bytes));
+        let table = ZoneTable::new(Mark::of_new_memory(), bytes.div_ceil(zone_bytes));
         let duplicates = std::array::from_fn(|_| Duplicates::new(zone_bytes));
         Self { memory, bytes, zone_shift: zone_bytes.ilog2(), table, duplicates }
     }

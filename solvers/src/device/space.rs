@@ -3,6 +3,7 @@
 use recoup_core::{Lent, LentMut, SolveError};
 use recoup_device::{DeviceVec, DeviceView, DeviceViewMut};
 
+use super::doubles::DeviceDoubles;
 use super::error::solve_error;
 use super::sys::{BicgstabVectors, CgInverse, DeviceSweep, IterateStep};
 use super::system::{DevicePreconditioner, DeviceSystem};
@@ -10,9 +11,6 @@ use crate::{
     BicgstabPasses, CgPasses, DeflatedParts, GmresPasses, HalfSteps, JacobiPasses, PreconditionedResidual,
     Preconditioner, Space, System,
 };
-
-/// A vector on a device, and the stream of the passes over it.
-type DeviceDoubles = recoup_device::DeviceVector<f64>;
 
 impl Space for DeviceSystem<'_> {
     type Vector = DeviceDoubles;
@@ -29,35 +27,35 @@ impl Space for DeviceSystem<'_> {
     fn zeros(&self, _slot: usize) -> Result<DeviceDoubles, SolveError> {
         let stream = self.passes().stream().clone();
         let values = DeviceVec::zeros(&stream, self.operator().rows()).map_err(solve_error)?;
-        Ok(DeviceDoubles { values, stream })
+        Ok(DeviceDoubles::new(values, stream))
     }
 
     fn load(&self, source: &[f64], target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().stream().upload(source, &mut target.values.view_mut()).map_err(solve_error)
+        self.passes().stream().upload(source, &mut target.view_mut()).map_err(solve_error)
     }
 
     fn fetch(&self, source: &DeviceDoubles, target: &mut [f64]) -> Result<(), SolveError> {
-        self.passes().stream().download(source.values.view(), target).map_err(solve_error)
+        self.passes().stream().download(source.view(), target).map_err(solve_error)
     }
 
     fn lend(vector: &DeviceDoubles) -> Lent<'_> {
-        Lent::Afar(vector)
+        vector.lend()
     }
 
     fn lend_mut(vector: &mut DeviceDoubles) -> LentMut<'_> {
-        LentMut::Afar(vector)
+        vector.lend_mut()
     }
 
     fn multiply(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.operator().apply(self.passes(), x.values.view(), &mut y.values.view_mut())
+        self.operator().apply(self.passes(), x.view(), &mut y.view_mut())
     }
 
     fn multiply_dot(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<f64, SolveError> {
-        self.operator().apply_dot(self.passes(), x.values.view(), &mut y.values.view_mut())
+        self.operator().apply_dot(self.passes(), x.view(), &mut y.view_mut())
     }
 
     fn residual(&self, x: &DeviceDoubles, r: &mut DeviceDoubles) -> Result<f64, SolveError> {
-        self.operator().residual(self.passes(), self.rhs(), x.values.view(), &mut r.values.view_mut())
+        self.operator().residual(self.passes(), self.rhs(), x.view(), &mut r.view_mut())
     }
 
     fn precondition(
@@ -66,40 +64,40 @@ impl Space for DeviceSystem<'_> {
         r: &DeviceDoubles,
         z: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let z = &mut z.values.view_mut();
+        let z = &mut z.view_mut();
         let done = match inverse {
-            DevicePreconditioner::Identity => self.passes().copy(r.values.view(), z),
-            DevicePreconditioner::Diagonal(diagonal) => self.passes().divide(r.values.view(), diagonal.view(), z),
+            DevicePreconditioner::Identity => self.passes().copy(r.view(), z),
+            DevicePreconditioner::Diagonal(diagonal) => self.passes().divide(r.view(), diagonal.view(), z),
         };
         done.map_err(solve_error)
     }
 
     fn clear(&self, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().stream().fill_zero(&mut target.values.view_mut()).map_err(solve_error)
+        self.passes().stream().fill_zero(&mut target.view_mut()).map_err(solve_error)
     }
 
     fn copy(&self, x: &DeviceDoubles, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().copy(x.values.view(), &mut target.values.view_mut()).map_err(solve_error)
+        self.passes().copy(x.view(), &mut target.view_mut()).map_err(solve_error)
     }
 
     fn axpy(&self, alpha: f64, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().axpy(alpha, x.values.view(), &mut y.values.view_mut()).map_err(solve_error)
+        self.passes().axpy(alpha, x.view(), &mut y.view_mut()).map_err(solve_error)
     }
 
     fn xpay(&self, x: &DeviceDoubles, beta: f64, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().xpay(x.values.view(), beta, &mut y.values.view_mut()).map_err(solve_error)
+        self.passes().xpay(x.view(), beta, &mut y.view_mut()).map_err(solve_error)
     }
 
     fn divide(&self, divisor: f64, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().divide_by(divisor, &mut y.values.view_mut()).map_err(solve_error)
+        self.passes().divide_by(divisor, &mut y.view_mut()).map_err(solve_error)
     }
 
     fn dot(&self, x: &DeviceDoubles, y: &DeviceDoubles) -> Result<f64, SolveError> {
-        self.passes().dot(x.values.view(), y.values.view()).map_err(solve_error)
+        self.passes().dot(x.view(), y.view()).map_err(solve_error)
     }
 
     fn multi_dot(&self, w: &DeviceDoubles, basis: &[DeviceDoubles], h: &mut [f64]) -> Result<(), SolveError> {
-        self.passes().multi_dot(w.values.view(), basis, h).map_err(solve_error)
+        self.passes().multi_dot(w.view(), basis, h).map_err(solve_error)
     }
 
     fn multi_axpy(
@@ -109,7 +107,7 @@ impl Space for DeviceSystem<'_> {
         h: &[f64],
         w: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        self.passes().multi_axpy(alpha, basis, h, &mut w.values.view_mut()).map_err(solve_error)
+        self.passes().multi_axpy(alpha, basis, h, &mut w.view_mut()).map_err(solve_error)
     }
 
     fn multi_axpy_norm(
@@ -119,7 +117,7 @@ impl Space for DeviceSystem<'_> {
         h: &[f64],
         w: &mut DeviceDoubles,
     ) -> Result<f64, SolveError> {
-        self.passes().multi_axpy_norm(alpha, basis, h, &mut w.values.view_mut()).map_err(solve_error)
+        self.passes().multi_axpy_norm(alpha, basis, h, &mut w.view_mut()).map_err(solve_error)
     }
 }
 
@@ -131,9 +129,8 @@ impl JacobiPasses for DeviceSystem<'_> {
         x: &mut DeviceDoubles,
         room: &mut DeviceDoubles,
     ) -> Result<f64, SolveError> {
-        let sweep =
-            DeviceSweep { b: self.rhs(), inverse_diagonal: inverse_diagonal.values.view(), omega, x: x.values.view() };
-        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut room.values.view_mut())?;
+        let sweep = DeviceSweep { b: self.rhs(), inverse_diagonal: inverse_diagonal.view(), omega, x: x.view() };
+        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut room.view_mut())?;
         std::mem::swap(x, room);
         Ok(squared)
     }
@@ -145,11 +142,11 @@ impl GmresPasses for DeviceSystem<'_> {
     }
 
     fn scaled_copy(&self, alpha: f64, x: &DeviceDoubles, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().scaled_copy(alpha, x.values.view(), &mut target.values.view_mut()).map_err(solve_error)
+        self.passes().scaled_copy(alpha, x.view(), &mut target.view_mut()).map_err(solve_error)
     }
 
     fn combine(&self, columns: &[Vec<f64>], basis: &mut [DeviceDoubles]) -> Result<(), SolveError> {
-        let mut basis: Vec<DeviceViewMut<'_, f64>> = basis.iter_mut().map(|vector| vector.values.view_mut()).collect();
+        let mut basis: Vec<DeviceViewMut<'_, f64>> = basis.iter_mut().map(|vector| vector.view_mut()).collect();
         self.passes().combine(columns, &mut basis).map_err(solve_error)
     }
 }
@@ -159,8 +156,8 @@ fn source_of_z<'z>(
     z: &PreconditionedResidual<'z, DeviceDoubles, DevicePreconditioner>,
 ) -> (DeviceView<'z, f64>, CgInverse<'z>) {
     match z.stored {
-        Some(z) => (z.values.view(), CgInverse::Identity),
-        None => (z.r.values.view(), z.inverse.inverse()),
+        Some(z) => (z.view(), CgInverse::Identity),
+        None => (z.r.view(), z.inverse.inverse()),
     }
 }
 
@@ -174,14 +171,7 @@ impl CgPasses for DeviceSystem<'_> {
         r: &mut DeviceDoubles,
         sums: &mut [f64],
     ) -> Result<(), SolveError> {
-        let done = self.passes().cg_residual_step(
-            alpha,
-            q.values.view(),
-            inverse.inverse(),
-            u,
-            &mut r.values.view_mut(),
-            sums,
-        );
+        let done = self.passes().cg_residual_step(alpha, q.view(), inverse.inverse(), u, &mut r.view_mut(), sums);
         done.map_err(solve_error)
     }
 
@@ -196,14 +186,7 @@ impl CgPasses for DeviceSystem<'_> {
     ) -> Result<(), SolveError> {
         let (source, inverse) = source_of_z(z);
         let step = IterateStep { alpha, beta };
-        let done = self.passes().cg_iterate_step(
-            step,
-            source,
-            inverse,
-            deflated,
-            &mut x.values.view_mut(),
-            &mut p.values.view_mut(),
-        );
+        let done = self.passes().cg_iterate_step(step, source, inverse, deflated, &mut x.view_mut(), &mut p.view_mut());
         done.map_err(solve_error)
     }
 
@@ -214,14 +197,14 @@ impl CgPasses for DeviceSystem<'_> {
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
         let (source, inverse) = source_of_z(z);
-        self.passes().cg_restart_direction(source, inverse, deflated, &mut p.values.view_mut()).map_err(solve_error)
+        self.passes().cg_restart_direction(source, inverse, deflated, &mut p.view_mut()).map_err(solve_error)
     }
 
     fn preconditioned_dot(
         &self,
         z: &PreconditionedResidual<'_, DeviceDoubles, DevicePreconditioner>,
     ) -> Result<f64, SolveError> {
-        let r = z.r.values.view();
+        let r = z.r.view();
         let (source, inverse) = source_of_z(z);
         let sum = match inverse {
             CgInverse::Identity => self.passes().dot(r, source),
@@ -233,7 +216,7 @@ impl CgPasses for DeviceSystem<'_> {
 
 impl BicgstabPasses for DeviceSystem<'_> {
     fn two_dots(&self, t: &DeviceDoubles, s: &DeviceDoubles) -> Result<[f64; 2], SolveError> {
-        self.passes().bicgstab_products(t.values.view(), s.values.view()).map_err(solve_error)
+        self.passes().bicgstab_products(t.view(), s.view()).map_err(solve_error)
     }
 
     fn iterate_step(
@@ -245,15 +228,9 @@ impl BicgstabPasses for DeviceSystem<'_> {
         r: &mut DeviceDoubles,
     ) -> Result<[f64; 2], SolveError> {
         let HalfSteps { p, s, t, shadow } = half_steps;
-        let s = s.map(|s| s.values.view());
-        let sources = BicgstabVectors { p: p.values.view(), s, t: t.values.view(), shadow: shadow.values.view() };
-        let done = self.passes().bicgstab_iterate_step(
-            alpha,
-            omega,
-            sources,
-            &mut x.values.view_mut(),
-            &mut r.values.view_mut(),
-        );
+        let s = s.map(|s| s.view());
+        let sources = BicgstabVectors { p: p.view(), s, t: t.view(), shadow: shadow.view() };
+        let done = self.passes().bicgstab_iterate_step(alpha, omega, sources, &mut x.view_mut(), &mut r.view_mut());
         done.map_err(solve_error)
     }
 
@@ -265,13 +242,7 @@ impl BicgstabPasses for DeviceSystem<'_> {
         v: &DeviceDoubles,
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let done = self.passes().bicgstab_direction_step(
-            beta,
-            omega,
-            r.values.view(),
-            v.values.view(),
-            &mut p.values.view_mut(),
-        );
+        let done = self.passes().bicgstab_direction_step(beta, omega, r.view(), v.view(), &mut p.view_mut());
         done.map_err(solve_error)
     }
 }

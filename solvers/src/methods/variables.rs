@@ -70,7 +70,7 @@ impl<'v, S: Space> LentVariables<'v, S> {
 
     pub(crate) fn rows(&mut self, name: &'v str, role: Role, vector: &'v S::Vector) {
         let variable = Variable::new(name, role, S::lend(vector), self.distribution);
-        self.variables.push(Variable { dims: self.dims, zones: S::zones(vector), ..variable });
+        self.variables.push(Variable { dims: self.dims, zones: Some(vector), ..variable });
     }
 
     pub(crate) fn scalars(&mut self, name: &'v str, role: Role, values: &'v [f64]) {

@@ -1,6 +1,6 @@
 //! The space of this process: vectors in its memory, passes by the threads of its pool.
 
-use recoup_core::{Lent, LentMut, SolveError, Values, ValuesMut, Zones};
+use recoup_core::{Lent, LentMut, SolveError, Values, ValuesMut};
 
 use super::Space;
 use crate::kernels::vector::{axpy, copy, dot, multi_axpy, multi_axpy_norm, multi_dot, xpay};
@@ -34,10 +34,6 @@ impl Space for System<'_> {
 
     fn lend(vector: &Vector) -> Lent<'_> {
         Lent::Near(Values::F64(vector))
-    }
-
-    fn zones(vector: &Vector) -> Option<&dyn Zones> {
-        Some(vector)
     }
 
     fn lend_mut(vector: &mut Vector) -> LentMut<'_> {
