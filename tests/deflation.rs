@@ -10,7 +10,9 @@ use recoup::core::{BoundRule, CodecId, Decision, MethodProfile, Observation, Pla
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Never};
 use recoup::model::policy::{AutoPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Ended, EventKind, Reference, RunReport, Sample, Session, SessionConfig, Timing};
+use recoup::pipeline::{
+    Codecs, Ended, EventKind, Reference, RunReport, Sample, Session, SessionConfig, StagingMode, Timing,
+};
 use recoup::solvers::{Csr, RightHandSide, read_matrix};
 
 use crate::support::{Problem, plan};
@@ -130,6 +132,7 @@ impl Problem {
             rivals: Vec::new(),
             key_every: 1,
             max_bytes: None,
+            staging: StagingMode::Copy,
             worker_stays: false,
             checks_corruption: true,
             synchronous: true,

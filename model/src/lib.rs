@@ -31,6 +31,7 @@ pub mod residual_bound;
 mod rng;
 pub mod shares;
 pub mod simulate;
+pub mod staging;
 pub mod system;
 pub mod units;
 

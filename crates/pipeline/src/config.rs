@@ -7,6 +7,7 @@ use recoup_core::{Clock, CodecId, Policy, Store};
 
 use crate::codecs::Codecs;
 use crate::reference::Reference;
+use crate::staging_rule::StagingMode;
 use crate::timing::Timing;
 
 /// The parts of a session.
@@ -37,6 +38,8 @@ pub struct SessionConfig {
     pub checks_corruption: bool,
     /// The solver waits until a version counts, as in the published experiments.
     pub synchronous: bool,
+    /// The way values are staged whose owner sees all writes to them.
+    pub staging: StagingMode,
     /// Keeps the worker on the only core of a bound process, for nodes shared by such bindings.
     pub worker_stays: bool,
     /// The solver's tolerance on the relative residual, for the policy.

@@ -1,7 +1,8 @@
 //! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
-    Comm, Decision, Observation, Policy, Prediction, Progress, RankError, Registered, Store, Tier, Tiered, from_rank_0,
+    Comm, Decision, Observation, Plan, Policy, Prediction, Progress, RankError, Registered, Store, Tier, Tiered,
+    from_rank_0,
 };
 
 use crate::PipelineError;
@@ -97,6 +98,17 @@ impl Decisions {
         }
     }
 
+    /// Logs that versions are staged in another way from now on.
+    pub(crate) fn log_staging(&mut self, progress: &Progress, plan: Plan, why: String) {
+        self.records.push(DecisionRecord {
+            iteration: progress.iteration,
+            plan,
+            interval_seconds: self.last.as_ref().map_or(f64::INFINITY, |last| last.interval_seconds),
+            extra_iterations: self.predicted,
+            why,
+        });
+    }
+
     pub(crate) fn records(&self) -> &[DecisionRecord] {
         &self.records
     }
@@ -129,7 +141,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use recoup_comm::Solo;
-    use recoup_core::{BoundRule, CodecId, Grain, Plan, Resume, Scheme};
+    use recoup_core::{BoundRule, CodecId, Grain, Resume, Scheme};
 
     use super::*;
     use crate::Variables;

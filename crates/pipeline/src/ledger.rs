@@ -68,6 +68,10 @@ impl Ledger {
         self.suspicion.take()
     }
 
+    pub(crate) fn is_synchronous(&self) -> bool {
+        self.is_synchronous
+    }
+
     /// Returns whether the cost of a checkpoint is known only with its outcome.
     pub(crate) fn needs_outcome(&self) -> bool {
         self.is_synchronous || self.clock.is_virtual()

@@ -69,6 +69,8 @@ pub struct Saved {
     /// Bytes of this rank's values that were copied while the solver waited. The others had been
     /// copied for the version before, and were not written since.
     pub copied_bytes: u64,
+    /// Bytes of this rank's values that were frozen without a copy, and saved behind the solver.
+    pub frozen_bytes: u64,
     /// Bytes of this rank's payloads.
     pub payload_bytes: u64,
     /// The residual, before and after.
@@ -103,6 +105,7 @@ impl Saved {
             achieved_error: 0.0,
             raw_bytes: 8,
             copied_bytes: 8,
+            frozen_bytes: 0,
             payload_bytes: 8,
             residual: ResidualRecord::default(),
             extra_iterations: None,

@@ -7,10 +7,12 @@ use recoup_core::{
     Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, Status, Store, StoreError,
     Tiered, agreed, each, gathered,
 };
+use recoup_model::staging::{StagingConditions, StagingRates};
 
 use crate::chain::Base;
 use crate::codecs::Codecs;
 use crate::config::SessionConfig;
+use crate::cores::idle_cores;
 use crate::decision::Decisions;
 use crate::decision_log::DecisionRecord;
 use crate::fingerprint::SessionProblem;
@@ -22,6 +24,7 @@ use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::reference::KnownNorms;
 use crate::staging::{StagingMemory, StagingRank, StagingSet};
+use crate::staging_rule::{StagingMode, StagingRule};
 use crate::suspicion::Suspicion;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
@@ -55,6 +58,11 @@ pub struct Session {
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
     staging: StagingMemory,
+    staging_mode: StagingMode,
+    /// Cores that the worker has for itself.
+    idle_cores: usize,
+    /// The newest version was made of frozen values.
+    has_frozen: bool,
     checks_corruption: bool,
     /// Memory for the first version was asked for.
     is_prepared: bool,
@@ -76,6 +84,7 @@ impl Session {
         let problem = verifier.as_ref().map(|verifier| verifier.problem(config.same_operator));
         let worker = Worker::new(&config, comm_here.as_ref(), comm_behind, verifier)?;
         let link = each(comm_here.as_ref(), WorkerLink::spawn(worker))?;
+        let idle_cores = if config.worker_stays { 0 } else { idle_cores(config.codecs.threads, comm_here.as_ref())? };
         let decisions = Decisions::new(config.policy, config.tolerance, comm_here.rank());
         Ok(Self {
             link,
@@ -87,6 +96,9 @@ impl Session {
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions,
             staging: StagingMemory::default(),
+            staging_mode: config.staging,
+            idle_cores,
+            has_frozen: false,
             checks_corruption: config.checks_corruption,
             is_prepared: false,
         })
@@ -164,7 +176,7 @@ impl Session {
             self.is_prepared = true;
             // What is wrong with a variable, all ranks hear at the first version.
             if let Ok(needs) = self.decisions.registry.needs(owners, decision.in_force.resume) {
-                self.link.prepare(needs)?;
+                self.link.prepare(needs, self.staging_rule())?;
             }
         }
         Ok(decision.save.filter(|_| self.marks.is_worth_saving(&progress)))
@@ -201,7 +213,8 @@ impl Session {
         let staging = self.link.free_staging(&mut self.ledger);
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
-        let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads };
+        let rule = self.staging_rule();
+        let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads, rule };
         let staged = staging.and_then(|staging| stage(staging, owners, &plan, by, &mut self.staging));
         let AgreedStaging { staging, failure } = agreed_staging(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
@@ -211,6 +224,9 @@ impl Session {
             self.link.return_staging(staging);
             self.ledger.enter(Outcome::Failed { version, message });
             return Ok(Checkpointed { version, blocking_seconds });
+        }
+        if std::mem::replace(&mut self.has_frozen, staging.frozen_bytes > 0) != self.has_frozen {
+            self.decisions.log_staging(&progress, plan, rule.explain(staging.largest_bytes(), staging.raw_bytes()));
         }
         self.link.make(CheckpointJob {
             plan,
@@ -230,6 +246,29 @@ impl Session {
         }
         let blocking_seconds = self.ledger.blocking_seconds(version, start, blocking_seconds);
         Ok(Checkpointed { version, blocking_seconds })
+    }
+
+    /// Returns the rule by which values are copied or frozen now.
+    fn staging_rule(&self) -> StagingRule {
+        let Ledger { clock, meter, .. } = &self.ledger;
+        let write_bytes_per_second = meter.write_bytes_per_second();
+        // A solver that waits for the drain has no writes to wait for, and needs no rule.
+        let is_free = !clock.is_virtual() && !self.ledger.is_synchronous();
+        let conditions = is_free.then(|| StagingConditions {
+            rates: StagingRates {
+                drain_bytes_per_second: if write_bytes_per_second > 0.0 {
+                    write_bytes_per_second
+                } else {
+                    f64::INFINITY
+                },
+                ..StagingRates::default()
+            },
+            threads: self.codecs.threads,
+            idle_cores: self.idle_cores,
+            seconds_between_writes: meter.iteration_seconds(),
+            version_bytes: 0,
+        });
+        StagingRule::new(self.staging_mode, conditions)
     }
 
     /// Waits until every checkpoint taken has an outcome.

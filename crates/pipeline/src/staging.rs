@@ -1,18 +1,20 @@
 //! Staging: the copy that blocks the solver, into memory that is used again. Values that rest
 //! elsewhere are frozen there. Values that were not written since they were last staged are not
-//! copied: versions share them.
+//! copied: versions share them. Values that their owner can freeze are not copied either, where
+//! that takes less of the solver's time.
 
 use std::sync::Arc;
 
-use recoup_core::{CodecId, HeldValues, Lent, Mark, Plan, Registered, Scheme, Variable, VariableRecord};
+use recoup_core::{CodecId, HeldValues, Lent, Mark, Plan, Registered, Scheme, Values, Variable, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::{Buffer, FrameCuts};
 use crate::error::afar_error;
 use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
-use crate::placed::PlacedValues;
+use crate::placed::{FetchedFrame, PlacedValues};
 use crate::registry::{self, StagingNeed};
 use crate::spare::SpareMemory;
+use crate::staging_rule::StagingRule;
 
 /// Bytes of a variable for which another thread is worth its start.
 const BYTES_PER_THREAD: usize = 4 << 20;
@@ -21,8 +23,10 @@ const BYTES_PER_THREAD: usize = 4 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Staged {
     pub(crate) record: VariableRecord,
-    /// Shared by versions between which nothing was written.
+    /// Shared by versions between which nothing was written. Memory only, while they are frozen.
     pub(crate) values: Arc<PlacedValues>,
+    /// The values as their owner froze them without a copy. They are fetched once.
+    frozen: Option<Arc<dyn HeldValues>>,
     /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
     /// all values near once more.
     pub(crate) sums: Vec<u32>,
@@ -33,7 +37,7 @@ pub(crate) struct Staged {
 impl Staged {
     /// Makes a variable of values without a mark.
     pub(crate) fn of(record: VariableRecord, values: PlacedValues) -> Self {
-        Self { record, values: Arc::new(values), sums: Vec::new(), mark: None }
+        Self { record, values: Arc::new(values), frozen: None, sums: Vec::new(), mark: None }
     }
 
     /// Returns the number of values in one frame.
@@ -46,9 +50,45 @@ impl Staged {
         frames(&self.record)
     }
 
-    /// Returns the padded values where they are in this process's memory.
+    /// Returns the padded values where they were copied to this process's memory.
     pub(crate) fn near(&self) -> Option<&Buffer> {
-        self.values.near()
+        self.values.near().filter(|_| self.frozen.is_none())
+    }
+
+    /// Returns the values of one frame: those here, or fetched.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`] when the place fails.
+    pub(crate) fn frame<'a>(&'a self, run: usize, fetched: &'a mut FetchedFrame) -> Result<Values<'a>, PipelineError> {
+        let Some(frozen) = &self.frozen else { return self.values.frame(&self.record, run, fetched) };
+        frozen.fetch(run * self.frame_len(), fetched.room(&self.record)).map_err(afar_error(&self.record))?;
+        Ok(fetched.values())
+    }
+
+    /// Copies values that were frozen, for whoever needs all of them.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`]; the values are zeros then.
+    pub(crate) fn bring_near(&mut self) -> Result<(), PipelineError> {
+        let Some(frozen) = self.frozen.take() else { return Ok(()) };
+        let len = padded_len(&self.record);
+        let none = || PlacedValues::none(self.record.element);
+        let room = std::mem::replace(&mut self.values, Arc::new(none()));
+        // No other version shares values that were frozen, so their memory is this one's alone.
+        let mut values = Arc::into_inner(room).unwrap_or_else(none);
+        let buffer = values.near_mut(self.record.element);
+        buffer.resize(len);
+        let fetched = frozen.fetch(0, buffer.slice_mut(0, len));
+        if fetched.is_err() {
+            buffer.zero();
+        }
+        self.values = Arc::new(values);
+        fetched.map_err(afar_error(&self.record))
+    }
+
+    /// Lets the owner of frozen values write without a thought of this version.
+    pub(crate) fn thaw(&mut self) {
+        self.frozen = None;
     }
 
     /// Returns the copy where the values rest, if they rest elsewhere.
@@ -94,7 +134,23 @@ fn copied(
             PlacedValues::Held(values.hold(padded_len, earlier).map_err(afar_error(&record))?)
         }
     };
-    Ok(Staged { record, values: Arc::new(values), sums, mark: mark(variable) })
+    Ok(Staged { sums, mark: mark(variable), ..Staged::of(record, values) })
+}
+
+/// Freezes a variable without a copy where that takes less of the solver's time; `None` where it is
+/// to be copied.
+fn frozen(
+    variable: &Variable<'_>,
+    record: &VariableRecord,
+    needs_room: bool,
+    rule: StagingRule,
+    spare: &mut SpareMemory,
+) -> Option<Staged> {
+    let zones = variable.zones.filter(|_| variable.values.near().is_some() && rule.freezes(raw_bytes(record)))?;
+    let padded_len = padded_len(record);
+    let frozen = zones.freeze(padded_len)?;
+    let room = if needs_room { spare.take_near(record.element, padded_len) } else { Buffer::new(record.element) };
+    Some(Staged { frozen: Some(frozen.into()), ..Staged::of(record.clone(), PlacedValues::Near(room)) })
 }
 
 /// The rank that stages its variables, and its threads, which have nothing else to do meanwhile.
@@ -102,6 +158,7 @@ fn copied(
 pub(crate) struct StagingRank {
     pub(crate) rank: usize,
     pub(crate) threads: usize,
+    pub(crate) rule: StagingRule,
 }
 
 /// The memory that staging works with, besides that of versions under way.
@@ -132,8 +189,11 @@ impl StagingMemory {
 #[derive(Debug, Default)]
 pub(crate) struct StagingSet {
     pub(crate) staged: Vec<Staged>,
-    /// Bytes of values that were copied for this version. The others were there already.
+    /// Bytes of values that were copied for this version. The others were there already, or are
+    /// frozen.
     pub(crate) copied_bytes: u64,
+    /// Bytes of values that were frozen without a copy.
+    pub(crate) frozen_bytes: u64,
 }
 
 impl StagingSet {
@@ -158,14 +218,22 @@ impl StagingSet {
             variables.iter().zip(&records).map(|(variable, record)| memory.unwritten(variable, record)).collect();
         memory.reclaim(self);
         self.copied_bytes = 0;
+        self.frozen_bytes = 0;
+        let rule = by.rule.for_version(records.iter().map(raw_bytes).sum());
         let is_summed = plan.scheme != Scheme::Lossy && plan.codec == CodecId::Raw;
         for ((variable, record), unwritten) in variables.iter().zip(records).zip(unwritten) {
             let staged = match unwritten {
                 Some(staged) => staged,
-                None => {
-                    self.copied_bytes += raw_bytes(&record);
-                    copied(variable, record, is_summed, by.threads, &mut memory.spare)?
-                }
+                None => match frozen(variable, &record, plan.scheme == Scheme::Lossy, rule, &mut memory.spare) {
+                    Some(staged) => {
+                        self.frozen_bytes += raw_bytes(&record);
+                        staged
+                    }
+                    None => {
+                        self.copied_bytes += raw_bytes(&record);
+                        copied(variable, record, is_summed, by.threads, &mut memory.spare)?
+                    }
+                },
             };
             if staged.mark.is_some() {
                 memory.newest.push(staged.clone());
@@ -177,17 +245,27 @@ impl StagingSet {
 
     /// Makes the memory of a set that was never used. The first version then costs the solver what
     /// the later ones do.
-    pub(crate) fn prepare(&mut self, needs: &[StagingNeed]) {
+    pub(crate) fn prepare(&mut self, needs: &[StagingNeed], rule: StagingRule) {
         if !self.staged.is_empty() {
             return;
         }
-        for StagingNeed { record, is_near } in needs {
+        for StagingNeed { record, is_near, has_zones } in needs {
             let mut buffer = Buffer::new(record.element);
-            if *is_near {
+            if *is_near && !(*has_zones && rule.freezes(raw_bytes(record))) {
                 buffer.make_room(padded_len(record));
             }
             self.staged.push(Staged::of(record.clone(), PlacedValues::Near(buffer)));
         }
+    }
+
+    /// Ends what is frozen: the version is made, or given up.
+    pub(crate) fn thaw(&mut self) {
+        self.staged.iter_mut().for_each(Staged::thaw);
+    }
+
+    /// Returns the bytes of the largest variable.
+    pub(crate) fn largest_bytes(&self) -> u64 {
+        self.staged.iter().map(|s| raw_bytes(&s.record)).max().unwrap_or(0)
     }
 
     pub(crate) fn raw_bytes(&self) -> u64 {
@@ -206,7 +284,7 @@ mod tests {
     use crate::Variables;
     use crate::registry::Registry;
 
-    const RANK: StagingRank = StagingRank { rank: 0, threads: 2 };
+    const RANK: StagingRank = StagingRank { rank: 0, rule: StagingRule::COPY, threads: 2 };
 
     /// The first copy once met pages that the system made while the solver waited: it took three
     /// times as long as the later ones.
@@ -218,7 +296,7 @@ mod tests {
         let mut set = StagingSet::default();
         let mut memory = StagingMemory::default();
         let plan = plan(CodecId::Zstd);
-        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap());
+        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap(), StagingRule::COPY);
         let made = address(&set);
         set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
         assert_eq!(address(&set), made);
@@ -251,7 +329,13 @@ mod tests {
         let mut memory = StagingMemory::default();
         // To new memory first. Then to the same by one thread, and by more than there are frames.
         for threads in [2, 1, 3, 8] {
-            set.stage(&[&owner], &plan(CodecId::Raw), StagingRank { rank: 0, threads }, &mut memory).unwrap();
+            set.stage(
+                &[&owner],
+                &plan(CodecId::Raw),
+                StagingRank { rank: 0, rule: StagingRule::COPY, threads },
+                &mut memory,
+            )
+            .unwrap();
             let staged = &set.staged[0];
             let frame = |run| staged.near().unwrap().slice(run * staged.frame_len(), staged.frame_len());
             let sum = |run| crc32c::crc32c(frame(run).as_raw().unwrap());

@@ -80,7 +80,7 @@ impl VariableEncoder {
         draft: &mut DraftState,
         summary: &mut EncodingSummary,
     ) -> Result<(), CheckpointFailure> {
-        let is_lossy = job.plan.scheme == Scheme::Lossy && self.may_be_lossy(job, staged);
+        let is_lossy = job.plan.scheme == Scheme::Lossy && self.may_be_lossy(job.plan.resume, staged);
         let codec = if is_lossy { job.plan.codec } else { lossless_codec(job, staged) };
         let start = context.clock.now();
         if codec == CodecId::Raw
@@ -107,12 +107,12 @@ impl VariableEncoder {
     }
 
     /// Returns whether a lossy version may hold a variable with errors.
-    fn may_be_lossy(&self, job: &CheckpointJob, staged: &Staged) -> bool {
+    pub(crate) fn may_be_lossy(&self, resume: Resume, staged: &Staged) -> bool {
         let is_measured = || self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
         match staged.record.role {
             Role::Iterate => true,
-            Role::Direction => job.plan.resume <= Resume::Traditional && is_measured(),
-            Role::Recomputed { .. } => job.plan.resume == Resume::Traditional && is_measured(),
+            Role::Direction => resume <= Resume::Traditional && is_measured(),
+            Role::Recomputed { .. } => resume == Resume::Traditional && is_measured(),
             Role::Dynamic | Role::Static => false,
         }
     }

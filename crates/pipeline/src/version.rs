@@ -156,7 +156,7 @@ fn near_frame<'a>(
     let staged = source.staged;
     match source.near {
         Some(values) => Ok(values.slice(run * staged.frame_len(), staged.frame_len())),
-        None => staged.values.frame(&staged.record, run, fetched),
+        None => staged.frame(run, fetched),
     }
 }
 

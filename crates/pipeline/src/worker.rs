@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender};
 
-use recoup_core::{BoundRule, Comm, NextBegin, ResidualKind, Role, Tiered, gathered};
+use recoup_core::{BoundRule, Comm, NextBegin, ResidualKind, Role, Scheme, Tiered, gathered};
 
 use crate::PipelineError;
 use crate::chain::Chains;
@@ -90,10 +90,10 @@ impl Worker {
     pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<Done>) {
         self.cores.apply();
         for work in work {
-            let job = match work {
+            let mut job = match work {
                 Work::Make(job) => job,
-                Work::Prepare { mut staging, needs } => {
-                    staging.prepare(&needs);
+                Work::Prepare { mut staging, needs, rule } => {
+                    staging.prepare(&needs, rule);
                     if done.send(Done { outcome: None, staging }).is_err() {
                         break;
                     }
@@ -107,7 +107,9 @@ impl Worker {
                 }
             };
             let version = job.progress.iteration;
-            let outcome = match self.make(&job) {
+            let made = self.make(&mut job);
+            job.staging.thaw();
+            let outcome = match made {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
                 Err(CheckpointFailure::Aborted) => Outcome::Aborted { version },
                 Err(CheckpointFailure::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
@@ -131,11 +133,13 @@ impl Worker {
         self.keeper.finished(self.context.store.as_ref(), self.context.comm.as_ref());
     }
 
-    fn make(&mut self, job: &CheckpointJob) -> Result<Saved, CheckpointFailure> {
+    fn make(&mut self, job: &mut CheckpointJob) -> Result<Saved, CheckpointFailure> {
         self.encoder.near.begin();
+        let brought = self.bring_near(job);
+        let job = &*job;
         let mut summary = EncodingSummary::new(job);
         self.examine(job, &mut summary)?;
-        let sealed = self.write(job, &mut summary);
+        let sealed = self.write(job, brought, &mut summary);
         let start = self.context.clock.now();
         let verdict = self.publish(job, sealed, &mut summary);
         summary.spent.write_seconds += since(self.context.clock.now(), start);
@@ -153,6 +157,7 @@ impl Worker {
             achieved_error: summary.achieved_error,
             raw_bytes: job.staging.raw_bytes(),
             copied_bytes: job.staging.copied_bytes,
+            frozen_bytes: job.staging.frozen_bytes,
             extra_iterations: job.predicted,
             payload_bytes,
             residual: summary.residual,
@@ -163,6 +168,19 @@ impl Worker {
             },
             dropped: summary.dropped,
         })
+    }
+
+    /// Copies frozen values that a judge needs all of. A rank that fails takes part in what all
+    /// ranks measure, with zeros, and writes nothing.
+    fn bring_near(&self, job: &mut CheckpointJob) -> Result<(), PipelineError> {
+        let is_examined = self.checks_corruption && job.reported.kind != ResidualKind::Unknown;
+        let plan = job.plan;
+        let is_needed = |staged: &Staged| {
+            let is_lossy = plan.scheme == Scheme::Lossy && self.encoder.may_be_lossy(plan.resume, staged);
+            is_lossy || is_examined && staged.record.role == Role::Iterate
+        };
+        let needed = job.staging.staged.iter_mut().filter(|staged| is_needed(staged));
+        needed.map(Staged::bring_near).fold(Ok(()), Result::and)
     }
 
     /// Looks at the iterate before anything is written: with a corrupted one there is no version.
@@ -188,13 +206,21 @@ impl Worker {
     }
 
     /// Makes this rank's part of the version durable, but not yet visible.
-    fn write(&mut self, job: &CheckpointJob, summary: &mut EncodingSummary) -> Result<VersionPart, CheckpointFailure> {
+    fn write(
+        &mut self,
+        job: &CheckpointJob,
+        brought: Result<(), PipelineError>,
+        summary: &mut EncodingSummary,
+    ) -> Result<VersionPart, CheckpointFailure> {
         if self.next_begin.is_none() {
             let WorkerContext { store, comm, .. } = &self.context;
             let swept = self.keeper.sweep_before(job.progress.iteration, store.as_ref(), comm.as_ref())?;
             self.swept(swept, summary);
         }
         let mut draft = self.begin(job)?;
+        if let Err(error) = brought {
+            draft = DraftState::Lost(error.into());
+        }
         for staged in &job.staging.staged {
             if let Err(failure) = self.encoder.save(job, staged, &self.context, &mut draft, summary) {
                 draft = DraftState::Lost(failure);

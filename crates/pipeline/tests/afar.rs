@@ -16,7 +16,9 @@ use recoup_core::{
     VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
-use recoup_pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig, Timing};
+use recoup_pipeline::{
+    CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig, StagingMode, Timing,
+};
 use recoup_testkit::{AfarCopy, AfarPlace, AfarVec};
 
 /// Values of a vector of one frame.
@@ -117,6 +119,7 @@ fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
         key_every: 3,
         checks_corruption: true,
         synchronous: false,
+        staging: StagingMode::Copy,
         worker_stays: false,
         tolerance: 1e-10,
         bytes_per_second: None,

@@ -11,7 +11,7 @@ use recoup_core::{
     Resume, Role, Scheme, Status, Values, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
-use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, Timing};
+use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
 use recoup_testkit::{AfarPlace, AfarVec};
 
 /// Bytes in use, and the most since [`peak_of`] began.
@@ -102,6 +102,7 @@ fn a_variable_that_rests_elsewhere_is_saved_in_the_memory_of_a_few_frames() {
             key_every: 1,
             checks_corruption: false,
             synchronous: false,
+            staging: StagingMode::Copy,
             worker_stays: false,
             tolerance: 1e-10,
             bytes_per_second: None,

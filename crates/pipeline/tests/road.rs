@@ -16,7 +16,7 @@ use recoup_core::{
     StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
-use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, Timing, Variables};
+use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing, Variables};
 use recoup_solvers::{Cg, Identity, Pool, Stop, System};
 use recoup_testkit::stack::files_on_stack;
 
@@ -71,6 +71,7 @@ fn config(store: Arc<dyn Store>, clock: Arc<dyn Clock>, policy: SavesAt) -> Sess
         key_every: 1,
         checks_corruption: false,
         synchronous: true,
+        staging: StagingMode::Copy,
         worker_stays: false,
         tolerance: 1e-10,
         bytes_per_second: None,

@@ -21,7 +21,7 @@ use recoup::core::{
 };
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Outcome, Reference, Session, SessionConfig, Timing};
+use recoup::pipeline::{Codecs, Outcome, Reference, Session, SessionConfig, StagingMode, Timing};
 use recoup::solvers::{DistributedPoisson3d, Pool};
 use recoup_testkit::mpirun;
 
@@ -125,6 +125,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dy
         rivals: Vec::new(),
         key_every: 1,
         max_bytes: None,
+        staging: StagingMode::Copy,
         worker_stays: false,
         checks_corruption: true,
         synchronous: false,

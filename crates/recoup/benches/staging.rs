@@ -18,7 +18,7 @@ use recoup::core::{BoundRule, Clock, CodecId, MethodProfile, Plan, Progress, Res
 use recoup::io::MemoryStore;
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Session, SessionConfig, Timing, Variables};
+use recoup::pipeline::{Codecs, Session, SessionConfig, StagingMode, Timing, Variables};
 
 const LEN: usize = 32 << 20;
 const VERSIONS: u64 = 10;
@@ -88,6 +88,7 @@ fn run(way: &Way) -> StagingTimes {
         rivals: Vec::new(),
         key_every: 1,
         max_bytes: None,
+        staging: StagingMode::Copy,
         worker_stays: false,
         checks_corruption: false,
         synchronous: false,

@@ -13,7 +13,7 @@ use recoup_core::{
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
-use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, Timing};
+use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, StagingMode, Timing};
 
 use crate::{TierCosts, TierOptions};
 
@@ -69,6 +69,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         keep: 2,
         max_bytes: None,
         key_every: KEY_EVERY,
+        staging: StagingMode::Auto,
         worker_stays: false,
         checks_corruption: true,
         tolerance: RTOL,
@@ -94,6 +95,7 @@ pub struct Builder {
     keep: usize,
     max_bytes: Option<u64>,
     key_every: usize,
+    staging: StagingMode,
     worker_stays: bool,
     checks_corruption: bool,
     tolerance: f64,
@@ -286,6 +288,14 @@ impl Builder {
     #[must_use]
     pub fn key_every(mut self, versions: usize) -> Self {
         self.key_every = versions.max(1);
+        self
+    }
+
+    /// Stages vectors whose owner sees all writes to them by a copy, or freezes them without one
+    /// [default: as takes less of the solver's time]. The library's solvers see theirs.
+    #[must_use]
+    pub fn staging(mut self, mode: StagingMode) -> Self {
+        self.staging = mode;
         self
     }
 
@@ -489,6 +499,7 @@ impl Builder {
             rivals: self.rivals,
             key_every: self.key_every,
             synchronous,
+            staging: self.staging,
             worker_stays: self.worker_stays,
             checks_corruption: self.checks_corruption,
             tolerance: self.tolerance,

@@ -83,8 +83,8 @@ impl Pool {
         }
     }
 
-    /// Calls `body` with the rows of `0..n` and these rows of `vectors`, all of length `n`: once per
-    /// thread, or zone by zone while a frozen copy of a vector needs its values.
+    /// Calls `body` with the rows of `0..n` and these rows of `vectors`, all of length `n`: once
+    /// per thread, or zone by zone while a frozen copy of a vector needs its values.
     ///
     /// # Panics
     /// When a vector has another length than `n`, or a thread panicked.

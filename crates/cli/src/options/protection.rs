@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use recoup::core::{BoundRule, Clock, Codec, CodecId, Plan, Policy, Resume, Scheme};
 use recoup::model::interval::Interval;
 use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
+use recoup::pipeline::StagingMode;
 use recoup::solvers::NamedMethod;
 
 use crate::exit::Exit;
@@ -89,6 +90,11 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "K", default_value_t = recoup::KEY_EVERY as u16,
           value_parser = clap::value_parser!(u16).range(1..), help_heading = "Checkpoints")]
     pub(crate) key_every: u16,
+
+    /// Staging of the vectors of a version: copied at once; frozen without a copy, while the solver
+    /// keeps what it overwrites until it is saved; or as takes less of the solver's time.
+    #[arg(long, value_name = "auto|copy|touch", default_value = "auto", help_heading = "Checkpoints")]
+    pub(crate) staging: StagingMode,
 
     /// Wait until each version is durable [default in virtual time, as in published experiments].
     #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]
