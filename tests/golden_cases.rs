@@ -5,8 +5,8 @@ use std::path::Path;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    Bound, BoundRule, CodecId, Comm, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Values, ValuesMut,
-    Variable, VariableMut,
+    Bound, BoundRule, CodecId, Comm, Distribution, Plan, Progress, Registered, Role, SafePoint, Scheme, Status, Values,
+    ValuesMut, Variable, VariableMut,
 };
 use recoup::pipeline::Variables;
 
@@ -50,7 +50,13 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
 }
 
 fn progress() -> Progress {
-    Progress { iteration: VERSION, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress {
+        iteration: VERSION,
+        residual_norm: 1.0,
+        rhs_norm: 1.0,
+        status: Status::Running,
+        safe_point: SafePoint::Any,
+    }
 }
 
 /// Five Jacobi iterations on a Poisson grid.

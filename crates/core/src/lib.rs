@@ -47,7 +47,7 @@ pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
 };
 pub use frame::{Frame, FrameRecord, Place, Storage};
-pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SolveError, Status};
+pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SafePoint, SolveError, Status};
 pub use lent::{Lent, LentMut};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
 pub use mix::mix;

@@ -1,8 +1,8 @@
 //! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
-    Comm, Decision, Observation, Plan, Policy, Prediction, Progress, RankError, Registered, Store, Tier, Tiered,
-    from_rank_0,
+    Comm, Decision, Observation, Plan, Policy, Prediction, Progress, RankError, Registered, SafePoint, Status, Store,
+    Tier, Tiered, from_rank_0,
 };
 
 use crate::PipelineError;
@@ -14,6 +14,8 @@ pub(crate) struct Decisions {
     policy: Box<dyn Policy>,
     /// The last decision that was broadcast.
     last: Option<Decision>,
+    /// The plan of versions from now on, the same on all ranks; `None` while none is known.
+    in_force: Option<Plan>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
     records: Vec<DecisionRecord>,
@@ -25,16 +27,28 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64, rank: usize) -> Self {
-        Self {
+    /// Takes the first plan of rank 0's policy. Collective.
+    pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64, comm: &dyn Comm) -> Result<Self, PipelineError> {
+        Ok(Self {
+            in_force: from_rank_0(comm, || Ok::<_, PipelineError>(policy.first_plan()))?,
             policy,
             last: None,
             predicted: None,
             records: Vec::new(),
             tolerance,
-            registry: Registry::new(rank),
+            registry: Registry::new(comm.rank()),
             iteration: 0,
-        }
+        })
+    }
+
+    /// Returns whether there is something to decide: the plan in force may be carried out here. At
+    /// all other points the policy sees nothing.
+    pub(crate) fn are_due(&self, progress: &Progress) -> bool {
+        let is_admitted = match progress.safe_point {
+            SafePoint::Any => true,
+            safe_point => self.in_force.is_some_and(|plan| safe_point.admits(&plan)),
+        };
+        is_admitted && progress.status == Status::Running
     }
 
     /// Asks the policy of rank 0; every rank gets its answer. Collective.
@@ -51,6 +65,7 @@ impl Decisions {
             self.receive(from_rank_0(comm, || news)?)?
         };
         self.predicted = decision.extra_iterations;
+        self.in_force = Some(decision.in_force);
         Ok(decision)
     }
 
@@ -190,7 +205,7 @@ mod tests {
     #[test]
     fn policies_see_the_bytes_of_the_variables_as_they_are_now() {
         let (seen, received) = channel();
-        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, 0);
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, &Solo).unwrap();
         for len in [1, 3, 2] {
             let mut x = vec![0.0; 4];
             let mut v = vec![0.0; len];
@@ -203,7 +218,7 @@ mod tests {
     #[test]
     fn a_name_used_twice_is_found_at_the_first_decision() {
         let (seen, received) = channel();
-        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, 0);
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, &Solo).unwrap();
         let mut x = vec![0.0; 4];
         let mut y = vec![0.0; 4];
         let owner = Variables::new().iterate("x", &mut x).dynamic("x", &mut y);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recoup_core::{
-    Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, Status, Store, StoreError,
-    Tiered, agreed, each, gathered,
+    Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, Store, StoreError, Tiered,
+    agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 
@@ -85,7 +85,7 @@ impl Session {
         let worker = Worker::new(&config, comm_here.as_ref(), comm_behind, verifier)?;
         let link = each(comm_here.as_ref(), WorkerLink::spawn(worker))?;
         let idle_cores = if config.worker_stays { 0 } else { idle_cores(config.codecs.threads, comm_here.as_ref())? };
-        let decisions = Decisions::new(config.policy, config.tolerance, comm_here.rank());
+        let decisions = Decisions::new(config.policy, config.tolerance, comm_here.as_ref())?;
         Ok(Self {
             link,
             store: config.store,
@@ -165,7 +165,7 @@ impl Session {
         let seconds = self.marks.iterated(&progress, self.ledger.clock.now());
         self.ledger.meter.iterated(seconds, self.link.outstanding() > 0);
         self.link.poll(&mut self.ledger)?;
-        if !progress.is_safe_point || progress.status != Status::Running {
+        if !self.decisions.are_due(&progress) {
             return Ok(None);
         }
         let comm = self.comm.as_ref();
@@ -179,7 +179,7 @@ impl Session {
                 self.link.prepare(needs, self.staging_rule())?;
             }
         }
-        Ok(decision.save.filter(|_| self.marks.is_worth_saving(&progress)))
+        Ok(decision.save.filter(|plan| progress.safe_point.admits(plan) && self.marks.is_worth_saving(&progress)))
     }
 
     /// Takes a checkpoint now, whatever the policy thinks: at the end of a job, say.
@@ -288,6 +288,12 @@ impl Session {
         self.wait()?;
         self.store.as_tiered().into_iter().for_each(Tiered::finish);
         self.notes()
+    }
+
+    /// Returns whether a run may stop at this state with a version of `plan`: here the session itself
+    /// might take one, so that its cost is no surprise.
+    pub(crate) fn can_stop(&self, progress: &Progress, plan: Option<&Plan>) -> bool {
+        self.decisions.are_due(progress) && plan.is_none_or(|plan| progress.safe_point.admits(plan))
     }
 
     /// Returns whether states are checked for corruption.

@@ -12,8 +12,8 @@ use recoup_compress::Qb;
 use recoup_core::{
     AfarProblem, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution,
     Encoded, Grain, HeldFrame, HeldParent, HeldValues, Lent, LentMut, Manifest, Observation, Operator, Parent, Plan,
-    Policy, Progress, Registered, Resume, Role, Scheme, SolveError, Status, Store, Values, ValuesMut, Variable,
-    VariableMut,
+    Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError, Status, Store, Values, ValuesMut,
+    Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{
@@ -219,7 +219,7 @@ impl Registered for AfarOwner {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use recoup_comm::Solo;
 use recoup_core::{
     BoundRule, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, Grain, Iteration, NextCall,
-    Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, Scheme, Sealed, Status, Store,
+    Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, Sealed, Status, Store,
     StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
@@ -243,7 +243,7 @@ impl Registered for Counting {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 /// Lending was once done twice at every safe point: for a solver on a device, two copies of all its

@@ -12,7 +12,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
-use recoup::core::{Difference, Plan, Progress, Scheme, Status};
+use recoup::core::{Difference, Plan, Progress, SafePoint, Scheme, Status};
 use recoup::pipeline;
 
 use crate::operator::{PyOperator, Raised};
@@ -83,8 +83,8 @@ impl PySession {
     /// Returns the progress of the solve, and records it for `close`.
     fn progress(&self, iteration: u64, residual_norm: f64) -> PyResult<Progress> {
         let status = Status::Running;
-        let is_safe_point = true;
-        let progress = Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, is_safe_point };
+        let safe_point = SafePoint::Any;
+        let progress = Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, safe_point };
         self.state()?.relative_residual = progress.relative_residual();
         Ok(progress)
     }

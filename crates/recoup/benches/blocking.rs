@@ -17,7 +17,7 @@ use recoup::cache::{NodeStore, Partners, Protection, Tiers};
 use recoup::comm::MpiJob;
 use recoup::core::{
     BoundRule, Clock, CodecId, Comm, Distribution, MethodProfile, Operator, Plan, Progress, Registered, Resume, Role,
-    Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
+    SafePoint, Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
 };
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
@@ -170,7 +170,7 @@ fn measure(name: &str, plan: Plan, iterate: &Iterate, operator: &DistributedPois
             residual_norm: square[0].sqrt(),
             rhs_norm: square[0].sqrt(),
             status: Status::Running,
-            is_safe_point: true,
+            safe_point: SafePoint::Any,
         };
         comm.barrier().unwrap();
         blocked.push(slowest(session.checkpoint(plan, progress, &[iterate]).unwrap().blocking_seconds));

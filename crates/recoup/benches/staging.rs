@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{BoundRule, Clock, CodecId, MethodProfile, Plan, Progress, Resume, Scheme, Status};
+use recoup::core::{BoundRule, Clock, CodecId, MethodProfile, Plan, Progress, Resume, SafePoint, Scheme, Status};
 use recoup::io::MemoryStore;
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
@@ -123,7 +123,7 @@ fn run(way: &Way) -> StagingTimes {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn median(mut seconds: Vec<f64>) -> f64 {

@@ -352,7 +352,7 @@ impl Registered for PipelinedCg<'_> {
         rows("w", FOR_EXACT, solver.w);
         rows("s", FOR_EXACT, solver.s);
         rows("z", FOR_EXACT, solver.z);
-        some(preconditioned in solver.preconditioned) {
+        given(Some(preconditioned) in solver.preconditioned) {
             rows("u", FOR_EXACT, preconditioned.u);
             rows("q", FOR_EXACT, preconditioned.q);
         }
