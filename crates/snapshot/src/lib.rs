@@ -11,20 +11,39 @@
 //! - [`TouchedRegion`] is memory of our own, in huge pages where the system has them.
 //! - [`TouchedZones`] watches over memory of other owners, which keep the promises of
 //!   [`ZoneMemory`].
+//! - [`WatchedRegion`] is memory whose writers say nothing: the system makes them wait.
+//! - [`TrackedRegion`] is memory of which the system says what was written. It is never frozen.
+//!
+//! The last two are there on Linux only, and not every container permits them: [`Monitors::probe`]
+//! tries them.
 
 mod duplicates;
 mod element;
 mod frozen;
 mod memory;
+mod no_monitor;
+mod probe;
 mod region;
 mod sync;
 mod sys;
 mod table;
 mod touch;
+#[cfg(target_os = "linux")]
+mod track;
+#[cfg(target_os = "linux")]
+mod userfault;
+#[cfg(target_os = "linux")]
+mod watch;
 
 pub use element::RegionElement;
 pub use frozen::FrozenValues;
+pub use no_monitor::NoMonitor;
+pub use probe::Monitors;
 pub use recoup_pages::PageSize;
 pub use region::{RegionPart, TouchedRegion};
 pub use sys::ZoneMemory;
 pub use touch::{TouchedZones, ZONE_BYTES};
+#[cfg(target_os = "linux")]
+pub use track::TrackedRegion;
+#[cfg(target_os = "linux")]
+pub use watch::{WatchedPart, WatchedRegion, WriteWatch};

@@ -1,14 +1,42 @@
 //! Memory in zones: what a writer does before it writes, and what a fetch does.
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::Mark;
 
 use crate::duplicates::Duplicates;
 use crate::sys::{ZoneMemory, claimed, last_bytes};
 use crate::table::{COPIES_MAX, ZoneClaim, ZoneState, ZoneTable};
+
+/// Makes the table of a new memory.
+pub(crate) fn new_table(bytes: usize, zone_bytes: usize) -> ZoneTable {
+    ZoneTable::new(Mark::of_new_memory(), bytes.div_ceil(zone_bytes))
+}
+
+/// Bytes that writers are let into at a time: a whole huge page, which stays whole.
+const LIFTED_BYTES: usize = 2 << 20;
+
+/// The system's protection of some memory: whoever writes there waits until
+/// [`ZonedMemory::let_write`].
+pub(crate) trait WriteGuard: Send + Sync {
+    /// Protects all bytes.
+    ///
+    /// # Errors
+    /// The system's; then none are protected.
+    fn protect(&self) -> io::Result<()>;
+
+    /// Ends the protection of these bytes.
+    ///
+    /// # Errors
+    /// The system's; then they may be protected still.
+    fn lift(&self, bytes: Range<usize>) -> io::Result<()>;
+
+    /// Ends all protection, for good.
+    fn give_up(&self);
+}
 
 /// Memory in zones, with its table.
 pub(crate) struct ZonedMemory {
@@ -18,6 +46,9 @@ pub(crate) struct ZonedMemory {
     zone_shift: u32,
     table: ZoneTable,
     duplicates: [Duplicates; COPIES_MAX],
+    guard: Option<Box<dyn WriteGuard>>,
+    /// Held while zones are frozen and protected, and while some are looked at and let go.
+    gate: Mutex<()>,
 }
 
 impl fmt::Debug for ZonedMemory {
@@ -34,12 +65,12 @@ impl ZonedMemory {
     ///
     /// # Panics
     /// Unless the bytes of a zone are a power of two that whole elements fill.
-    pub(crate) fn new(memory: Arc<dyn ZoneMemory>, zone_bytes: usize) -> Self {
+    pub(crate) fn new(memory: Arc<dyn ZoneMemory>, zone_bytes: usize, guard: Option<Box<dyn WriteGuard>>) -> Self {
         assert!(zone_bytes.is_power_of_two() && zone_bytes >= 8, "zones of {zone_bytes} bytes");
         let bytes = memory.bytes().len();
-        let table = ZoneTable::new(Mark::of_new_memory(), bytes.div_ceil(zone_bytes));
+        let table = new_table(bytes, zone_bytes);
         let duplicates = std::array::from_fn(|_| Duplicates::new(zone_bytes));
-        Self { memory, bytes, zone_shift: zone_bytes.ilog2(), table, duplicates }
+        Self { memory, bytes, zone_shift: zone_bytes.ilog2(), table, duplicates, guard, gate: Mutex::new(()) }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -79,12 +110,44 @@ impl ZonedMemory {
 
     /// Duplicates what frozen copies need of these zones.
     #[cold]
-    fn keep(&self, zones: Range<usize>) {
+    pub(crate) fn keep(&self, zones: Range<usize>) {
         for copy in (0..COPIES_MAX).filter(|copy| self.table.is_live(*copy)) {
             for zone in zones.clone().filter(|zone| self.table.is_pending(copy, *zone)) {
                 self.keep_zone(copy, zone);
             }
         }
+    }
+
+    /// Lets writers into those of these zones that no frozen copy needs any more.
+    pub(crate) fn let_write(&self, zones: Range<usize>) {
+        let Some(guard) = &self.guard else { return };
+        let _gate = self.gate();
+        for run in self.table.settled(zones) {
+            let bytes = self.zone_range(run.start).start..self.zone_range(run.end - 1).end;
+            if guard.lift(bytes).is_err() {
+                // A writer may wait there.
+                self.give_up_guard(guard.as_ref());
+            }
+        }
+    }
+
+    /// Ends the protection for good: all that is frozen is kept elsewhere, and no copy is frozen
+    /// any more.
+    pub(crate) fn give_up(&self) {
+        if let Some(guard) = &self.guard {
+            let _gate = self.gate();
+            self.give_up_guard(guard.as_ref());
+        }
+    }
+
+    fn give_up_guard(&self, guard: &dyn WriteGuard) {
+        self.keep(0..self.table.zones());
+        guard.give_up();
+    }
+
+    /// The order of freezing and letting writers in is all that this protects.
+    fn gate(&self) -> MutexGuard<'_, ()> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bytes `within` a zone that this thread has claimed.
@@ -119,13 +182,17 @@ pub(crate) struct FrozenMemory {
 
 impl FrozenMemory {
     /// Freezes memory, of which the last element has `element_bytes` bytes; `None` when there are
-    /// as many copies as there may be.
+    /// as many copies as there may be, or the system does not protect it.
     pub(crate) fn new(memory: &Arc<ZonedMemory>, element_bytes: usize) -> Option<Self> {
+        let gate = memory.gate();
         let copy = memory.table.freeze()?;
         // A writer may have kept a zone of the copy before, while that one ended.
         memory.duplicates[copy].clear();
         let last = last_bytes(memory.memory.as_ref(), element_bytes);
-        Some(Self { memory: Arc::clone(memory), copy, last })
+        let is_protected = memory.guard.as_ref().is_none_or(|guard| guard.protect().is_ok());
+        drop(gate);
+        let frozen = Self { memory: Arc::clone(memory), copy, last };
+        is_protected.then_some(frozen)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -141,13 +208,20 @@ impl FrozenMemory {
     /// failure, returns the bytes of a zone that was fetched whole before.
     pub(crate) fn fetch(&self, start: usize, target: &mut [u8]) -> Result<(), Range<usize>> {
         let wanted = start..start + target.len();
-        for zone in self.memory.zones_of(&wanted) {
-            let range = self.memory.zone_range(zone);
-            let part = range.start.max(wanted.start)..range.end.min(wanted.end);
-            let within = part.start - range.start..part.end - range.start;
-            if !self.fetch_zone(zone, within, &mut target[part.start - start..part.end - start]) {
-                return Err(range);
+        let zones = self.memory.zones_of(&wanted);
+        let batch = (LIFTED_BYTES / self.memory.zone_bytes()).max(1);
+        for first in zones.clone().step_by(batch) {
+            let batch = first..zones.end.min(first + batch);
+            for zone in batch.clone() {
+                let range = self.memory.zone_range(zone);
+                let part = range.start.max(wanted.start)..range.end.min(wanted.end);
+                let within = part.start - range.start..part.end - range.start;
+                if !self.fetch_zone(zone, within, &mut target[part.start - start..part.end - start]) {
+                    self.memory.let_write(first..zone);
+                    return Err(range);
+                }
             }
+            self.memory.let_write(batch);
         }
         Ok(())
     }
@@ -179,5 +253,6 @@ impl Drop for FrozenMemory {
     fn drop(&mut self) {
         self.memory.table.release(self.copy);
         self.memory.duplicates[self.copy].clear();
+        self.memory.let_write(0..self.memory.table.zones());
     }
 }

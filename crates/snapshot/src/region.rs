@@ -10,7 +10,7 @@ use recoup_pages::PageSize;
 use crate::element::RegionElement;
 use crate::touch::TouchedZones;
 pub use sys::RegionPart;
-use sys::RegionValues;
+pub(crate) use sys::RegionValues;
 
 mod sys;
 

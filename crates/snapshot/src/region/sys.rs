@@ -17,15 +17,21 @@ use crate::element::RegionElement;
 use crate::sys::ZoneMemory;
 use crate::touch::TouchedZones;
 
-/// Pages of a region.
+/// Bytes of a huge page.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// Bytes of a small page, on the processor where it is largest.
+const SMALL_PAGE_BYTES_MAX: usize = 64 << 10;
+
+/// Pages of a region: whole ones, which belong to no other memory.
 struct RegionPages {
     pages: HostPages,
     bytes: usize,
 }
 
 // SAFETY: the pages are mapped as long as this lives, and zeros at first. They are lent by
-// `RegionValues`, to be written in parts that `TouchedZones::before_write` was called for, under an
-// exclusive borrow that leaves no room for `freeze`.
+// `RegionValues` under an exclusive borrow, which leaves no room for `freeze`: in parts that
+// `TouchedZones::before_write` was called for, or as cells whose stores the system holds back until
+// the zone is kept.
 unsafe impl ZoneMemory for RegionPages {
     fn bytes(&self) -> *const [u8] {
         std::ptr::slice_from_raw_parts(self.pages.at(0), self.bytes)
@@ -43,7 +49,9 @@ impl<T: RegionElement> RegionValues<T> {
     /// Makes `len` zeros.
     pub(crate) fn zeros(len: usize, size: PageSize) -> io::Result<Self> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let memory = RegionPages { pages: HostPages::reserve(bytes.max(1), size)?, bytes };
+        let granule = if size == PageSize::Huge { HUGE_PAGE_BYTES } else { SMALL_PAGE_BYTES_MAX };
+        let reserved = bytes.max(1).checked_next_multiple_of(granule).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = RegionPages { pages: HostPages::reserve(reserved, size)?, bytes };
         Ok(Self { memory: Arc::new(memory), len, element: PhantomData })
     }
 
@@ -52,10 +60,37 @@ impl<T: RegionElement> RegionValues<T> {
         Arc::clone(&self.memory) as _
     }
 
+    /// The first value.
+    pub(crate) fn start(&mut self) -> *mut T {
+        self.memory.pages.at(0).cast()
+    }
+
+    /// Number of values.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The addresses of the pages.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.memory.pages.at(0).addr()..self.memory.pages.at(self.memory.pages.bytes()).addr()
+    }
+
+    /// Makes all pages.
+    pub(crate) fn make_pages(&mut self) {
+        // SAFETY: the borrow excludes other users, and `zeros` made the values that are there.
+        unsafe { self.memory.pages.make(0..self.memory.pages.bytes()) };
+    }
+
     pub(crate) fn as_slice(&self) -> &[T] {
         // SAFETY: as many values, aligned to 2 MiB and initialised; every bit pattern is a value.
         // Writers borrow `self` exclusively.
         unsafe { std::slice::from_raw_parts(self.memory.pages.at(0).cast::<T>(), self.len) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as above, and the borrow is exclusive. Only owners that freeze nothing call this:
+        // no copier reads.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 
     /// Makes pages; where the system cannot, they come to be when they are used.
@@ -65,7 +100,7 @@ impl<T: RegionElement> RegionValues<T> {
 
     /// Lends all values, to be written after their table was asked.
     pub(crate) fn part<'a>(&'a mut self, touched: &'a TouchedZones) -> RegionPart<'a, T> {
-        let start = self.memory.pages.at(0).cast::<T>();
+        let start = self.start();
         RegionPart { start, range: 0..self.len, touched, borrow: PhantomData }
     }
 }

@@ -37,9 +37,11 @@ impl ThreadPlan {
 
     /// Does the writes to a reference copy.
     pub(crate) fn apply(&self, values: &mut [f64]) {
-        for write in &self.writes {
-            values[self.part.clone()][write.elements.clone()].fill(write.value);
-        }
+        self.apply_to_part(&mut values[self.part.clone()]);
+    }
+
+    pub(crate) fn apply_to_part(&self, part: &mut [f64]) {
+        self.writes.iter().for_each(|write| part[write.elements.clone()].fill(write.value));
     }
 
     /// The elements that are written, of the whole.
