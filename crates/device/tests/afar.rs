@@ -37,13 +37,13 @@ fn scenario() -> Result<Found, AfarError> {
     let stream = Stream::new(&device).map_err(driver)?;
     let [one, two] = [1, 5000].map(|first| DeviceVec::copy_of(&stream, &values(first)));
     let two = two.map_err(driver)?;
-    let mut owner = DeviceVector { values: one.map_err(driver)?, stream };
+    let mut owner = DeviceVector::new(one.map_err(driver)?, stream.clone());
     let frozen = owner.hold(LEN, None)?;
-    owner.stream.copy(two.view(), &mut owner.values.view_mut()).map_err(driver)?;
+    stream.copy(two.view(), &mut owner.write().map_err(driver)?).map_err(driver)?;
     let mut first = vec![0.0; LEN];
     frozen.fetch(0, ValuesMut::F64(&mut first))?;
     let again = owner.hold(LEN, Some(frozen))?;
-    owner.stream.fill_zero(&mut owner.values.view_mut()).map_err(driver)?;
+    stream.fill_zero(&mut owner.write().map_err(driver)?).map_err(driver)?;
     let mut second = vec![0.0; 300];
     again.fetch(700, ValuesMut::F64(&mut second))?;
     let mut room = owner.room(LEN)?;
@@ -53,7 +53,7 @@ fn scenario() -> Result<Found, AfarError> {
     // The room is written again while the owner's stream may not have read it yet.
     room.put(0, Values::F64(&values(77)))?;
     let mut restored = vec![0.0; LEN];
-    owner.stream.download(owner.values.view(), &mut restored).map_err(driver)?;
+    owner.download(&mut restored).map_err(driver)?;
     Ok(Found { first: bits(&first), second: bits(&second), restored: bits(&restored) })
 }
 
@@ -124,7 +124,7 @@ fn values_of_another_place_or_shape_are_refused() {
     let _double = Double::load();
     let device = Device::open(0).unwrap();
     let stream = Stream::new(&device).unwrap();
-    let vector = |len| DeviceVector { values: DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream: stream.clone() };
+    let vector = |len| DeviceVector::new(DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream.clone());
     let short = vector(3);
     let mut long = vector(4);
     let held = short.hold(3, None).unwrap();

@@ -14,6 +14,11 @@ use crate::{
 /// A vector on a device, and the stream of the passes over it.
 type DeviceDoubles = recoup_device::DeviceVector<f64>;
 
+/// Returns a vector, to be overwritten by the next pass.
+fn write(vector: &mut DeviceDoubles) -> Result<DeviceViewMut<'_, f64>, SolveError> {
+    vector.write().map_err(solve_error)
+}
+
 impl Space for DeviceSystem<'_> {
     type Vector = DeviceDoubles;
     type Inverse<'m> = DevicePreconditioner;
@@ -29,15 +34,15 @@ impl Space for DeviceSystem<'_> {
     fn zeros(&self, _slot: usize) -> Result<DeviceDoubles, SolveError> {
         let stream = self.passes().stream().clone();
         let values = DeviceVec::zeros(&stream, self.operator().rows()).map_err(solve_error)?;
-        Ok(DeviceDoubles { values, stream })
+        Ok(DeviceDoubles::zoned(values, stream, self.zones()))
     }
 
     fn load(&self, source: &[f64], target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().stream().upload(source, &mut target.values.view_mut()).map_err(solve_error)
+        target.upload(source).map_err(solve_error)
     }
 
     fn fetch(&self, source: &DeviceDoubles, target: &mut [f64]) -> Result<(), SolveError> {
-        self.passes().stream().download(source.values.view(), target).map_err(solve_error)
+        source.download(target).map_err(solve_error)
     }
 
     fn lend(vector: &DeviceDoubles) -> Lent<'_> {
@@ -49,15 +54,15 @@ impl Space for DeviceSystem<'_> {
     }
 
     fn multiply(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.operator().apply(self.passes(), x.values.view(), &mut y.values.view_mut())
+        self.operator().apply(self.passes(), x.view(), &mut write(y)?)
     }
 
     fn multiply_dot(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<f64, SolveError> {
-        self.operator().apply_dot(self.passes(), x.values.view(), &mut y.values.view_mut())
+        self.operator().apply_dot(self.passes(), x.view(), &mut write(y)?)
     }
 
     fn residual(&self, x: &DeviceDoubles, r: &mut DeviceDoubles) -> Result<f64, SolveError> {
-        self.operator().residual(self.passes(), self.rhs(), x.values.view(), &mut r.values.view_mut())
+        self.operator().residual(self.passes(), self.rhs(), x.view(), &mut write(r)?)
     }
 
     fn precondition(
@@ -66,40 +71,40 @@ impl Space for DeviceSystem<'_> {
         r: &DeviceDoubles,
         z: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let z = &mut z.values.view_mut();
+        let z = &mut write(z)?;
         let done = match inverse {
-            DevicePreconditioner::Identity => self.passes().copy(r.values.view(), z),
-            DevicePreconditioner::Diagonal(diagonal) => self.passes().divide(r.values.view(), diagonal.view(), z),
+            DevicePreconditioner::Identity => self.passes().copy(r.view(), z),
+            DevicePreconditioner::Diagonal(diagonal) => self.passes().divide(r.view(), diagonal.view(), z),
         };
         done.map_err(solve_error)
     }
 
     fn clear(&self, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().stream().fill_zero(&mut target.values.view_mut()).map_err(solve_error)
+        self.passes().stream().fill_zero(&mut write(target)?).map_err(solve_error)
     }
 
     fn copy(&self, x: &DeviceDoubles, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().copy(x.values.view(), &mut target.values.view_mut()).map_err(solve_error)
+        self.passes().copy(x.view(), &mut write(target)?).map_err(solve_error)
     }
 
     fn axpy(&self, alpha: f64, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().axpy(alpha, x.values.view(), &mut y.values.view_mut()).map_err(solve_error)
+        self.passes().axpy(alpha, x.view(), &mut write(y)?).map_err(solve_error)
     }
 
     fn xpay(&self, x: &DeviceDoubles, beta: f64, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().xpay(x.values.view(), beta, &mut y.values.view_mut()).map_err(solve_error)
+        self.passes().xpay(x.view(), beta, &mut write(y)?).map_err(solve_error)
     }
 
     fn divide(&self, divisor: f64, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().divide_by(divisor, &mut y.values.view_mut()).map_err(solve_error)
+        self.passes().divide_by(divisor, &mut write(y)?).map_err(solve_error)
     }
 
     fn dot(&self, x: &DeviceDoubles, y: &DeviceDoubles) -> Result<f64, SolveError> {
-        self.passes().dot(x.values.view(), y.values.view()).map_err(solve_error)
+        self.passes().dot(x.view(), y.view()).map_err(solve_error)
     }
 
     fn multi_dot(&self, w: &DeviceDoubles, basis: &[DeviceDoubles], h: &mut [f64]) -> Result<(), SolveError> {
-        self.passes().multi_dot(w.values.view(), basis, h).map_err(solve_error)
+        self.passes().multi_dot(w.view(), basis, h).map_err(solve_error)
     }
 
     fn multi_axpy(
@@ -109,7 +114,7 @@ impl Space for DeviceSystem<'_> {
         h: &[f64],
         w: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        self.passes().multi_axpy(alpha, basis, h, &mut w.values.view_mut()).map_err(solve_error)
+        self.passes().multi_axpy(alpha, basis, h, &mut write(w)?).map_err(solve_error)
     }
 
     fn multi_axpy_norm(
@@ -119,7 +124,7 @@ impl Space for DeviceSystem<'_> {
         h: &[f64],
         w: &mut DeviceDoubles,
     ) -> Result<f64, SolveError> {
-        self.passes().multi_axpy_norm(alpha, basis, h, &mut w.values.view_mut()).map_err(solve_error)
+        self.passes().multi_axpy_norm(alpha, basis, h, &mut write(w)?).map_err(solve_error)
     }
 }
 
@@ -131,9 +136,8 @@ impl JacobiPasses for DeviceSystem<'_> {
         x: &mut DeviceDoubles,
         room: &mut DeviceDoubles,
     ) -> Result<f64, SolveError> {
-        let sweep =
-            DeviceSweep { b: self.rhs(), inverse_diagonal: inverse_diagonal.values.view(), omega, x: x.values.view() };
-        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut room.values.view_mut())?;
+        let sweep = DeviceSweep { b: self.rhs(), inverse_diagonal: inverse_diagonal.view(), omega, x: x.view() };
+        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut write(room)?)?;
         std::mem::swap(x, room);
         Ok(squared)
     }
@@ -145,11 +149,11 @@ impl GmresPasses for DeviceSystem<'_> {
     }
 
     fn scaled_copy(&self, alpha: f64, x: &DeviceDoubles, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().scaled_copy(alpha, x.values.view(), &mut target.values.view_mut()).map_err(solve_error)
+        self.passes().scaled_copy(alpha, x.view(), &mut write(target)?).map_err(solve_error)
     }
 
     fn combine(&self, columns: &[Vec<f64>], basis: &mut [DeviceDoubles]) -> Result<(), SolveError> {
-        let mut basis: Vec<DeviceViewMut<'_, f64>> = basis.iter_mut().map(|vector| vector.values.view_mut()).collect();
+        let mut basis = basis.iter_mut().map(write).collect::<Result<Vec<_>, _>>()?;
         self.passes().combine(columns, &mut basis).map_err(solve_error)
     }
 }
@@ -159,8 +163,8 @@ fn source_of_z<'z>(
     z: &PreconditionedResidual<'z, DeviceDoubles, DevicePreconditioner>,
 ) -> (DeviceView<'z, f64>, CgInverse<'z>) {
     match z.stored {
-        Some(z) => (z.values.view(), CgInverse::Identity),
-        None => (z.r.values.view(), z.inverse.inverse()),
+        Some(z) => (z.view(), CgInverse::Identity),
+        None => (z.r.view(), z.inverse.inverse()),
     }
 }
 
@@ -174,14 +178,7 @@ impl CgPasses for DeviceSystem<'_> {
         r: &mut DeviceDoubles,
         sums: &mut [f64],
     ) -> Result<(), SolveError> {
-        let done = self.passes().cg_residual_step(
-            alpha,
-            q.values.view(),
-            inverse.inverse(),
-            u,
-            &mut r.values.view_mut(),
-            sums,
-        );
+        let done = self.passes().cg_residual_step(alpha, q.view(), inverse.inverse(), u, &mut write(r)?, sums);
         done.map_err(solve_error)
     }
 
@@ -196,14 +193,7 @@ impl CgPasses for DeviceSystem<'_> {
     ) -> Result<(), SolveError> {
         let (source, inverse) = source_of_z(z);
         let step = IterateStep { alpha, beta };
-        let done = self.passes().cg_iterate_step(
-            step,
-            source,
-            inverse,
-            deflated,
-            &mut x.values.view_mut(),
-            &mut p.values.view_mut(),
-        );
+        let done = self.passes().cg_iterate_step(step, source, inverse, deflated, &mut write(x)?, &mut write(p)?);
         done.map_err(solve_error)
     }
 
@@ -214,14 +204,14 @@ impl CgPasses for DeviceSystem<'_> {
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
         let (source, inverse) = source_of_z(z);
-        self.passes().cg_restart_direction(source, inverse, deflated, &mut p.values.view_mut()).map_err(solve_error)
+        self.passes().cg_restart_direction(source, inverse, deflated, &mut write(p)?).map_err(solve_error)
     }
 
     fn preconditioned_dot(
         &self,
         z: &PreconditionedResidual<'_, DeviceDoubles, DevicePreconditioner>,
     ) -> Result<f64, SolveError> {
-        let r = z.r.values.view();
+        let r = z.r.view();
         let (source, inverse) = source_of_z(z);
         let sum = match inverse {
             CgInverse::Identity => self.passes().dot(r, source),
@@ -233,7 +223,7 @@ impl CgPasses for DeviceSystem<'_> {
 
 impl BicgstabPasses for DeviceSystem<'_> {
     fn two_dots(&self, t: &DeviceDoubles, s: &DeviceDoubles) -> Result<[f64; 2], SolveError> {
-        self.passes().bicgstab_products(t.values.view(), s.values.view()).map_err(solve_error)
+        self.passes().bicgstab_products(t.view(), s.view()).map_err(solve_error)
     }
 
     fn iterate_step(
@@ -245,15 +235,9 @@ impl BicgstabPasses for DeviceSystem<'_> {
         r: &mut DeviceDoubles,
     ) -> Result<[f64; 2], SolveError> {
         let HalfSteps { p, s, t, shadow } = half_steps;
-        let s = s.map(|s| s.values.view());
-        let sources = BicgstabVectors { p: p.values.view(), s, t: t.values.view(), shadow: shadow.values.view() };
-        let done = self.passes().bicgstab_iterate_step(
-            alpha,
-            omega,
-            sources,
-            &mut x.values.view_mut(),
-            &mut r.values.view_mut(),
-        );
+        let s = s.map(|s| s.view());
+        let sources = BicgstabVectors { p: p.view(), s, t: t.view(), shadow: shadow.view() };
+        let done = self.passes().bicgstab_iterate_step(alpha, omega, sources, &mut write(x)?, &mut write(r)?);
         done.map_err(solve_error)
     }
 
@@ -265,13 +249,7 @@ impl BicgstabPasses for DeviceSystem<'_> {
         v: &DeviceDoubles,
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let done = self.passes().bicgstab_direction_step(
-            beta,
-            omega,
-            r.values.view(),
-            v.values.view(),
-            &mut p.values.view_mut(),
-        );
+        let done = self.passes().bicgstab_direction_step(beta, omega, r.view(), v.view(), &mut write(p)?);
         done.map_err(solve_error)
     }
 }

@@ -12,3 +12,4 @@ mod streams;
 mod support;
 mod sys;
 mod versions;
+mod zones;
