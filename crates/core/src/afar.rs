@@ -72,6 +72,17 @@ pub trait HeldValues: Send + Sync {
     /// [`AfarError`] when the place is lost.
     fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError>;
 
+    /// Hashes `len` values from `start` on where they rest, so that zones that did not change need
+    /// not be fetched: 128 bits of XXH3 for each `zone_bytes` bytes, as
+    /// [`CodecId::Raw`](crate::CodecId::Raw) writes them. The last zone may be shorter. `None` where
+    /// the place does not hash: the values are to be fetched then.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place is lost.
+    fn zone_hashes(&self, _start: usize, _len: usize, _zone_bytes: usize) -> Result<Option<Vec<u128>>, AfarError> {
+        Ok(None)
+    }
+
     /// Overwrites values from `start` on with `source`.
     ///
     /// # Errors

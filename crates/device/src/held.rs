@@ -10,12 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
+use crate::zone_hash::ZoneHashes;
 use crate::{
     Device, DeviceElement, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Mapped, Stream,
 };
 
 /// Bytes that travel at a time between a frozen copy and the host.
 const PIECE_BYTES: usize = 8 << 20;
+/// Bytes of the words that a hash takes.
+const WORD_BYTES: u64 = 8;
 
 /// A frozen copy of values in a device's memory, in the same memory.
 pub struct DeviceHeld<T> {
@@ -36,6 +39,8 @@ struct HeldOrder {
 struct HostRoad {
     stream: Stream,
     pinned: HostBuffer,
+    /// Made when first asked for.
+    hashes: Option<ZoneHashes>,
 }
 
 impl<T> fmt::Debug for DeviceHeld<T> {
@@ -60,7 +65,7 @@ impl HeldOrder {
 impl HostRoad {
     fn new(device: &Device, bytes: usize) -> Result<Self, DeviceError> {
         let pinned = HostBuffer::registered(device, bytes.clamp(1, PIECE_BYTES))?;
-        Ok(Self { stream: Stream::new(device)?, pinned })
+        Ok(Self { stream: Stream::new(device)?, pinned, hashes: None })
     }
 }
 
@@ -188,6 +193,25 @@ impl<T: DeviceElement> DeviceHeld<T> {
         Ok(())
     }
 
+    /// Hashes values on the device; `None` where there is no kernel, or they begin within a word.
+    fn hash(&self, values: DeviceView<'_, u8>, zone_bytes: usize) -> Result<Option<Vec<u128>>, DeviceError> {
+        if !values.address().is_multiple_of(WORD_BYTES) || !zone_bytes.is_multiple_of(WORD_BYTES as usize) {
+            return Ok(None);
+        }
+        let mut transfer = self.transfer();
+        let mut road = transfer.take_road(&self.device, self.values.view().bytes())?;
+        if road.hashes.is_none() {
+            road.hashes = ZoneHashes::on(&self.device)?;
+        }
+        let HostRoad { stream, pinned, hashes } = &mut road;
+        let Some(hashes) = hashes else { return Ok(None) };
+        transfer.order(stream)?;
+        let hashes = hashes.of(stream, values, zone_bytes, pinned)?;
+        transfer.last = Some(road.stream.ticket()?);
+        transfer.road = Some(road);
+        Ok(Some(hashes))
+    }
+
     /// Copies values of the host to those from `start` on, a piece at a time.
     fn upload(&mut self, start: usize, source: &[T]) -> Result<(), DeviceError> {
         let Self { device, values, transfer } = self;
@@ -219,6 +243,10 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
     fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
         let target = T::values_mut(target).ok_or_else(other_place)?;
         self.download(start, target).map_err(afar_error)
+    }
+
+    fn zone_hashes(&self, start: usize, len: usize, zone_bytes: usize) -> Result<Option<Vec<u128>>, AfarError> {
+        self.hash(self.values.slice(start..start + len).as_bytes(), zone_bytes).map_err(afar_error)
     }
 
     fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {

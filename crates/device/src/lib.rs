@@ -42,6 +42,7 @@ mod ticket;
 mod vector;
 mod version;
 mod view;
+mod zone_hash;
 mod zone_ring;
 
 pub use afar::DeviceVector;
@@ -66,4 +67,5 @@ pub use ticket::DeviceTicket;
 pub use vector::DeviceVec;
 pub use version::CudaVersion;
 pub use view::{DeviceView, DeviceViewMut};
+pub use zone_hash::{ZONE_HASH_SOURCE, hash_zones};
 pub use zone_ring::{FreezeSettings, FreezeWay, ZoneRing};

@@ -5,6 +5,7 @@
 mod borrowed;
 mod failures;
 mod growing;
+mod hashes;
 mod host;
 mod kernels;
 mod mapped;
