@@ -120,6 +120,31 @@ fn a_device_lost_at_any_call_gives_errors_and_no_wrong_bits() {
 }
 
 #[test]
+fn runs_are_fetched_to_their_places_and_nothing_between_them_changes() {
+    let double = Double::load();
+    for seed in 0..4 {
+        double.reset(&Settings { seed, ..Settings::default() });
+        {
+            let device = Device::open(0).unwrap();
+            let stream = Stream::new(&device).unwrap();
+            // More than the pinned memory has room for at once.
+            let all: Vec<f64> = (0..5 << 18).map(f64::from).collect();
+            let owner = DeviceVector::new(DeviceVec::copy_of(&stream, &all).unwrap(), stream);
+            let held = owner.hold(all.len(), None).unwrap();
+            let mut found = vec![-1.0; all.len() - 7];
+            let runs = [0..3, 100..101, 5000..1_200_000, 1_200_001..1_300_000, found.len() - 2..found.len()];
+            held.fetch_runs(7, &runs, ValuesMut::F64(&mut found)).unwrap();
+            let is_fetched = |at| runs.iter().any(|run| run.contains(&at));
+            let is_right = |at: usize| found[at] == if is_fetched(at) { all[at + 7] } else { -1.0 };
+            assert!((0..found.len()).all(is_right), "seed {seed}");
+            held.fetch_runs(0, &[], ValuesMut::F64(&mut found)).unwrap();
+        }
+        let report = double.report();
+        assert!(report.is_clean(), "seed {seed}: {report}");
+    }
+}
+
+#[test]
 fn values_of_another_place_or_shape_are_refused() {
     let _double = Double::load();
     let device = Device::open(0).unwrap();
