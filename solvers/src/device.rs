@@ -5,7 +5,6 @@
 //!
 //! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
 
-mod doubles;
 mod error;
 mod problem;
 mod rows;
@@ -14,7 +13,6 @@ mod space;
 mod sys;
 mod system;
 
-pub use doubles::DeviceDoubles;
 pub use problem::DeviceProblem;
 pub use rows::DeviceRows;
 pub use share::DeviceShare;

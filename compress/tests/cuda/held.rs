@@ -32,7 +32,7 @@ fn frozen<T: DeviceElement>(device: &Device, values: &[T]) -> Box<dyn HeldValues
     all.extend_from_slice(values);
     all.resize(all.len() + BEHIND, T::zeroed());
     let stream = Stream::new(device).unwrap();
-    DeviceVector { values: DeviceVec::copy_of(&stream, &all).unwrap(), stream }.hold(all.len(), None).unwrap()
+    DeviceVector::new(DeviceVec::copy_of(&stream, &all).unwrap(), stream).hold(all.len(), None).unwrap()
 }
 
 /// Fetches values that [`rest`]. Those before and behind them must still be zero.

@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 
 use crate::{ElementType, Values, ValuesMut};
 
@@ -71,6 +72,26 @@ pub trait HeldValues: Send + Sync {
     /// # Errors
     /// [`AfarError`] when the place is lost.
     fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError>;
+
+    /// Copies some runs of values, ascending and disjoint, once they are there: value `start + i`
+    /// becomes value `i` of `target`, and the values between the runs stay as they are.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place is lost.
+    fn fetch_runs(&self, start: usize, runs: &[Range<usize>], mut target: ValuesMut<'_>) -> Result<(), AfarError> {
+        runs.iter().try_for_each(|run| self.fetch(start + run.start, target.slice_mut(run.start, run.len())))
+    }
+
+    /// Hashes `len` values from `start` on where they rest, so that zones that did not change need
+    /// not be fetched: 128 bits of XXH3 for each `zone_bytes` bytes, as
+    /// [`CodecId::Raw`](crate::CodecId::Raw) writes them. The last zone may be shorter. `None`
+    /// where the place does not hash: the values are to be fetched then.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place is lost.
+    fn zone_hashes(&self, _start: usize, _len: usize, _zone_bytes: usize) -> Result<Option<Vec<u128>>, AfarError> {
+        Ok(None)
+    }
 
     /// Overwrites values from `start` on with `source`.
     ///

@@ -138,6 +138,20 @@ impl ValuesMut<'_> {
         }
     }
 
+    /// Lends the values from `start`, `len` of them.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn slice_mut(&mut self, start: usize, len: usize) -> ValuesMut<'_> {
+        match self {
+            Self::F64(v) => ValuesMut::F64(&mut v[start..start + len]),
+            Self::F32(v) => ValuesMut::F32(&mut v[start..start + len]),
+            Self::I64(v) => ValuesMut::I64(&mut v[start..start + len]),
+            Self::Bytes(v) => ValuesMut::Bytes(&mut v[start..start + len]),
+        }
+    }
+
     /// Lends the same values again.
     #[must_use]
     pub fn reborrow(&mut self) -> ValuesMut<'_> {

@@ -6,16 +6,21 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
+use crate::pending::pieces;
+use crate::zone_hash::ZoneHashes;
 use crate::{
     Device, DeviceElement, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Mapped, Stream,
 };
 
 /// Bytes that travel at a time between a frozen copy and the host.
 const PIECE_BYTES: usize = 8 << 20;
+/// Bytes of the words that a hash takes.
+const WORD_BYTES: u64 = 8;
 
 /// A frozen copy of values in a device's memory, in the same memory.
 pub struct DeviceHeld<T> {
@@ -36,6 +41,8 @@ struct HeldOrder {
 struct HostRoad {
     stream: Stream,
     pinned: HostBuffer,
+    /// Made when first asked for.
+    hashes: Option<ZoneHashes>,
 }
 
 impl<T> fmt::Debug for DeviceHeld<T> {
@@ -60,7 +67,18 @@ impl HeldOrder {
 impl HostRoad {
     fn new(device: &Device, bytes: usize) -> Result<Self, DeviceError> {
         let pinned = HostBuffer::registered(device, bytes.clamp(1, PIECE_BYTES))?;
-        Ok(Self { stream: Stream::new(device)?, pinned })
+        Ok(Self { stream: Stream::new(device)?, pinned, hashes: None })
+    }
+
+    /// Copies pieces that lie one after the other in the pinned memory to their places.
+    fn unload<T: DeviceElement>(&self, batch: &mut Vec<Range<usize>>, target: &mut [T]) -> Result<(), DeviceError> {
+        let mut offset = 0;
+        for piece in batch.drain(..) {
+            let place: &mut [u8] = bytemuck::cast_slice_mut(&mut target[piece]);
+            place.copy_from_slice(&self.pinned.read(offset..offset + place.len())?);
+            offset += place.len();
+        }
+        Ok(())
     }
 }
 
@@ -172,20 +190,47 @@ impl<T: DeviceElement> DeviceHeld<T> {
         copy().map_err(afar_error)
     }
 
-    /// Copies values from `start` on to the host, a piece at a time.
-    fn download(&self, start: usize, target: &mut [T]) -> Result<(), DeviceError> {
+    /// Copies runs of values to the host: value `start + i` becomes value `i` of `target`. As many
+    /// pieces of runs as the pinned memory has room for are under way at once.
+    fn download(&self, start: usize, runs: &[Range<usize>], target: &mut [T]) -> Result<(), DeviceError> {
         let mut transfer = self.transfer();
         let road = transfer.take_road(&self.device, self.values.view().bytes())?;
-        let mut start = start;
-        for piece in target.chunks_mut(PIECE_BYTES / size_of::<T>()) {
-            let source = self.values.slice(start..start + piece.len());
-            transfer.order(&road.stream)?;
-            transfer.last = Some(road.pinned.store(&road.stream, source, 0)?);
-            bytemuck::cast_slice_mut(piece).copy_from_slice(&road.pinned.read(0..source.bytes())?);
-            start += piece.len();
+        transfer.order(&road.stream)?;
+        let room = (road.pinned.bytes().min(PIECE_BYTES) / size_of::<T>()).max(1);
+        let mut batch = Vec::new();
+        let mut used = 0;
+        for piece in pieces(runs, room) {
+            if used + piece.len() > room {
+                road.unload(&mut batch, target)?;
+                used = 0;
+            }
+            let source = self.values.slice(start + piece.start..start + piece.end);
+            transfer.last = Some(road.pinned.store(&road.stream, source, used * size_of::<T>())?);
+            used += piece.len();
+            batch.push(piece);
         }
+        road.unload(&mut batch, target)?;
         transfer.road = Some(road);
         Ok(())
+    }
+
+    /// Hashes values on the device; `None` where there is no kernel, or they begin within a word.
+    fn hash(&self, values: DeviceView<'_, u8>, zone_bytes: usize) -> Result<Option<Vec<u128>>, DeviceError> {
+        if !values.address().is_multiple_of(WORD_BYTES) || !zone_bytes.is_multiple_of(WORD_BYTES as usize) {
+            return Ok(None);
+        }
+        let mut transfer = self.transfer();
+        let mut road = transfer.take_road(&self.device, self.values.view().bytes())?;
+        if road.hashes.is_none() {
+            road.hashes = ZoneHashes::on(&self.device)?;
+        }
+        let HostRoad { stream, pinned, hashes } = &mut road;
+        let Some(hashes) = hashes else { return Ok(None) };
+        transfer.order(stream)?;
+        let hashes = hashes.of(stream, values, zone_bytes, pinned)?;
+        transfer.last = Some(road.stream.ticket()?);
+        transfer.road = Some(road);
+        Ok(Some(hashes))
     }
 
     /// Copies values of the host to those from `start` on, a piece at a time.
@@ -218,7 +263,17 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
 
     fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
         let target = T::values_mut(target).ok_or_else(other_place)?;
-        self.download(start, target).map_err(afar_error)
+        let all = 0..target.len();
+        self.download(start, std::slice::from_ref(&all), target).map_err(afar_error)
+    }
+
+    fn fetch_runs(&self, start: usize, runs: &[Range<usize>], target: ValuesMut<'_>) -> Result<(), AfarError> {
+        let target = T::values_mut(target).ok_or_else(other_place)?;
+        self.download(start, runs, target).map_err(afar_error)
+    }
+
+    fn zone_hashes(&self, start: usize, len: usize, zone_bytes: usize) -> Result<Option<Vec<u128>>, AfarError> {
+        self.hash(self.values.slice(start..start + len).as_bytes(), zone_bytes).map_err(afar_error)
     }
 
     fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {

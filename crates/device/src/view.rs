@@ -52,6 +52,11 @@ impl<'a, T> DeviceView<'a, T> {
         &self.address
     }
 
+    /// The same memory as bytes.
+    pub(crate) fn as_bytes(&self) -> DeviceView<'a, u8> {
+        DeviceView::at(self.address, self.bytes())
+    }
+
     /// The values of `range`.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {

@@ -37,13 +37,13 @@ fn scenario() -> Result<Found, AfarError> {
     let stream = Stream::new(&device).map_err(driver)?;
     let [one, two] = [1, 5000].map(|first| DeviceVec::copy_of(&stream, &values(first)));
     let two = two.map_err(driver)?;
-    let mut owner = DeviceVector { values: one.map_err(driver)?, stream };
+    let mut owner = DeviceVector::new(one.map_err(driver)?, stream.clone());
     let frozen = owner.hold(LEN, None)?;
-    owner.stream.copy(two.view(), &mut owner.values.view_mut()).map_err(driver)?;
+    stream.copy(two.view(), &mut owner.write().map_err(driver)?).map_err(driver)?;
     let mut first = vec![0.0; LEN];
     frozen.fetch(0, ValuesMut::F64(&mut first))?;
     let again = owner.hold(LEN, Some(frozen))?;
-    owner.stream.fill_zero(&mut owner.values.view_mut()).map_err(driver)?;
+    stream.fill_zero(&mut owner.write().map_err(driver)?).map_err(driver)?;
     let mut second = vec![0.0; 300];
     again.fetch(700, ValuesMut::F64(&mut second))?;
     let mut room = owner.room(LEN)?;
@@ -53,7 +53,7 @@ fn scenario() -> Result<Found, AfarError> {
     // The room is written again while the owner's stream may not have read it yet.
     room.put(0, Values::F64(&values(77)))?;
     let mut restored = vec![0.0; LEN];
-    owner.stream.download(owner.values.view(), &mut restored).map_err(driver)?;
+    owner.download(&mut restored).map_err(driver)?;
     Ok(Found { first: bits(&first), second: bits(&second), restored: bits(&restored) })
 }
 
@@ -120,11 +120,36 @@ fn a_device_lost_at_any_call_gives_errors_and_no_wrong_bits() {
 }
 
 #[test]
+fn runs_are_fetched_to_their_places_and_nothing_between_them_changes() {
+    let double = Double::load();
+    for seed in 0..4 {
+        double.reset(&Settings { seed, ..Settings::default() });
+        {
+            let device = Device::open(0).unwrap();
+            let stream = Stream::new(&device).unwrap();
+            // More than the pinned memory has room for at once.
+            let all: Vec<f64> = (0..5 << 18).map(f64::from).collect();
+            let owner = DeviceVector::new(DeviceVec::copy_of(&stream, &all).unwrap(), stream);
+            let held = owner.hold(all.len(), None).unwrap();
+            let mut found = vec![-1.0; all.len() - 7];
+            let runs = [0..3, 100..101, 5000..1_200_000, 1_200_001..1_300_000, found.len() - 2..found.len()];
+            held.fetch_runs(7, &runs, ValuesMut::F64(&mut found)).unwrap();
+            let is_fetched = |at| runs.iter().any(|run| run.contains(&at));
+            let is_right = |at: usize| found[at] == if is_fetched(at) { all[at + 7] } else { -1.0 };
+            assert!((0..found.len()).all(is_right), "seed {seed}");
+            held.fetch_runs(0, &[], ValuesMut::F64(&mut found)).unwrap();
+        }
+        let report = double.report();
+        assert!(report.is_clean(), "seed {seed}: {report}");
+    }
+}
+
+#[test]
 fn values_of_another_place_or_shape_are_refused() {
     let _double = Double::load();
     let device = Device::open(0).unwrap();
     let stream = Stream::new(&device).unwrap();
-    let vector = |len| DeviceVector { values: DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream: stream.clone() };
+    let vector = |len| DeviceVector::new(DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream.clone());
     let short = vector(3);
     let mut long = vector(4);
     let held = short.hold(3, None).unwrap();

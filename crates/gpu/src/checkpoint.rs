@@ -98,7 +98,7 @@ impl IterateCopies {
         let MeasuredDevice { device, stream, sizes, .. } = measured;
         let slice = waves(sizes.solver_side);
         Ok(Self {
-            vector: DeviceVector { values: DeviceVec::copy_of(stream, &slice)?, stream: stream.clone() },
+            vector: DeviceVector::new(DeviceVec::copy_of(stream, &slice)?, stream.clone()),
             copy: DeviceVec::zeros(stream, slice.len())?,
             registered: HostBuffer::registered(device, size_of_val(&slice[..]))?,
             slice,
@@ -110,13 +110,14 @@ impl IterateCopies {
     /// Returns the seconds of a copy within the device, to registered and to touched memory of the
     /// host.
     fn seconds(&mut self) -> Result<[f64; 3]> {
-        let Self { vector: DeviceVector { values, stream }, copy, registered, slice, .. } = self;
+        let Self { vector, copy, registered, slice, .. } = self;
+        let stream = vector.stream();
         let within = host_seconds(|| {
-            stream.copy(values.view(), &mut copy.view_mut())?;
+            stream.copy(vector.view(), &mut copy.view_mut())?;
             stream.synchronize()
         })?;
-        let store = host_seconds(|| registered.store(stream, values.view(), 0)?.wait())?;
-        let download = host_seconds(|| stream.download(values.view(), slice))?;
+        let store = host_seconds(|| registered.store(stream, vector.view(), 0)?.wait())?;
+        let download = host_seconds(|| vector.download(slice))?;
         Ok([within, store, download])
     }
 
@@ -128,7 +129,7 @@ impl IterateCopies {
         let held = vector.hold(slice.len(), None)?;
         let fetching = host_seconds(|| held.fetch(0, ValuesMut::F64(slice)))?;
         let encoding =
-            host_seconds(|| codec.encode_resident(vector.values.view(), Bound::Absolute(1e-6), 1, frame).map(|_| ()))?;
+            host_seconds(|| codec.encode_resident(vector.view(), Bound::Absolute(1e-6), 1, frame).map(|_| ()))?;
         Ok(vec![
             TurnSample::rate("values to the host, fetched", bytes, fetching),
             TurnSample::rate("values to the host, as a frame of QB at 1e-6", bytes, encoding),

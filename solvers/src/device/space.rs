@@ -3,7 +3,6 @@
 use recoup_core::{Lent, LentMut, SolveError};
 use recoup_device::{DeviceVec, DeviceView, DeviceViewMut};
 
-use super::doubles::DeviceDoubles;
 use super::error::solve_error;
 use super::sys::{BicgstabVectors, CgInverse, DeviceSweep, IterateStep};
 use super::system::{DevicePreconditioner, DeviceSystem};
@@ -11,6 +10,14 @@ use crate::{
     BicgstabPasses, CgPasses, DeflatedParts, GmresPasses, HalfSteps, JacobiPasses, PreconditionedResidual,
     Preconditioner, Space, System,
 };
+
+/// A vector on a device, and the stream of the passes over it.
+type DeviceDoubles = recoup_device::DeviceVector<f64>;
+
+/// Returns a vector, to be overwritten by the next pass.
+fn write(vector: &mut DeviceDoubles) -> Result<DeviceViewMut<'_, f64>, SolveError> {
+    vector.write().map_err(solve_error)
+}
 
 impl Space for DeviceSystem<'_> {
     type Vector = DeviceDoubles;
@@ -27,35 +34,35 @@ impl Space for DeviceSystem<'_> {
     fn zeros(&self, _slot: usize) -> Result<DeviceDoubles, SolveError> {
         let stream = self.passes().stream().clone();
         let values = DeviceVec::zeros(&stream, self.operator().rows()).map_err(solve_error)?;
-        Ok(DeviceDoubles::new(values, stream))
+        Ok(DeviceDoubles::zoned(values, stream, self.zones()))
     }
 
     fn load(&self, source: &[f64], target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().stream().upload(source, &mut target.view_mut()).map_err(solve_error)
+        target.upload(source).map_err(solve_error)
     }
 
     fn fetch(&self, source: &DeviceDoubles, target: &mut [f64]) -> Result<(), SolveError> {
-        self.passes().stream().download(source.view(), target).map_err(solve_error)
+        source.download(target).map_err(solve_error)
     }
 
     fn lend(vector: &DeviceDoubles) -> Lent<'_> {
-        vector.lend()
+        Lent::Afar(vector)
     }
 
     fn lend_mut(vector: &mut DeviceDoubles) -> LentMut<'_> {
-        vector.lend_mut()
+        LentMut::Afar(vector)
     }
 
     fn multiply(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.operator().apply(self.passes(), x.view(), &mut y.view_mut())
+        self.operator().apply(self.passes(), x.view(), &mut write(y)?)
     }
 
     fn multiply_dot(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<f64, SolveError> {
-        self.operator().apply_dot(self.passes(), x.view(), &mut y.view_mut())
+        self.operator().apply_dot(self.passes(), x.view(), &mut write(y)?)
     }
 
     fn residual(&self, x: &DeviceDoubles, r: &mut DeviceDoubles) -> Result<f64, SolveError> {
-        self.operator().residual(self.passes(), self.rhs(), x.view(), &mut r.view_mut())
+        self.operator().residual(self.passes(), self.rhs(), x.view(), &mut write(r)?)
     }
 
     fn precondition(
@@ -64,7 +71,7 @@ impl Space for DeviceSystem<'_> {
         r: &DeviceDoubles,
         z: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let z = &mut z.view_mut();
+        let z = &mut write(z)?;
         let done = match inverse {
             DevicePreconditioner::Identity => self.passes().copy(r.view(), z),
             DevicePreconditioner::Diagonal(diagonal) => self.passes().divide(r.view(), diagonal.view(), z),
@@ -73,23 +80,23 @@ impl Space for DeviceSystem<'_> {
     }
 
     fn clear(&self, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().stream().fill_zero(&mut target.view_mut()).map_err(solve_error)
+        self.passes().stream().fill_zero(&mut write(target)?).map_err(solve_error)
     }
 
     fn copy(&self, x: &DeviceDoubles, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().copy(x.view(), &mut target.view_mut()).map_err(solve_error)
+        self.passes().copy(x.view(), &mut write(target)?).map_err(solve_error)
     }
 
     fn axpy(&self, alpha: f64, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().axpy(alpha, x.view(), &mut y.view_mut()).map_err(solve_error)
+        self.passes().axpy(alpha, x.view(), &mut write(y)?).map_err(solve_error)
     }
 
     fn xpay(&self, x: &DeviceDoubles, beta: f64, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().xpay(x.view(), beta, &mut y.view_mut()).map_err(solve_error)
+        self.passes().xpay(x.view(), beta, &mut write(y)?).map_err(solve_error)
     }
 
     fn divide(&self, divisor: f64, y: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().divide_by(divisor, &mut y.view_mut()).map_err(solve_error)
+        self.passes().divide_by(divisor, &mut write(y)?).map_err(solve_error)
     }
 
     fn dot(&self, x: &DeviceDoubles, y: &DeviceDoubles) -> Result<f64, SolveError> {
@@ -107,7 +114,7 @@ impl Space for DeviceSystem<'_> {
         h: &[f64],
         w: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        self.passes().multi_axpy(alpha, basis, h, &mut w.view_mut()).map_err(solve_error)
+        self.passes().multi_axpy(alpha, basis, h, &mut write(w)?).map_err(solve_error)
     }
 
     fn multi_axpy_norm(
@@ -117,7 +124,7 @@ impl Space for DeviceSystem<'_> {
         h: &[f64],
         w: &mut DeviceDoubles,
     ) -> Result<f64, SolveError> {
-        self.passes().multi_axpy_norm(alpha, basis, h, &mut w.view_mut()).map_err(solve_error)
+        self.passes().multi_axpy_norm(alpha, basis, h, &mut write(w)?).map_err(solve_error)
     }
 }
 
@@ -130,7 +137,7 @@ impl JacobiPasses for DeviceSystem<'_> {
         room: &mut DeviceDoubles,
     ) -> Result<f64, SolveError> {
         let sweep = DeviceSweep { b: self.rhs(), inverse_diagonal: inverse_diagonal.view(), omega, x: x.view() };
-        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut room.view_mut())?;
+        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut write(room)?)?;
         std::mem::swap(x, room);
         Ok(squared)
     }
@@ -142,11 +149,11 @@ impl GmresPasses for DeviceSystem<'_> {
     }
 
     fn scaled_copy(&self, alpha: f64, x: &DeviceDoubles, target: &mut DeviceDoubles) -> Result<(), SolveError> {
-        self.passes().scaled_copy(alpha, x.view(), &mut target.view_mut()).map_err(solve_error)
+        self.passes().scaled_copy(alpha, x.view(), &mut write(target)?).map_err(solve_error)
     }
 
     fn combine(&self, columns: &[Vec<f64>], basis: &mut [DeviceDoubles]) -> Result<(), SolveError> {
-        let mut basis: Vec<DeviceViewMut<'_, f64>> = basis.iter_mut().map(|vector| vector.view_mut()).collect();
+        let mut basis = basis.iter_mut().map(write).collect::<Result<Vec<_>, _>>()?;
         self.passes().combine(columns, &mut basis).map_err(solve_error)
     }
 }
@@ -171,7 +178,7 @@ impl CgPasses for DeviceSystem<'_> {
         r: &mut DeviceDoubles,
         sums: &mut [f64],
     ) -> Result<(), SolveError> {
-        let done = self.passes().cg_residual_step(alpha, q.view(), inverse.inverse(), u, &mut r.view_mut(), sums);
+        let done = self.passes().cg_residual_step(alpha, q.view(), inverse.inverse(), u, &mut write(r)?, sums);
         done.map_err(solve_error)
     }
 
@@ -186,7 +193,7 @@ impl CgPasses for DeviceSystem<'_> {
     ) -> Result<(), SolveError> {
         let (source, inverse) = source_of_z(z);
         let step = IterateStep { alpha, beta };
-        let done = self.passes().cg_iterate_step(step, source, inverse, deflated, &mut x.view_mut(), &mut p.view_mut());
+        let done = self.passes().cg_iterate_step(step, source, inverse, deflated, &mut write(x)?, &mut write(p)?);
         done.map_err(solve_error)
     }
 
@@ -197,7 +204,7 @@ impl CgPasses for DeviceSystem<'_> {
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
         let (source, inverse) = source_of_z(z);
-        self.passes().cg_restart_direction(source, inverse, deflated, &mut p.view_mut()).map_err(solve_error)
+        self.passes().cg_restart_direction(source, inverse, deflated, &mut write(p)?).map_err(solve_error)
     }
 
     fn preconditioned_dot(
@@ -230,7 +237,7 @@ impl BicgstabPasses for DeviceSystem<'_> {
         let HalfSteps { p, s, t, shadow } = half_steps;
         let s = s.map(|s| s.view());
         let sources = BicgstabVectors { p: p.view(), s, t: t.view(), shadow: shadow.view() };
-        let done = self.passes().bicgstab_iterate_step(alpha, omega, sources, &mut x.view_mut(), &mut r.view_mut());
+        let done = self.passes().bicgstab_iterate_step(alpha, omega, sources, &mut write(x)?, &mut write(r)?);
         done.map_err(solve_error)
     }
 
@@ -242,7 +249,7 @@ impl BicgstabPasses for DeviceSystem<'_> {
         v: &DeviceDoubles,
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let done = self.passes().bicgstab_direction_step(beta, omega, r.view(), v.view(), &mut p.view_mut());
+        let done = self.passes().bicgstab_direction_step(beta, omega, r.view(), v.view(), &mut write(p)?);
         done.map_err(solve_error)
     }
 }

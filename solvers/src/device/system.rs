@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use recoup_core::SolveError;
-use recoup_device::{Device, DeviceVec, DeviceView};
+use recoup_device::{Device, DeviceVec, DeviceView, FreezeSettings, FreezeWay, ZoneRing};
 
 use super::error::solve_error;
 use super::rows::DeviceRows;
@@ -22,6 +22,8 @@ const ROWS_MAX: usize = (u32::MAX - (1 << 16)) as usize;
 pub struct DeviceSystem<'a> {
     host: System<'a>,
     there: Arc<SystemParts>,
+    /// The road of what versions need of vectors that are overwritten.
+    zones: Arc<ZoneRing>,
 }
 
 /// The parts of a system that are on the device.
@@ -53,7 +55,26 @@ impl<'a> DeviceSystem<'a> {
         let passes = DevicePasses::load(device).map_err(solve_error)?;
         let operator = DeviceRows::of(&passes, system)?;
         let b = DeviceVec::copy_of(passes.stream(), system.b).map_err(solve_error)?;
-        Ok(Self { host: *system, there: Arc::new(SystemParts { passes, operator, b }) })
+        let zones = Arc::new(ZoneRing::new(device, FreezeSettings::default()));
+        Ok(Self { host: *system, there: Arc::new(SystemParts { passes, operator, b }), zones })
+    }
+
+    /// Freezes the vectors of later solvers for versions as `settings` say. Memory for
+    /// [`FreezeWay::Zones`] is made now.
+    ///
+    /// # Errors
+    /// [`SolveError::Afar`] when the device has no room for it.
+    pub fn freezing(self, settings: FreezeSettings) -> Result<Self, SolveError> {
+        let zones = ZoneRing::new(self.passes().stream().device(), settings);
+        if settings.way == FreezeWay::Zones {
+            zones.reserve().map_err(solve_error)?;
+        }
+        Ok(Self { zones: Arc::new(zones), ..self })
+    }
+
+    /// The road of what versions need of vectors that are overwritten.
+    pub(super) fn zones(&self) -> &Arc<ZoneRing> {
+        &self.zones
     }
 
     /// The system on the host.

@@ -3,7 +3,7 @@
 use recoup_comm::Solo;
 use recoup_core::{Lent, Operator, Registered, Resume, SafePoint, SolveError, Status, ValuesMut};
 use recoup_cuda_double::Settings;
-use recoup_device::Device;
+use recoup_device::{Device, FreezeSettings};
 use recoup_solvers::device::DeviceSystem;
 use recoup_solvers::{
     Csr, Identity, JacobiPreconditioner, METHODS, Method, MethodInputs, NamedMethod, Need, Poisson3d, Pool,
@@ -54,6 +54,16 @@ impl<'c> Case<'c> {
     /// The solver on a device.
     pub(crate) fn there(&self, device: &Device) -> Result<Box<dyn Method + 'c>, SolveError> {
         (self.method.make_on_device.unwrap())(DeviceSystem::new(&self.inputs.system, device)?, &self.inputs)
+    }
+
+    /// The solver on a device whose vectors are frozen as `settings` say.
+    pub(crate) fn there_freezing(
+        &self,
+        device: &Device,
+        settings: FreezeSettings,
+    ) -> Result<Box<dyn Method + 'c>, SolveError> {
+        let system = DeviceSystem::new(&self.inputs.system, device)?.freezing(settings)?;
+        (self.method.make_on_device.unwrap())(system, &self.inputs)
     }
 
     fn label(&self) -> String {

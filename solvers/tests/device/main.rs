@@ -11,4 +11,5 @@ mod refusals;
 mod suite;
 mod support;
 mod vectors;
+mod versions;
 mod waits;

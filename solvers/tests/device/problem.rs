@@ -46,9 +46,9 @@ struct Frozen {
 fn frozen(device: &Device, values: &[f64]) -> Result<Frozen, AfarError> {
     let stream = Stream::new(device).map_err(afar_error)?;
     let values = DeviceVec::copy_of(&stream, values).map_err(afar_error)?;
-    let mut owner = DeviceVector { values, stream };
-    let held = owner.hold(owner.values.len() + PADDING, None)?;
-    owner.stream.fill_zero(&mut owner.values.view_mut()).map_err(afar_error)?;
+    let mut owner = DeviceVector::new(values, stream.clone());
+    let held = owner.hold(owner.len() + PADDING, None)?;
+    stream.fill_zero(&mut owner.write().map_err(afar_error)?).map_err(afar_error)?;
     Ok(Frozen { held, _owner: owner })
 }
 
@@ -152,14 +152,12 @@ fn a_vector_that_is_too_short_or_elsewhere_is_refused() {
         let b = wave(operator.rows(), 1);
         let system = System { a: &operator, b: &b, comm: &Solo, pool: &pool };
         let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap();
-        let short = DeviceVector {
-            values: DeviceVec::<f64>::copy_of(&Stream::new(device).unwrap(), &b[..9]).unwrap(),
-            stream: Stream::new(device).unwrap(),
-        };
+        let values = DeviceVec::copy_of(&Stream::new(device).unwrap(), &b[..9]).unwrap();
+        let short = DeviceVector::new(values, Stream::new(device).unwrap());
         let held = short.hold(9, None).unwrap();
         let error = problem.squared_norm(held.as_ref()).unwrap_err();
         assert!(error.to_string().contains("64 rows"), "{error}");
-        let singles = DeviceVector { values: DeviceVec::<f32>::new(device, 64).unwrap(), stream: short.stream.clone() };
+        let singles = DeviceVector::new(DeviceVec::<f32>::new(device, 64).unwrap(), short.stream().clone());
         assert!(!problem.is_beside(singles.hold(64, None).unwrap().as_ref()));
     });
 }

@@ -5,6 +5,7 @@
 mod borrowed;
 mod failures;
 mod growing;
+mod hashes;
 mod host;
 mod kernels;
 mod mapped;
@@ -12,3 +13,4 @@ mod streams;
 mod support;
 mod sys;
 mod versions;
+mod zones;

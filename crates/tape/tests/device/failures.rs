@@ -33,14 +33,14 @@ fn scenario(spill: &Path) -> Result<Outcome, TapeError> {
     let builder = Tape::builder().device(100 * KIB as u64).on(&device).host(130 * KIB as u64);
     let mut tape = builder.spill(spill).lock_memory(spill.with_extension("turns")).clear().build()?;
     let stream = Stream::new(&device).map_err(refused)?;
-    let mut vector = DeviceVector { values: DeviceVec::zeros(&stream, LEN).map_err(refused)?, stream };
+    let mut vector = DeviceVector::new(DeviceVec::zeros(&stream, LEN).map_err(refused)?, stream);
     let mut outcome = Outcome::default();
     for step in 0..STATES {
         let values = state(step, LEN);
         let pushed = if step.is_multiple_of(2) {
             tape.push(step, Values::F64(&values))
         } else {
-            vector.stream.upload(&values, &mut vector.values.view_mut()).map_err(refused)?;
+            vector.upload(&values).map_err(refused)?;
             tape.push_afar(step, &vector)
         };
         outcome.errors.extend(pushed.err().map(|error| error.to_string()));
@@ -61,7 +61,7 @@ impl Outcome {
                 tape.pop(ValuesMut::F64(&mut found))
             } else {
                 let popped = tape.pop_afar(vector);
-                vector.stream.download(vector.values.view(), &mut found).map_err(refused)?;
+                vector.download(&mut found).map_err(refused)?;
                 popped
             };
             match popped {

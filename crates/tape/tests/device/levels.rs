@@ -73,9 +73,8 @@ fn every_element_type_and_no_values_at_all_come_back() {
         let mut tape = Tape::builder().device(MIB).on(device).build().unwrap();
         let stream = Stream::new(device).unwrap();
         let singles = [1.5_f32, f32::NAN, -0.0];
-        let bytes =
-            DeviceVector { values: DeviceVec::copy_of(&stream, &[7_u8, 8, 9]).unwrap(), stream: stream.clone() };
-        let none = DeviceVector { values: DeviceVec::<i64>::new(device, 0).unwrap(), stream };
+        let bytes = DeviceVector::new(DeviceVec::copy_of(&stream, &[7_u8, 8, 9]).unwrap(), stream.clone());
+        let none = DeviceVector::new(DeviceVec::<i64>::new(device, 0).unwrap(), stream);
         tape.push(0, Values::F32(&singles)).unwrap();
         tape.push_afar(1, &bytes).unwrap();
         tape.push_afar(2, &none).unwrap();

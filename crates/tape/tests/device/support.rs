@@ -71,15 +71,16 @@ pub(crate) struct DeviceProgram {
 impl DeviceProgram {
     pub(crate) fn start(device: &Device, len: usize) -> Self {
         let stream = Stream::new(device).unwrap();
-        Self { vector: DeviceVector { values: DeviceVec::zeros(&stream, len).unwrap(), stream } }
+        Self { vector: DeviceVector::new(DeviceVec::zeros(&stream, len).unwrap(), stream) }
     }
 
     /// Computes a state, pushes it, and overwrites it at once.
     pub(crate) fn push(&mut self, tape: &mut Tape, step: u64) -> Result<(), TapeError> {
-        let len = self.vector.values.len();
-        self.vector.stream.upload(&state(step, len), &mut self.vector.values.view_mut()).unwrap();
+        let len = self.vector.view().len();
+        self.vector.upload(&state(step, len)).unwrap();
         let pushed = tape.push_afar(step, &self.vector);
-        self.vector.stream.fill_zero(&mut self.vector.values.view_mut()).unwrap();
+        let stream = self.vector.stream().clone();
+        stream.fill_zero(&mut self.vector.write().unwrap()).unwrap();
         pushed
     }
 
@@ -92,8 +93,8 @@ impl DeviceProgram {
 
     /// Compares the vector with a state, bit for bit.
     pub(crate) fn check(&self, step: u64) {
-        let mut found = vec![0.0; self.vector.values.len()];
-        self.vector.stream.download(self.vector.values.view(), &mut found).unwrap();
+        let mut found = vec![0.0; self.vector.view().len()];
+        self.vector.download(&mut found).unwrap();
         assert!(found == state(step, found.len()), "step {step}");
     }
 }

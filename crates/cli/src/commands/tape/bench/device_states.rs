@@ -20,14 +20,15 @@ pub(super) struct DeviceStates {
 impl DeviceStates {
     pub(super) fn start(builder: TapeBuilder, device: &Device, folder: Option<ScratchFolder>) -> Result<Self> {
         let tape = Box::new(builder.build()?);
-        let vector = DeviceVector { values: DeviceVec::new(device, 0)?, stream: Stream::new(device)? };
+        let vector = DeviceVector::new(DeviceVec::new(device, 0)?, Stream::new(device)?);
         Ok(Self { tape, vector, _folder: folder })
     }
 
     /// Makes the vector one of this length.
     pub(super) fn make_room(&mut self, len: usize) -> Result<()> {
-        if self.vector.values.len() != len {
-            self.vector.values = DeviceVec::new(self.vector.stream.device(), len)?;
+        if self.vector.view().len() != len {
+            let stream = self.vector.stream().clone();
+            self.vector = DeviceVector::new(DeviceVec::new(stream.device(), len)?, stream);
         }
         Ok(())
     }
@@ -35,12 +36,12 @@ impl DeviceStates {
     /// Gives the vector the values of a state.
     pub(super) fn compute(&mut self, state: &[f64]) -> Result<()> {
         self.make_room(state.len())?;
-        Ok(self.vector.stream.upload(state, &mut self.vector.values.view_mut())?)
+        Ok(self.vector.upload(state)?)
     }
 
     pub(super) fn push(&mut self, step: u64) -> Result<()> {
         self.tape.push_afar(step, &self.vector)?;
-        Ok(self.vector.stream.synchronize()?)
+        Ok(self.vector.stream().synchronize()?)
     }
 
     /// Begins the way back.
@@ -51,11 +52,11 @@ impl DeviceStates {
     /// Pops the newest state to the vector.
     pub(super) fn pop(&mut self) -> Result<()> {
         self.tape.pop_afar(&mut self.vector)?;
-        Ok(self.vector.stream.synchronize()?)
+        Ok(self.vector.stream().synchronize()?)
     }
 
     /// Shows the vector.
     pub(super) fn look(&self, target: &mut [f64]) -> Result<()> {
-        Ok(self.vector.stream.download(self.vector.values.view(), target)?)
+        Ok(self.vector.download(target)?)
     }
 }

@@ -1,0 +1,260 @@
+//! Values frozen without a copy: what is fetched later is what was there, however the owner went
+//! on, in every order of streams; and no more of the device's memory than the slots.
+
+use std::sync::Arc;
+
+use recoup_core::{Afar, AfarError, AfarErrorKind, HeldValues, ValuesMut, mix};
+use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
+use recoup_device::{
+    Device, DeviceFrozen, DeviceHeld, DeviceVec, DeviceVector, FreezeSettings, FreezeWay, Stream, ZoneRing, afar_error,
+};
+
+use super::support::{double, in_every_order, numbers, on_device};
+
+const LEN: usize = 1000;
+/// Values that repeat the last one.
+const PADDING: usize = 24;
+
+/// Small zones and slots: a vector has 125 zones, and passes the slots 32 times.
+const SMALL: FreezeSettings = FreezeSettings { way: FreezeWay::Zones, zone_bytes: 64, slot_bytes: 256, slots: 2 };
+
+/// An owner of a vector whose zones pass small slots.
+fn owner(device: &Device, first: usize) -> Result<DeviceVector<f64>, AfarError> {
+    let stream = Stream::new(device).map_err(afar_error)?;
+    let ring = Arc::new(ZoneRing::new(device, SMALL));
+    let values = DeviceVec::copy_of(&stream, &numbers(first, LEN)).map_err(afar_error)?;
+    Ok(DeviceVector::zoned(values, stream, &ring))
+}
+
+/// Overwrites the vector by work of its stream, for which the host does not wait.
+fn overwrite(owner: &mut DeviceVector<f64>, source: &DeviceVec<f64>) -> Result<(), AfarError> {
+    let stream = owner.stream().clone();
+    let written = owner.write().and_then(|mut target| stream.copy(source.view(), &mut target));
+    written.map_err(afar_error)
+}
+
+fn fetch(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, AfarError> {
+    let mut found = vec![0.0; len];
+    held.fetch(start, ValuesMut::F64(&mut found))?;
+    Ok(found)
+}
+
+/// The numbers of a vector and their padding.
+fn padded(first: usize) -> Vec<f64> {
+    let mut all = numbers(first, LEN);
+    all.resize(LEN + PADDING, all[LEN - 1]);
+    all
+}
+
+/// The versions of the scenario, each whole or an error.
+#[derive(Debug, PartialEq)]
+struct Versions(Vec<Result<Vec<f64>, AfarError>>);
+
+impl Versions {
+    fn expected() -> [Vec<f64>; 5] {
+        [numbers(107, 200), padded(7), padded(50), padded(7), padded(90)]
+    }
+
+    fn whole() -> Self {
+        Self(Self::expected().map(Ok).into())
+    }
+
+    /// Compares the versions that are no error, and counts the others.
+    fn lost(&self, label: &str) -> usize {
+        for (found, expected) in self.0.iter().zip(Self::expected()) {
+            assert!(found.as_ref().map_or(true, |found| *found == expected), "{label}");
+        }
+        self.0.iter().filter(|found| found.is_err()).count()
+    }
+}
+
+/// Versions of a vector that is overwritten before they are fetched, some of them in part, and that
+/// is gone before the last is.
+fn scenario() -> Result<Versions, AfarError> {
+    let device = Device::open(0).map_err(afar_error)?;
+    let mut owner = owner(&device, 7)?;
+    let others = [50, 90].map(|first| DeviceVec::copy_of(owner.stream(), &numbers(first, LEN)).map_err(afar_error));
+    let [second, third] = others;
+    let [second, third] = [second?, third?];
+    let one = owner.hold(LEN + PADDING, None);
+    let held = |held: &Result<Box<dyn HeldValues>, AfarError>, start, len| match held {
+        Ok(held) => fetch(held.as_ref(), start, len),
+        Err(error) => Err(error.clone()),
+    };
+    let part = held(&one, 100, 200);
+    let again = owner.hold(LEN + PADDING, None);
+    overwrite(&mut owner, &second)?;
+    let two = owner.hold(LEN + PADDING, None);
+    overwrite(&mut owner, &third)?;
+    let first = held(&again, 0, LEN + PADDING);
+    let three = owner.hold(LEN + PADDING, again.ok());
+    let fetched = [held(&two, 0, LEN + PADDING), held(&one, 0, LEN + PADDING)];
+    drop(owner);
+    let [second, whole] = fetched;
+    Ok(Versions(vec![part, first, second, whole, held(&three, 0, LEN + PADDING)]))
+}
+
+fn run(double: &Double, settings: &Settings) -> (Result<Versions, AfarError>, DoubleReport) {
+    double.reset(settings);
+    let found = scenario();
+    (found, double.report())
+}
+
+#[test]
+fn versions_are_what_was_there_in_every_order_of_streams() {
+    let Some(double) = double() else { return assert_eq!(scenario(), Ok(Versions::whole())) };
+    for seed in 0..super::support::SEEDS {
+        let (found, report) = run(&double, &Settings { seed, ..Settings::default() });
+        assert_eq!(found, Ok(Versions::whole()), "seed {seed}");
+        assert!(report.is_clean(), "seed {seed}: {report}");
+    }
+}
+
+#[test]
+fn a_call_that_fails_costs_versions_or_the_owner_and_gives_no_wrong_value() {
+    let Some(double) = double() else { return };
+    let calls = run(&double, &Settings::default()).1.total_calls();
+    let mut versions_lost = 0;
+    for (call, error) in (1..=calls).zip([CudaStatus::OutOfMemory, CudaStatus::Unknown].into_iter().cycle()) {
+        let (found, report) = run(&double, &Settings { fail_call: Some(call), error, ..Settings::default() });
+        assert!(report.is_clean(), "call {call}: {report}");
+        // An owner that went on has lost versions at most.
+        versions_lost += usize::from(found.is_ok_and(|found| found.lost(&format!("call {call}")) > 0));
+    }
+    assert!(calls > 400 && versions_lost > 100, "{versions_lost} of {calls} calls cost versions alone");
+}
+
+#[test]
+fn a_device_lost_at_any_call_gives_no_wrong_value() {
+    let Some(double) = double() else { return };
+    let calls = run(&double, &Settings::default()).1.total_calls();
+    let mut lost = 0;
+    for call in 1..=calls {
+        let (found, report) = run(&double, &Settings { lost_at: Some(call), ..Settings::default() });
+        assert!(report.faults.is_empty() && report.races.is_empty(), "call {call}: {report}");
+        lost += usize::from(found.map_or(1, |found| found.lost(&format!("call {call}"))) > 0);
+    }
+    assert!(2 * lost > calls as usize, "{lost} of {calls}");
+}
+
+/// One frozen version, and the values that it is to give.
+struct Expected {
+    held: Box<dyn HeldValues>,
+    first: usize,
+}
+
+/// Freezes, overwrites, fetches and drops at random; all that is fetched is compared.
+fn random_steps(device: &Device, seed: u64) {
+    let mut state = seed;
+    let mut random = |below: usize| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (mix(state) % below as u64) as usize
+    };
+    let mut first = random(500);
+    let mut owner = owner(device, first).unwrap();
+    let mut versions: Vec<Expected> = Vec::new();
+    for step in 0..40 {
+        match random(4) {
+            0 if versions.len() < 3 => versions.push(Expected { held: owner.hold(LEN, None).unwrap(), first }),
+            1 => {
+                first = random(500);
+                let source = DeviceVec::copy_of(owner.stream(), &numbers(first, LEN)).unwrap();
+                overwrite(&mut owner, &source).unwrap();
+            }
+            2 if !versions.is_empty() => {
+                let Expected { held, first } = &versions[random(versions.len())];
+                let start = random(LEN);
+                let len = random(LEN - start + 1);
+                let found = fetch(held.as_ref(), start, len).unwrap();
+                assert_eq!(found, numbers(first + start, len), "seed {seed}, step {step}");
+            }
+            _ if !versions.is_empty() => drop(versions.swap_remove(random(versions.len()))),
+            _ => (),
+        }
+    }
+    drop(owner);
+    for Expected { held, first } in versions {
+        assert_eq!(fetch(held.as_ref(), 0, LEN).unwrap(), numbers(first, LEN), "seed {seed}");
+    }
+}
+
+#[test]
+fn versions_taken_and_fetched_at_random_are_what_was_there() {
+    for seed in 0..super::support::SEEDS {
+        if on_device(&Settings { seed, ..Settings::default() }, |device| random_steps(device, seed)).is_none() {
+            return;
+        }
+    }
+}
+
+/// A worker fetches a version while its owner goes on in another thread.
+#[test]
+fn a_version_may_be_fetched_while_its_owner_writes() {
+    in_every_order(|device| {
+        let mut owner = owner(device, 3).unwrap();
+        let source = DeviceVec::copy_of(owner.stream(), &numbers(60, LEN)).unwrap();
+        let held = owner.hold(LEN, None).unwrap();
+        let worker = std::thread::spawn(move || {
+            let parts: Vec<f64> = (0..10).flat_map(|part| fetch(held.as_ref(), part * 100, 100).unwrap()).collect();
+            assert_eq!(parts, numbers(3, LEN));
+        });
+        overwrite(&mut owner, &source).unwrap();
+        worker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_version_takes_the_slots_of_the_devices_memory_and_no_more() {
+    on_device(&Settings::default(), |device| {
+        let mut owner = owner(device, 0).unwrap();
+        let source = DeviceVec::copy_of(owner.stream(), &numbers(9, LEN)).unwrap();
+        let before = device.memory().unwrap().free;
+        let mut versions = Vec::new();
+        for _ in 0..3 {
+            versions.push(owner.hold(LEN, None).unwrap());
+            overwrite(&mut owner, &source).unwrap();
+            versions.iter().for_each(|held| drop(fetch(held.as_ref(), 0, LEN).unwrap()));
+            assert_eq!(before - device.memory().unwrap().free, SMALL.ring_bytes());
+        }
+    });
+}
+
+/// A vector of 1 MiB on a device with room for less than another.
+#[test]
+fn a_vector_is_frozen_without_a_copy_where_there_is_no_room_for_one() {
+    let memory_bytes = 2 << 20;
+    on_device(&Settings { memory_bytes, ..Settings::default() }, |device| {
+        let n = (1 << 20) / size_of::<f64>();
+        let settings = FreezeSettings { way: FreezeWay::Copy, slot_bytes: 64 << 10, ..FreezeSettings::default() };
+        let ring = Arc::new(ZoneRing::new(device, settings));
+        let stream = Stream::new(device).unwrap();
+        let values = DeviceVec::copy_of(&stream, &numbers(0, n)).unwrap();
+        let mut owner = DeviceVector::zoned(values, stream.clone(), &ring);
+        let small = DeviceVector::zoned(DeviceVec::copy_of(&stream, &[1.0; 8]).unwrap(), stream.clone(), &ring);
+        assert!(small.hold(8, None).unwrap().as_any().is::<DeviceHeld<f64>>());
+        let held = owner.hold(n, None).unwrap();
+        let is_frozen = held.as_any().is::<DeviceFrozen<f64>>();
+        assert!(is_frozen || device.memory().unwrap().total > memory_bytes as usize);
+        stream.fill_zero(&mut owner.write().unwrap()).unwrap();
+        assert!(fetch(held.as_ref(), 0, n).unwrap() == numbers(0, n));
+        // Another version without a copy has the memory of the host that this one had.
+        let again = owner.hold(n, Some(held)).unwrap();
+        assert!(fetch(again.as_ref(), n - 5, 5).unwrap() == [0.0; 5]);
+    });
+}
+
+#[test]
+fn without_room_for_slots_a_version_is_refused_and_the_vector_stays() {
+    let Some(double) = double() else { return };
+    double.reset(&Settings { memory_bytes: 8 * LEN as u64 + 300, ..Settings::default() });
+    {
+        let device = Device::open(0).unwrap();
+        let owner = owner(&device, 5).unwrap();
+        assert_eq!(owner.hold(LEN, None).unwrap_err().kind, AfarErrorKind::NoRoom);
+        let mut found = vec![0.0; LEN];
+        owner.download(&mut found).unwrap();
+        assert_eq!(found, numbers(5, LEN));
+    }
+    let report = double.report();
+    assert!(report.is_clean(), "{report}");
+}
