@@ -1,5 +1,5 @@
-//! What an owner knows of the writes to its values: which of them are new, and which are about to
-//! be overwritten.
+//! Writes to values as their owner sees them: which values are new, and which are about to be
+//! overwritten.
 //!
 //! An owner that sees every write to a variable can spare the pipeline two things. Values that were
 //! not written since a version need no copy and no bytes in the next one. And a version needs no

@@ -6,6 +6,7 @@ use recoup_core::{
 
 use crate::PipelineError;
 use crate::decision_log::DecisionRecord;
+use crate::outcome::Saved;
 use crate::registry::Registry;
 
 /// The policy of a session, and what it has decided.
@@ -15,6 +16,8 @@ pub(crate) struct Decisions {
     last: Option<Decision>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
+    /// The interval of the last decision.
+    interval_seconds: f64,
     records: Vec<DecisionRecord>,
     /// The solver's tolerance on the relative residual.
     pub(crate) tolerance: f64,
@@ -29,6 +32,7 @@ impl Decisions {
             policy,
             last: None,
             predicted: None,
+            interval_seconds: f64::INFINITY,
             records: Vec::new(),
             tolerance,
             registry: Registry::new(rank),
@@ -50,6 +54,7 @@ impl Decisions {
             self.receive(from_rank_0(comm, || news)?)?
         };
         self.predicted = decision.extra_iterations;
+        self.interval_seconds = decision.interval_seconds;
         Ok(decision)
     }
 
@@ -95,6 +100,20 @@ impl Decisions {
                 why: format!("{why}{}", tier_shares(store)),
             });
         }
+    }
+
+    /// Logs why versions begin or cease to hold only what changed.
+    pub(crate) fn log_increments(&mut self, saved: &Saved) {
+        if saved.increment_reasons.is_empty() {
+            return;
+        }
+        self.records.push(DecisionRecord {
+            iteration: saved.version,
+            plan: saved.plan,
+            interval_seconds: self.interval_seconds,
+            extra_iterations: saved.extra_iterations,
+            why: saved.increment_reasons.join("; "),
+        });
     }
 
     pub(crate) fn records(&self) -> &[DecisionRecord] {

@@ -1,5 +1,7 @@
 //! The values of a variable at their place: in this process's memory, or where their owner's rest.
 
+use std::ops::Range;
+
 use recoup_core::{AfarError, ElementType, HeldValues, Values, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
@@ -121,6 +123,33 @@ impl PlacedValues {
                 Ok(fetched.values.slice(0, len))
             }
         }
+    }
+}
+
+impl PlacedValues {
+    /// Returns a frame of which some runs of values are those here, or fetched; the others may be
+    /// any.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`] when the place fails.
+    pub(crate) fn frame_runs<'a>(
+        &'a self,
+        record: &VariableRecord,
+        run: usize,
+        runs: &[Range<usize>],
+        fetched: &'a mut FetchedFrame,
+    ) -> Result<Values<'a>, PipelineError> {
+        let start = run * frame_len(record);
+        if let Self::Held(held) = self {
+            fetched.room(record);
+            for run in runs {
+                let target = fetched.values.slice_mut(run.start, run.len());
+                held.fetch(start + run.start, target).map_err(afar_error(record))?;
+                fetched.bytes += (run.len() * record.element.size()) as u64;
+            }
+            return Ok(fetched.values());
+        }
+        self.frame(record, run, fetched)
     }
 }
 

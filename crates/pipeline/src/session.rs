@@ -26,6 +26,7 @@ use crate::suspicion::Suspicion;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
 use crate::worker::Worker;
+use crate::write_log::WriteLog;
 use crate::{Outcome, PipelineError};
 
 /// A checkpoint that was taken: staged, and on its way.
@@ -54,6 +55,7 @@ pub struct Session {
     pub(crate) ledger: Ledger,
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
+    write_log: WriteLog,
     checks_corruption: bool,
     /// Memory for the first version was asked for.
     is_prepared: bool,
@@ -85,6 +87,7 @@ impl Session {
             marks: Marks::starting_at(clock.now()),
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions,
+            write_log: WriteLog::default(),
             checks_corruption: config.checks_corruption,
             is_prepared: false,
         })
@@ -151,6 +154,7 @@ impl Session {
         let seconds = self.marks.iterated(&progress, self.ledger.clock.now());
         self.ledger.meter.iterated(seconds, self.link.outstanding() > 0);
         self.link.poll(&mut self.ledger)?;
+        self.explain_increments();
         if !progress.is_safe_point || progress.status != Status::Running {
             return Ok(None);
         }
@@ -200,7 +204,7 @@ impl Session {
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
         let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads };
-        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by));
+        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by, &mut self.write_log));
         let AgreedStaging { staging, failure } = agreed_staging(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
@@ -235,7 +239,14 @@ impl Session {
     /// # Errors
     /// [`PipelineError::WorkerGone`].
     pub fn wait(&mut self) -> Result<(), PipelineError> {
-        self.link.wait(&mut self.ledger)
+        self.link.wait(&mut self.ledger)?;
+        self.explain_increments();
+        Ok(())
+    }
+
+    /// Logs what the worker found out about changes.
+    fn explain_increments(&mut self) {
+        self.ledger.take_explained().iter().for_each(|saved| self.decisions.log_increments(saved));
     }
 
     /// Waits until every checkpoint taken has an outcome, and every tier what it is to have.
@@ -378,8 +389,9 @@ fn stage(
     owners: &[&dyn Registered],
     plan: &Plan,
     by: StagingRank,
+    log: &mut WriteLog,
 ) -> Result<AgreedStaging, PipelineError> {
-    match staging.stage(owners, plan, by) {
+    match staging.stage(owners, plan, by, log) {
         Ok(()) => Ok(AgreedStaging { staging, failure: None }),
         Err(error @ PipelineError::Afar { .. }) => Ok(AgreedStaging { staging, failure: Some(error.to_string()) }),
         Err(error) => Err(error),

@@ -9,6 +9,7 @@ use crate::error::afar_error;
 use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
 use crate::placed::PlacedValues;
 use crate::registry::{self, StagingNeed};
+use crate::write_log::{AnnouncedWrites, WriteLog};
 
 /// Bytes of a variable for which another thread is worth its start.
 const BYTES_PER_THREAD: usize = 4 << 20;
@@ -21,6 +22,8 @@ pub(crate) struct Staged {
     /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
     /// all values near once more.
     pub(crate) sums: Vec<u32>,
+    /// Announced writes, where the owner announces all of them.
+    pub(crate) writes: Option<AnnouncedWrites>,
 }
 
 impl Staged {
@@ -76,6 +79,8 @@ pub(crate) struct StagingRank {
 /// The staged variables of one version. Its buffers are used again by later versions.
 #[derive(Debug, Default)]
 pub(crate) struct StagingSet {
+    /// Number of this staging; no other of the session has it.
+    pub(crate) number: u64,
     pub(crate) staged: Vec<Staged>,
 }
 
@@ -90,7 +95,9 @@ impl StagingSet {
         owners: &[&dyn Registered],
         plan: &Plan,
         by: StagingRank,
+        log: &mut WriteLog,
     ) -> Result<(), PipelineError> {
+        self.number = log.begin();
         let mut variables = Vec::new();
         owners.iter().for_each(|owner| variables.extend(owner.variables()));
         registry::check(&variables)?;
@@ -101,10 +108,11 @@ impl StagingSet {
             let record = record(variable, by.rank);
             if index == self.staged.len() {
                 let values = PlacedValues::none(record.element);
-                self.staged.push(Staged { values, record: record.clone(), sums: Vec::new() });
+                self.staged.push(Staged { values, record: record.clone(), sums: Vec::new(), writes: None });
             }
             let staged = &mut self.staged[index];
             staged.record = record;
+            staged.writes = log.enter(variable);
             match variable.values {
                 Lent::Near(values) => staged.fill(values, is_summed, by.threads),
                 Lent::Afar(values) => staged.hold(values).map_err(afar_error(&staged.record))?,
@@ -126,7 +134,7 @@ impl StagingSet {
             if *is_near {
                 values.near_mut(record.element).make_room(padded_len(record));
             }
-            self.staged.push(Staged { record: record.clone(), values, sums: Vec::new() });
+            self.staged.push(Staged { record: record.clone(), values, sums: Vec::new(), writes: None });
         }
     }
 
@@ -156,7 +164,7 @@ mod tests {
         let plan = plan(CodecId::Zstd);
         set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap());
         let made = address(&set);
-        set.stage(&[&owner], &plan, RANK).unwrap();
+        set.stage(&[&owner], &plan, RANK, &mut WriteLog::default()).unwrap();
         assert_eq!(address(&set), made);
         assert_eq!(set.staged[0].near().unwrap().doubles(expected.len()), expected);
     }
@@ -168,9 +176,9 @@ mod tests {
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
         let plan = plan(CodecId::Zstd);
-        set.stage(&[&owner], &plan, RANK).unwrap();
+        set.stage(&[&owner], &plan, RANK, &mut WriteLog::default()).unwrap();
         let first = address(&set);
-        set.stage(&[&owner], &plan, RANK).unwrap();
+        set.stage(&[&owner], &plan, RANK, &mut WriteLog::default()).unwrap();
         assert_eq!(address(&set), first);
         assert_eq!(set.staged[0].near(), Some(&expected));
     }
@@ -185,7 +193,8 @@ mod tests {
         let mut set = StagingSet::default();
         // To new memory first. Then to the same by one thread, and by more than there are frames.
         for threads in [2, 1, 3, 8] {
-            set.stage(&[&owner], &plan(CodecId::Raw), StagingRank { rank: 0, threads }).unwrap();
+            set.stage(&[&owner], &plan(CodecId::Raw), StagingRank { rank: 0, threads }, &mut WriteLog::default())
+                .unwrap();
             let staged = &set.staged[0];
             let frame = |run| staged.near().unwrap().slice(run * staged.frame_len(), staged.frame_len());
             let sum = |run| crc32c::crc32c(frame(run).as_raw().unwrap());
@@ -197,7 +206,7 @@ mod tests {
             assert_eq!(copied[..n_values], expected, "{threads} threads");
             assert!(copied[n_values..].iter().all(|value| *value == expected[n_values - 1]), "{threads} threads");
         }
-        set.stage(&[&owner], &plan(CodecId::Zstd), RANK).unwrap();
+        set.stage(&[&owner], &plan(CodecId::Zstd), RANK, &mut WriteLog::default()).unwrap();
         assert!(set.staged[0].sums.is_empty());
     }
 

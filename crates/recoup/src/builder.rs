@@ -8,8 +8,8 @@ use std::time::Duration;
 use recoup_cache::{ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
-    AfarProblem, BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store,
-    StoreError, each,
+    AfarProblem, BoundRule, Clock, CodecId, Comm, IncrementMode, MethodProfile, Operator, Plan, Policy, Resume, Scheme,
+    Store, StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
@@ -69,6 +69,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         keep: 2,
         max_bytes: None,
         key_every: KEY_EVERY,
+        increments: IncrementMode::Auto,
         worker_stays: false,
         checks_corruption: true,
         tolerance: RTOL,
@@ -94,6 +95,7 @@ pub struct Builder {
     keep: usize,
     max_bytes: Option<u64>,
     key_every: usize,
+    increments: IncrementMode,
     worker_stays: bool,
     checks_corruption: bool,
     tolerance: f64,
@@ -286,6 +288,15 @@ impl Builder {
     #[must_use]
     pub fn key_every(mut self, versions: usize) -> Self {
         self.key_every = versions.max(1);
+        self
+    }
+
+    /// Lets versions of variables that are saved exactly hold only what changed since the version
+    /// before [default: where that pays]. Changes are found by hashes of 64 KiB, or told by the
+    /// owner ([`Variable::zones`](recoup_core::Variable::zones)). [`Builder::key_every`] applies.
+    #[must_use]
+    pub fn increments(mut self, mode: IncrementMode) -> Self {
+        self.increments = mode;
         self
     }
 
@@ -488,6 +499,7 @@ impl Builder {
             max_bytes: self.max_bytes,
             rivals: self.rivals,
             key_every: self.key_every,
+            increments: self.increments,
             synchronous,
             worker_stays: self.worker_stays,
             checks_corruption: self.checks_corruption,
