@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{BoundRule, CodecId, Decision, MethodProfile, Observation, Plan, Policy, Resume, Scheme};
+use recoup::core::{
+    BoundRule, CodecId, Decision, IncrementMode, MethodProfile, Observation, Plan, Policy, Resume, Scheme,
+};
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Never};
 use recoup::model::policy::{AutoPolicy, PolicyConfig};
@@ -131,6 +133,7 @@ impl Problem {
             keep: 2,
             rivals: Vec::new(),
             key_every: 1,
+            increments: IncrementMode::Auto,
             max_bytes: None,
             staging: StagingMode::Copy,
             worker_stays: false,

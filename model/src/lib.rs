@@ -22,6 +22,7 @@ pub mod decide;
 pub mod extra_iterations;
 pub mod failures;
 pub mod horizon;
+pub mod increments;
 pub mod interval;
 pub mod multilevel;
 pub mod overhead;

@@ -161,6 +161,7 @@ impl<'a> Execution<'a> {
             rivals: self.protection.rivals(),
             key_every: usize::from(self.protection.key_every),
             staging: self.protection.staging,
+            increments: self.protection.increments,
             worker_stays: false,
             checks_corruption: !self.protection.no_corruption_check,
             synchronous: self.protection.is_synchronous(),

@@ -7,6 +7,7 @@ use recoup_core::{
 
 use crate::PipelineError;
 use crate::decision_log::DecisionRecord;
+use crate::outcome::Saved;
 use crate::registry::Registry;
 
 /// The policy of a session, and what it has decided.
@@ -18,6 +19,8 @@ pub(crate) struct Decisions {
     in_force: Option<Plan>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
+    /// The interval of the last decision.
+    interval_seconds: f64,
     records: Vec<DecisionRecord>,
     /// The solver's tolerance on the relative residual.
     pub(crate) tolerance: f64,
@@ -34,6 +37,7 @@ impl Decisions {
             policy,
             last: None,
             predicted: None,
+            interval_seconds: f64::INFINITY,
             records: Vec::new(),
             tolerance,
             registry: Registry::new(comm.rank()),
@@ -66,6 +70,7 @@ impl Decisions {
         };
         self.predicted = decision.extra_iterations;
         self.in_force = Some(decision.in_force);
+        self.interval_seconds = decision.interval_seconds;
         Ok(decision)
     }
 
@@ -118,9 +123,23 @@ impl Decisions {
         self.records.push(DecisionRecord {
             iteration: progress.iteration,
             plan,
-            interval_seconds: self.last.as_ref().map_or(f64::INFINITY, |last| last.interval_seconds),
+            interval_seconds: self.interval_seconds,
             extra_iterations: self.predicted,
             why,
+        });
+    }
+
+    /// Logs why versions begin or cease to hold only what changed.
+    pub(crate) fn log_increments(&mut self, saved: &Saved) {
+        if saved.increment_reasons.is_empty() {
+            return;
+        }
+        self.records.push(DecisionRecord {
+            iteration: saved.version,
+            plan: saved.plan,
+            interval_seconds: self.interval_seconds,
+            extra_iterations: saved.extra_iterations,
+            why: saved.increment_reasons.join("; "),
         });
     }
 

@@ -83,6 +83,9 @@ pub struct Saved {
     pub afar: AfarUse,
     /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
     pub dropped: Vec<u64>,
+    /// Reasons for the begin or the end of increments on this rank, by variable; none where nothing
+    /// changes.
+    pub increment_reasons: Vec<String>,
 }
 
 #[cfg(test)]
@@ -112,6 +115,7 @@ impl Saved {
             spent,
             afar: AfarUse::default(),
             dropped: Vec::new(),
+            increment_reasons: Vec::new(),
         }
     }
 }

@@ -165,6 +165,7 @@ impl Session {
         let seconds = self.marks.iterated(&progress, self.ledger.clock.now());
         self.ledger.meter.iterated(seconds, self.link.outstanding() > 0);
         self.link.poll(&mut self.ledger)?;
+        self.explain_increments();
         if !self.decisions.are_due(&progress) {
             return Ok(None);
         }
@@ -276,7 +277,14 @@ impl Session {
     /// # Errors
     /// [`PipelineError::WorkerGone`].
     pub fn wait(&mut self) -> Result<(), PipelineError> {
-        self.link.wait(&mut self.ledger)
+        self.link.wait(&mut self.ledger)?;
+        self.explain_increments();
+        Ok(())
+    }
+
+    /// Logs what the worker found out about changes.
+    fn explain_increments(&mut self) {
+        self.ledger.take_explained().iter().for_each(|saved| self.decisions.log_increments(saved));
     }
 
     /// Waits until every checkpoint taken has an outcome, and every tier what it is to have.

@@ -3,6 +3,7 @@
 //! copied: versions share them. Values that their owner can freeze are not copied either, where
 //! that takes less of the solver's time.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use recoup_core::{CodecId, HeldValues, Lent, Mark, Plan, Registered, Scheme, Values, Variable, VariableRecord};
@@ -11,10 +12,11 @@ use crate::PipelineError;
 use crate::buffer::{Buffer, FrameCuts};
 use crate::error::afar_error;
 use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
-use crate::placed::{FetchedFrame, PlacedValues};
+use crate::placed::{FetchedFrame, HeldRuns, PlacedValues};
 use crate::registry::{self, StagingNeed};
 use crate::spare::SpareMemory;
 use crate::staging_rule::StagingRule;
+use crate::write_log::{AnnouncedWrites, WriteLog};
 
 /// Bytes of a variable for which another thread is worth its start.
 const BYTES_PER_THREAD: usize = 4 << 20;
@@ -32,12 +34,14 @@ pub(crate) struct Staged {
     pub(crate) sums: Vec<u32>,
     /// The mark of the values when they were staged, where their owner sees all writes to them.
     pub(crate) mark: Option<Mark>,
+    /// Announced writes, where the owner announces all of them.
+    pub(crate) writes: Option<AnnouncedWrites>,
 }
 
 impl Staged {
     /// Makes a variable of values without a mark.
     pub(crate) fn of(record: VariableRecord, values: PlacedValues) -> Self {
-        Self { record, values: Arc::new(values), frozen: None, sums: Vec::new(), mark: None }
+        Self { record, values: Arc::new(values), frozen: None, sums: Vec::new(), mark: None, writes: None }
     }
 
     /// Returns the number of values in one frame.
@@ -63,6 +67,23 @@ impl Staged {
         let Some(frozen) = &self.frozen else { return self.values.frame(&self.record, run, fetched) };
         frozen.fetch(run * self.frame_len(), fetched.room(&self.record)).map_err(afar_error(&self.record))?;
         Ok(fetched.values())
+    }
+
+    /// Returns a frame of which some runs of values are those here, or fetched; the others may be
+    /// any.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`] when the place fails.
+    pub(crate) fn frame_runs<'a>(
+        &'a self,
+        run: usize,
+        runs: &[Range<usize>],
+        fetched: &'a mut FetchedFrame,
+    ) -> Result<Values<'a>, PipelineError> {
+        let place = self.frozen.as_deref().or(self.held());
+        let Some(held) = place else { return self.values.frame(&self.record, run, fetched) };
+        let frame = HeldRuns { values: held, start: run * self.frame_len(), runs };
+        fetched.fetch_runs(&self.record, frame, self.frozen.is_none())
     }
 
     /// Copies values that were frozen, for whoever needs all of them.
@@ -167,6 +188,7 @@ pub(crate) struct StagingMemory {
     /// The newest values of variables whose owners see all writes to them.
     newest: Vec<Staged>,
     spare: SpareMemory,
+    log: WriteLog,
 }
 
 impl StagingMemory {
@@ -188,6 +210,8 @@ impl StagingMemory {
 /// The staged variables of one version. Their memory is used again by later versions.
 #[derive(Debug, Default)]
 pub(crate) struct StagingSet {
+    /// Number of this staging; no other of the session has it.
+    pub(crate) number: u64,
     pub(crate) staged: Vec<Staged>,
     /// Bytes of values that were copied for this version. The others were there already, or are
     /// frozen.
@@ -209,6 +233,7 @@ impl StagingSet {
         by: StagingRank,
         memory: &mut StagingMemory,
     ) -> Result<(), PipelineError> {
+        self.number = memory.log.begin();
         let mut variables = Vec::new();
         owners.iter().for_each(|owner| variables.extend(owner.variables()));
         registry::check(&variables)?;
@@ -222,7 +247,7 @@ impl StagingSet {
         let rule = by.rule.for_version(records.iter().map(raw_bytes).sum());
         let is_summed = plan.scheme != Scheme::Lossy && plan.codec == CodecId::Raw;
         for ((variable, record), unwritten) in variables.iter().zip(records).zip(unwritten) {
-            let staged = match unwritten {
+            let mut staged = match unwritten {
                 Some(staged) => staged,
                 None => match frozen(variable, &record, plan.scheme == Scheme::Lossy, rule, &mut memory.spare) {
                     Some(staged) => {
@@ -235,6 +260,7 @@ impl StagingSet {
                     }
                 },
             };
+            staged.writes = memory.log.enter(variable);
             if staged.mark.is_some() {
                 memory.newest.push(staged.clone());
             }

@@ -11,6 +11,7 @@ use crate::config::SessionConfig;
 use crate::context::WorkerContext;
 use crate::cores::{WorkerCores, ranks_here};
 use crate::encoding::EncodeBuffers;
+use crate::increments::Increments;
 use crate::job::{CheckpointJob, Done, Work};
 use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::near::{EncoderSource, NearCopy};
@@ -75,6 +76,7 @@ impl Worker {
             keeper: Keeper::new(RetentionLimits { keep: config.keep.max(keep_least), max_bytes: config.max_bytes }),
             encoder: VariableEncoder {
                 chains: Chains::new(config.key_every),
+                increments: Increments::new(config.increments, clock.is_virtual()),
                 rivals: Rivals::new(config.rivals.clone(), bandwidth),
                 verifier,
                 buffers: EncodeBuffers::new(),
@@ -167,6 +169,7 @@ impl Worker {
                 ..summary.afar
             },
             dropped: summary.dropped,
+            increment_reasons: self.encoder.increments.take_reasons(),
         })
     }
 

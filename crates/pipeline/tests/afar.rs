@@ -11,9 +11,9 @@ use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
     AfarProblem, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution,
-    Encoded, Grain, HeldFrame, HeldParent, HeldValues, Lent, LentMut, Manifest, Observation, Operator, Parent, Plan,
-    Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError, Status, Store, Values, ValuesMut,
-    Variable, VariableMut,
+    Encoded, Grain, HeldFrame, HeldParent, HeldValues, IncrementMode, Lent, LentMut, Manifest, Observation, Operator,
+    Parent, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError, Status, Store, Values,
+    ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{
@@ -117,6 +117,7 @@ fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
         max_bytes: None,
         rivals: Vec::new(),
         key_every: 3,
+        increments: IncrementMode::Auto,
         checks_corruption: true,
         synchronous: false,
         staging: StagingMode::Copy,

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, CodecId, Decision, Distribution, Grain, Lent, LentMut, Observation, Plan, Policy, Progress, Registered,
-    Resume, Role, Scheme, Status, Values, Variable, VariableMut,
+    BoundRule, CodecId, Decision, Distribution, Grain, IncrementMode, Lent, LentMut, Observation, Plan, Policy,
+    Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
@@ -100,6 +100,7 @@ fn a_variable_that_rests_elsewhere_is_saved_in_the_memory_of_a_few_frames() {
             max_bytes: None,
             rivals: Vec::new(),
             key_every: 1,
+            increments: IncrementMode::Auto,
             checks_corruption: false,
             synchronous: false,
             staging: StagingMode::Copy,
@@ -112,7 +113,7 @@ fn a_variable_that_rests_elsewhere_is_saved_in_the_memory_of_a_few_frames() {
         };
         let mut session = Session::open(config, &Solo).expect("a session");
         let status = Status::Running;
-        let progress = Progress { iteration: 1, residual_norm: 0.5, rhs_norm: 1.0, status, is_safe_point: true };
+        let progress = Progress { iteration: 1, residual_norm: 0.5, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
         let peak = peak_of(|| {
             session.checkpoint(plan(codec), progress, &[&owner]).expect("staged");
             session.wait().expect("saved");

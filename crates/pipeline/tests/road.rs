@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, Grain, Iteration, NextCall,
-    Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, Sealed, Status, Store,
-    StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
+    BoundRule, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, Grain, IncrementMode,
+    Iteration, NextCall, Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme,
+    Sealed, Status, Store, StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing, Variables};
@@ -69,6 +69,7 @@ fn config(store: Arc<dyn Store>, clock: Arc<dyn Clock>, policy: SavesAt) -> Sess
         max_bytes: None,
         rivals: Vec::new(),
         key_every: 1,
+        increments: IncrementMode::Auto,
         checks_corruption: false,
         synchronous: true,
         staging: StagingMode::Copy,

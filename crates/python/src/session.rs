@@ -178,6 +178,25 @@ impl PySession {
         Ok(())
     }
 
+    /// Begins to track an array whose writes the program announces.
+    fn track(&self, name: &str) -> PyResult<()> {
+        let mut state = self.state()?;
+        let protected = state.protected.iter_mut().find(|p| p.name == name);
+        protected.ok_or_else(|| refused(format!("array {name}: not protected")))?.track();
+        Ok(())
+    }
+
+    /// Announces a write to a tracked array.
+    fn touch(&self, name: &str, start: usize, stop: Option<usize>) -> PyResult<()> {
+        let state = self.state()?;
+        let protected = state.protected.iter().find(|p| p.name == name);
+        let protected = protected.ok_or_else(|| refused(format!("array {name}: not protected")))?;
+        let writes = protected.writes.as_ref();
+        let writes = writes.ok_or_else(|| refused(format!("array {name}: touched, but not tracked")))?;
+        writes.touch(start..stop.unwrap_or(usize::MAX));
+        Ok(())
+    }
+
     /// Takes spare arrays into use, and others out of it: these names are in use from now on.
     fn use_spares(&self, names: Vec<String>) -> PyResult<()> {
         for protected in self.state()?.protected.iter_mut().filter(|p| p.is_spare) {

@@ -16,8 +16,8 @@ use recoup::SystemClock;
 use recoup::cache::{NodeStore, Partners, Protection, Tiers};
 use recoup::comm::MpiJob;
 use recoup::core::{
-    BoundRule, Clock, CodecId, Comm, Distribution, MethodProfile, Operator, Plan, Progress, Registered, Resume, Role,
-    SafePoint, Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
+    BoundRule, Clock, CodecId, Comm, Distribution, IncrementMode, MethodProfile, Operator, Plan, Progress, Registered,
+    Resume, Role, SafePoint, Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
 };
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
@@ -124,6 +124,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dy
         keep: 1,
         rivals: Vec::new(),
         key_every: 1,
+        increments: IncrementMode::Auto,
         max_bytes: None,
         staging: StagingMode::Copy,
         worker_stays: false,

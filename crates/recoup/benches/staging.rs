@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{BoundRule, Clock, CodecId, MethodProfile, Plan, Progress, Resume, SafePoint, Scheme, Status};
+use recoup::core::{
+    BoundRule, Clock, CodecId, IncrementMode, MethodProfile, Plan, Progress, Resume, SafePoint, Scheme, Status,
+};
 use recoup::io::MemoryStore;
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
@@ -87,6 +89,7 @@ fn run(way: &Way) -> StagingTimes {
         keep: 1,
         rivals: Vec::new(),
         key_every: 1,
+        increments: IncrementMode::Auto,
         max_bytes: None,
         staging: StagingMode::Copy,
         worker_stays: false,

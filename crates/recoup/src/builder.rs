@@ -8,8 +8,8 @@ use std::time::Duration;
 use recoup_cache::{ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
-    AfarProblem, BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store,
-    StoreError, each,
+    AfarProblem, BoundRule, Clock, CodecId, Comm, IncrementMode, MethodProfile, Operator, Plan, Policy, Resume, Scheme,
+    Store, StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
@@ -70,6 +70,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         max_bytes: None,
         key_every: KEY_EVERY,
         staging: StagingMode::Auto,
+        increments: IncrementMode::Auto,
         worker_stays: false,
         checks_corruption: true,
         tolerance: RTOL,
@@ -96,6 +97,7 @@ pub struct Builder {
     max_bytes: Option<u64>,
     key_every: usize,
     staging: StagingMode,
+    increments: IncrementMode,
     worker_stays: bool,
     checks_corruption: bool,
     tolerance: f64,
@@ -299,6 +301,15 @@ impl Builder {
         self
     }
 
+    /// Lets versions of variables that are saved exactly hold only what changed since the version
+    /// before [default: where that pays]. Changes are found by hashes of 64 KiB, or told by the
+    /// owner ([`Variable::zones`](recoup_core::Variable::zones)). [`Builder::key_every`] applies.
+    #[must_use]
+    pub fn increments(mut self, mode: IncrementMode) -> Self {
+        self.increments = mode;
+        self
+    }
+
     /// Lets the solver wait until each version counts [default: no].
     #[must_use]
     pub fn synchronous(mut self, synchronous: bool) -> Self {
@@ -498,6 +509,7 @@ impl Builder {
             max_bytes: self.max_bytes,
             rivals: self.rivals,
             key_every: self.key_every,
+            increments: self.increments,
             synchronous,
             staging: self.staging,
             worker_stays: self.worker_stays,

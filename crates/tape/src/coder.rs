@@ -76,7 +76,7 @@ impl StateCoder {
         let link = match chain {
             _ if encoded.follows => StateLink::Follows,
             Chain::Alone => StateLink::Alone,
-            Chain::Start | Chain::Follow(_) => StateLink::Start,
+            Chain::Start | Chain::Follow(_) | Chain::Changed(_) => StateLink::Start,
         };
         let header = StateHeader {
             number: 0,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use recoup::core::{BoundRule, Clock, Codec, CodecId, Plan, Policy, Resume, Scheme};
+use recoup::core::{BoundRule, Clock, Codec, CodecId, IncrementMode, Plan, Policy, Resume, Scheme};
 use recoup::model::interval::Interval;
 use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 use recoup::pipeline::StagingMode;
@@ -95,6 +95,12 @@ pub(crate) struct ProtectionArgs {
     /// keeps what it overwrites until it is saved; or as takes less of the solver's time.
     #[arg(long, value_name = "auto|copy|touch", default_value = "auto", help_heading = "Checkpoints")]
     pub(crate) staging: StagingMode,
+
+    /// Versions of variables saved exactly that hold only what changed since the version before:
+    /// off (none), hash (all, by hashes of 64 KiB), auto (where that pays). None with --key-every
+    /// 1.
+    #[arg(long, value_name = "MODE", default_value_t = IncrementMode::Auto, help_heading = "Checkpoints")]
+    pub(crate) increments: IncrementMode,
 
     /// Wait until each version is durable [default in virtual time, as in published experiments].
     #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]
@@ -424,7 +430,7 @@ impl ProtectionArgs {
 pub(crate) fn needs_bound(id: CodecId) -> bool {
     match id {
         CodecId::Qb | CodecId::Zfp | CodecId::Sz3 => true,
-        CodecId::Raw | CodecId::Zstd | CodecId::Pco => false,
+        CodecId::Raw | CodecId::Zstd | CodecId::Pco | CodecId::Increment => false,
     }
 }
 
@@ -477,6 +483,9 @@ mod tests {
     #[test]
     fn help_text_of_codec_tells_lossless_codecs_from_those_that_need_a_bound() {
         let codec = help("codec");
-        assert!(codec.contains("lossless ones (raw, zstd or pco)") && codec.contains("pco or sz3 where"), "{codec}");
+        assert!(
+            codec.contains("lossless ones (raw, zstd, pco or increment)") && codec.contains("pco or sz3 where"),
+            "{codec}"
+        );
     }
 }

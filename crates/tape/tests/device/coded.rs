@@ -31,7 +31,7 @@ fn mixed(number: u64) -> u64 {
 
 fn rest<T: DeviceElement>(device: &Device, values: &[T]) -> DeviceVector<T> {
     let stream = Stream::new(device).unwrap();
-    DeviceVector { values: DeviceVec::copy_of(&stream, values).unwrap(), stream }
+    DeviceVector::new(DeviceVec::copy_of(&stream, values).unwrap(), stream)
 }
 
 /// Pops a state, to the device for every other step, and compares it under the bound.
