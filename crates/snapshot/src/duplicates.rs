@@ -86,3 +86,47 @@ impl Duplicates {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zones that a frozen copy keeps without a wait.
+    const ZONES_FREE: usize = 2;
+
+    fn full() -> Duplicates {
+        let duplicates = Duplicates::new(DUPLICATE_BYTES / ZONES_FREE);
+        (0..ZONES_FREE).for_each(|zone| duplicates.keep(zone, duplicates.room()));
+        duplicates
+    }
+
+    #[test]
+    fn a_writer_finds_room_though_none_is_given_back() {
+        let duplicates = full();
+        // Each wait ends, and there are at most `WAITS_MAX`: this returns.
+        (ZONES_FREE..100).for_each(|zone| duplicates.keep(zone, duplicates.room()));
+        assert_eq!(duplicates.kept().waits, WAITS_MAX);
+        assert!((0..100).all(|zone| duplicates.take(zone).is_some()));
+    }
+
+    #[test]
+    fn memory_that_is_given_back_is_used_again() {
+        let duplicates = full();
+        let mut room = duplicates.take(0).unwrap();
+        room.extend_from_slice(&[1; 100]);
+        duplicates.give_back(room);
+        let room = duplicates.room();
+        assert!(room.is_empty() && room.capacity() >= 100);
+        assert_eq!(duplicates.kept().waits, 0);
+    }
+
+    #[test]
+    fn memory_that_comes_back_after_the_end_of_a_copy_is_not_counted() {
+        let duplicates = full();
+        let late = duplicates.take(0).unwrap();
+        duplicates.clear();
+        duplicates.give_back(late);
+        assert_eq!(duplicates.kept().taken, 0);
+        assert!(duplicates.take(1).is_none());
+    }
+}

@@ -154,3 +154,104 @@ fn bytes_mut(values: ValuesMut<'_>) -> &mut [u8] {
         ValuesMut::Bytes(values) => values,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::Zones;
+    use recoup_pages::PageSize;
+
+    use super::*;
+    use crate::TouchedRegion;
+
+    /// Values of two zones and a half.
+    const LEN: usize = 20_480;
+    /// Values of a zone.
+    const ZONE: usize = 8192;
+
+    fn counted() -> TouchedRegion<f64> {
+        let mut region = TouchedRegion::zeros(LEN, PageSize::Small).unwrap();
+        region.iter_mut().enumerate().for_each(|(index, value)| *value = index as f64);
+        region
+    }
+
+    fn fetched(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, AfarError> {
+        let mut values = vec![f64::NAN; len];
+        held.fetch(start, ValuesMut::F64(&mut values)).map(|()| values)
+    }
+
+    #[test]
+    fn a_zone_is_fetched_whole_once_and_in_parts_before() {
+        let mut region = counted();
+        let held = region.freeze(LEN).unwrap();
+        region.write(5..6).fill(-1.0);
+        for _ in 0..2 {
+            assert_eq!(fetched(held.as_ref(), 4, 3), Ok(vec![4.0, 5.0, 6.0]));
+            assert_eq!(fetched(held.as_ref(), ZONE, 1), Ok(vec![ZONE as f64]));
+        }
+        fetched(held.as_ref(), 0, 2 * ZONE).unwrap();
+        let error = fetched(held.as_ref(), ZONE + 7, 1).unwrap_err();
+        assert_eq!(error.message, "values 8192 to 16383 were fetched before");
+        fetched(held.as_ref(), 2 * ZONE, LEN - 2 * ZONE).unwrap();
+        assert_eq!(
+            fetched(held.as_ref(), LEN - 1, 1).unwrap_err().message,
+            "values 16384 to 20479 were fetched before"
+        );
+    }
+
+    #[test]
+    fn padding_repeats_the_last_frozen_value_whenever_it_is_fetched() {
+        let mut region = counted();
+        let held = region.freeze(LEN + 2).unwrap();
+        region.write(0..LEN).fill(-1.0);
+        fetched(held.as_ref(), 0, LEN).unwrap();
+        let last = LEN as f64 - 1.0;
+        assert_eq!(fetched(held.as_ref(), LEN, 2), Ok(vec![last; 2]));
+        assert!(fetched(held.as_ref(), LEN, 3).is_err());
+    }
+
+    #[test]
+    fn two_copies_are_frozen_at_once_and_a_third_when_one_has_ended() {
+        let mut region = counted();
+        let first = region.freeze(LEN).unwrap();
+        region.write(0..1).fill(-1.0);
+        let second = region.freeze(LEN).unwrap();
+        region.write(0..1).fill(-2.0);
+        assert!(region.freeze(LEN).is_none());
+        assert_eq!(fetched(second.as_ref(), 0, 1), Ok(vec![-1.0]));
+        assert_eq!(fetched(first.as_ref(), 0, 1), Ok(vec![0.0]));
+        drop(first);
+        let third = region.freeze(LEN).unwrap();
+        assert_eq!(fetched(third.as_ref(), 0, 1), Ok(vec![-2.0]));
+    }
+
+    #[test]
+    fn a_copy_outlives_its_owner() {
+        let region = counted();
+        let held = region.freeze(LEN).unwrap();
+        let expected = region.to_vec();
+        drop(region);
+        assert_eq!(fetched(held.as_ref(), 0, LEN), Ok(expected));
+    }
+
+    #[test]
+    fn values_that_are_put_replace_frozen_ones_and_not_the_owner_s() {
+        let region = counted();
+        let mut held = region.freeze(LEN + 1).unwrap();
+        held.put(LEN, Values::F64(&[7.0])).unwrap();
+        held.put(0, Values::F64(&[8.0])).unwrap();
+        let mut expected = region.to_vec();
+        expected.push(7.0);
+        expected[0] = 8.0;
+        // In memory of their own, values are fetched as often as wanted.
+        for _ in 0..2 {
+            assert_eq!(fetched(held.as_ref(), 0, LEN + 1), Ok(expected.clone()));
+        }
+        assert_eq!(region[0], 0.0);
+        let mut room = held.room().unwrap();
+        assert!(room.is_alike(held.as_ref()) && held.is_alike(room.as_ref()));
+        room.put(3, Values::F64(&expected[..2])).unwrap();
+        assert_eq!(fetched(room.as_ref(), 2, 3), Ok(vec![0.0, 8.0, 1.0]));
+        assert!(room.put(LEN, Values::F64(&[0.0; 2])).is_err());
+        assert!(room.put(0, Values::I64(&[0])).is_err());
+    }
+}

@@ -1,10 +1,10 @@
 //! The monitor by the system: pages are protected when they are frozen, and a thread keeps a zone
 //! when its writer waits (`userfaultfd(2)`, write protection).
 //!
-//! The system lets no write of this process pass, whoever makes it. What the kernel itself writes
+//! The system holds back every write of this process's own code. What the kernel itself writes
 //! into protected pages, for `read(2)`, a message of MPI, or io_uring, fails there with `EFAULT`,
-//! and what a device writes is seen by none. So a watched region lends no mutable slice that could
-//! be given to any of them: its elements are written one by one, as [`Cell`]s.
+//! and what a device writes is not seen at all. So a watched region lends no mutable slice that
+//! could be given to any of them: its elements are written one by one, as [`Cell`]s.
 
 use std::cell::Cell;
 use std::fmt;
@@ -145,7 +145,18 @@ impl WriteGuard for RegionGuard {
 
 /// Values in pages of their own whose writers need not say what they write.
 ///
-/// Read it as a slice. Elements are written as [`Cell`]s: see the module's hazards.
+/// Read it as a slice. Elements are written one by one, as [`Cell`]s. What the kernel writes into
+/// frozen pages, for `read(2)`, MPI or io_uring, would fail with `EFAULT`, and what a device writes
+/// would not be seen. So there is no mutable slice to be handed to them:
+///
+/// ```compile_fail,E0596
+/// use recoup_snapshot::{PageSize, WatchedRegion, WriteWatch};
+/// let mut region = WatchedRegion::<u8>::zeros(&WriteWatch::new()?, 100, PageSize::Small)?;
+/// std::io::Read::read(&mut std::io::stdin(), &mut region)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// What is written is not seen while nothing is frozen: every mark differs from all others.
 ///
 /// ```no_run
 /// use recoup_core::{HeldValues, ValuesMut, Zones};

@@ -66,3 +66,44 @@ impl<'a, T: RegionElement> WatchedPart<'a, T> {
         unsafe { std::slice::from_raw_parts(self.start.cast::<Cell<T>>(), self.len) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+
+    use recoup_core::{ValuesMut, Zones};
+    use recoup_pages::PageSize;
+    use rustix::io::Errno;
+
+    use crate::{Monitors, NoMonitor, WatchedRegion, WriteWatch};
+
+    /// What a program must never do, and cannot with safe code: the kernel writes into a region.
+    fn read_into(region: &mut WatchedRegion<f64>, file: &mut std::io::PipeReader) -> rustix::io::Result<usize> {
+        let part = region.part();
+        // SAFETY: in bounds, and no other thread uses the values but the copier, whom the kernel
+        // does not disturb: it refuses.
+        rustix::io::read(file, unsafe { std::slice::from_raw_parts_mut(part.start.cast::<u8>(), 8) })
+    }
+
+    #[test]
+    fn the_kernel_writes_nothing_into_frozen_pages_and_says_so() {
+        match Monitors::probe().watch {
+            Ok(()) => {}
+            Err(reason @ (NoMonitor::Unnoticed | NoMonitor::System { .. })) => panic!("{reason}"),
+            Err(reason) => return println!("SKIPPED: {reason}"),
+        }
+        let watch: Arc<WriteWatch> = WriteWatch::new().unwrap();
+        let mut region = WatchedRegion::<f64>::zeros(&watch, 100, PageSize::Small).unwrap();
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&2.0_f64.to_ne_bytes()).unwrap();
+        let frozen = region.freeze(100).unwrap();
+        assert_eq!(read_into(&mut region, &mut reader), Err(Errno::FAULT));
+        let mut values = [f64::NAN; 100];
+        frozen.fetch(0, ValuesMut::F64(&mut values)).unwrap();
+        assert_eq!((values, region[0]), ([0.0; 100], 0.0));
+        // The zone was fetched, and the same call succeeds.
+        assert_eq!(read_into(&mut region, &mut reader), Ok(8));
+        assert_eq!(region[0], 2.0);
+    }
+}
