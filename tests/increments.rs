@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    CodecId, Comm, Distribution, ElementType, IncrementMode, Manifest, Plan, Progress, Registered, Role, Scheme,
-    Status, Store, Values, ValuesMut, Variable, VariableMut, Zones,
+    CodecId, Comm, Distribution, ElementType, IncrementMode, Manifest, Plan, Progress, Registered, Role, SafePoint,
+    Scheme, Status, Store, Values, ValuesMut, Variable, VariableMut, Zones,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::pipeline::{ChainReader, Codecs, Outcome, PipelineError, Session, Variables, WriteTable};
@@ -21,7 +21,7 @@ use crate::support::plan;
 const ZONE: usize = 8192;
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use recoup::SystemClock;
 use recoup::core::{
-    Clock, CodecId, Distribution, ElementType, IncrementMode, Plan, Progress, Registered, Role, Scheme, Status, Values,
-    ValuesMut, Variable, VariableMut, Zones,
+    Clock, CodecId, Distribution, ElementType, IncrementMode, Plan, Progress, Registered, Role, SafePoint, Scheme,
+    Status, Values, ValuesMut, Variable, VariableMut, Zones,
 };
 use recoup::pipeline::{Outcome, Saved, Session, WriteTable};
 
@@ -109,7 +109,7 @@ fn plan(codec: CodecId) -> Plan {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn saved(outcome: Outcome) -> Option<Box<Saved>> {
