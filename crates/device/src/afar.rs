@@ -3,7 +3,9 @@
 //! A [`DeviceVector`] is values and the stream that works on them. A frozen copy of it, a
 //! [`DeviceHeld`], is the next work of that stream.
 
-use recoup_core::{Afar, AfarError, ElementType, HeldValues};
+use std::sync::Arc;
+
+use recoup_core::{Afar, AfarError, ElementType, HeldRooms, HeldValues};
 
 use crate::held::other_place;
 use crate::{DeviceElement, DeviceHeld, DeviceVec, Stream};
@@ -38,7 +40,11 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
     }
 
     fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
-        Ok(Box::new(DeviceHeld::<T>::new(self.stream.device(), padded_len)?))
+        self.stream.device().room(T::ELEMENT, padded_len)
+    }
+
+    fn rooms(&self) -> Option<Arc<dyn HeldRooms>> {
+        Some(Arc::new(self.stream.device().clone()))
     }
 
     fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {

@@ -8,8 +8,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldRooms, HeldValues, Values, ValuesMut};
 
+use crate::element::with_type;
 use crate::{
     Device, DeviceElement, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Mapped, Stream,
 };
@@ -241,6 +242,12 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
+    }
+}
+
+impl HeldRooms for Device {
+    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
+        Ok(with_type!(element, T => Box::new(DeviceHeld::<T>::new(self, len)?)))
     }
 }
 

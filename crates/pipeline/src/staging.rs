@@ -8,7 +8,7 @@ use crate::buffer::{Buffer, FrameCuts};
 use crate::error::afar_error;
 use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
 use crate::placed::PlacedValues;
-use crate::registry::{self, StagingNeed};
+use crate::registry::{self, StagingNeed, StagingPlace};
 
 /// Bytes of a variable for which another thread is worth its start.
 const BYTES_PER_THREAD: usize = 4 << 20;
@@ -121,10 +121,16 @@ impl StagingSet {
         if !self.staged.is_empty() {
             return;
         }
-        for StagingNeed { record, is_near } in needs {
+        for StagingNeed { record, place } in needs {
             let mut values = PlacedValues::none(record.element);
-            if *is_near {
-                values.near_mut(record.element).make_room(padded_len(record));
+            match place {
+                StagingPlace::Near => values.near_mut(record.element).make_room(padded_len(record)),
+                StagingPlace::Afar(Some(rooms)) => {
+                    // A place without room says so when values are frozen there.
+                    let room = rooms.room(record.element, padded_len(record));
+                    values = room.map_or(values, PlacedValues::Held);
+                }
+                StagingPlace::Afar(None) => {}
             }
             self.staged.push(Staged { record: record.clone(), values, sums: Vec::new() });
         }
@@ -137,11 +143,31 @@ impl StagingSet {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{BoundRule, Grain, Resume};
+    use recoup_core::{BoundRule, Distribution, Grain, Resume, Role, ValuesMut, Variable, VariableMut, revision_of};
+    use recoup_cuda_double::{Double, Settings};
+    use recoup_device::{Device, DeviceVec, DeviceVector, Stream};
 
     use super::*;
     use crate::Variables;
     use crate::registry::Registry;
+
+    /// An owner of one vector on a device.
+    struct DeviceOwner(DeviceVector<f64>);
+
+    impl Registered for DeviceOwner {
+        fn variables(&self) -> Vec<Variable<'_>> {
+            let rows = Distribution::Rows { first: 0, global: self.0.len() as u64 };
+            vec![Variable::new("x", Role::Iterate, Lent::Afar(&self.0), rows)]
+        }
+
+        fn revision(&self) -> u64 {
+            revision_of(self.variables().into_iter())
+        }
+
+        fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+            Vec::new()
+        }
+    }
 
     const RANK: StagingRank = StagingRank { rank: 0, threads: 2 };
 
@@ -159,6 +185,30 @@ mod tests {
         set.stage(&[&owner], &plan, RANK).unwrap();
         assert_eq!(address(&set), made);
         assert_eq!(set.staged[0].near().unwrap().doubles(expected.len()), expected);
+    }
+
+    /// The first copy of values on a device once waited for memory of the device.
+    #[test]
+    fn first_copy_on_a_device_goes_to_memory_that_was_made_before() {
+        let double = Double::load();
+        double.reset(&Settings::default());
+        let device = Device::open(0).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let values = DeviceVec::copy_of(&stream, &[1.5; 1000]).unwrap();
+        let owner = DeviceOwner(DeviceVector { values, stream });
+        let mut set = StagingSet::default();
+        let plan = plan(CodecId::Qb);
+        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap());
+        let made = double.report().count("cuMemAlloc_v2");
+        for _ in 0..2 {
+            set.stage(&[&owner], &plan, RANK).unwrap();
+            assert_eq!(double.report().count("cuMemAlloc_v2"), made, "{}", double.report());
+        }
+        let mut found = [0.0; 1000];
+        set.staged[0].held().unwrap().fetch(0, ValuesMut::F64(&mut found)).unwrap();
+        assert_eq!(found, [1.5; 1000]);
+        drop((set, owner, device));
+        assert!(double.report().is_clean(), "{}", double.report());
     }
 
     #[test]
