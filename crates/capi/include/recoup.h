@@ -452,25 +452,27 @@ int32_t recoup_close(recoup_handle handle);
 
 // Opens a tape, and writes it to `tape`.
 //
-// `options` are words as in "host=4GiB spill=states codec=qb bound=absolute:1e-6". Room: host
-// (bytes of memory, which come to be while they are used), spill (a directory for what memory does
-// not hold; one tape uses it at a time) and spill-bytes; host, spill or both must be there. States
-// of an earlier run in the directory: reopen=yes goes on with them, clear=yes removes them, and
-// without either the tape is refused if there are some. Codec: codec (raw, zstd, qb ..), bound
-// (lossless, which is the default, absolute:V, range:V or pointwise:V), key-every (each state
-// between two keys is coded against the one before), threads, and grid (100x100x50, the fastest
-// extent first; each state then has as many values). pages (huge or small), and lock-memory (a
-// file: memory is locked, in turn with other processes that name the same file).
+// `options` are words as in "host=4GiB spill=states codec=qb bound=absolute:1e-6". Room: device
+// (bytes of the first CUDA device's memory), host (bytes of memory, which come to be while they
+// are used), spill (a directory for what memory does not hold; one tape uses it at a time) and
+// spill-bytes; device, host or spill must be there. States of an earlier run in the directory:
+// reopen=yes goes on with them, clear=yes removes them, and without either the tape is refused if
+// there are some. Codec: codec (raw, zstd, qb ..), bound (lossless, which is the default,
+// absolute:V, range:V or pointwise:V), key-every (each state between two keys is coded against the
+// one before), threads, and grid (100x100x50, the fastest extent first; each state then has as
+// many values). With device, states are coded when they leave it, each alone: host or spill must
+// be there, and key-every is refused. pages (huge or small), and lock-memory (a file: memory is
+// locked, in turn with other processes that name the same file).
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS, RECOUP_E_STORE, RECOUP_E_FULL.
 //
 // `options` is NULL or a C string, `tape` is NULL or can be written.
 int32_t recoup_tape_open(const char *options, recoup_tape *tape);
 
-// Pushes the state of a step: `count` values of `type` at `values`, in memory of the host, which
-// are copied. Returns when they are; memory, the codec and the directory work behind the program.
-// With a codec, the error of a push may be returned by a later call: then the state that the
-// message names is not on the tape.
+// Pushes the state of a step: `count` values of `type` at `values`, in memory of the host or of a
+// CUDA device, which are copied. Returns when they are; memory, the codec and the directory work
+// behind the program. With a codec, the error of a push may be returned by a later call: then the
+// state that the message names is not on the tape.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
 // RECOUP_E_OPTIONS for values that the codec refuses.
@@ -493,8 +495,9 @@ int32_t recoup_tape_next(recoup_tape tape, uint64_t *step);
 int32_t recoup_tape_shape(recoup_tape tape, uint64_t step, int32_t *type, uint64_t *count);
 
 // Pops the state that recoup_tape_next names: writes its values to `into`, which has room for
-// `capacity` values of `type`, and its step to `step`, which may be NULL. A state that cannot be
-// given out whole stays on the tape; recoup_tape_forget drops it.
+// `capacity` values of `type` in memory of the host or of a CUDA device, and its step to `step`,
+// which may be NULL. A state that cannot be given out whole stays on the tape; recoup_tape_forget
+// drops it.
 //
 // RECOUP_EMPTY when all states were popped, and nothing is written; RECOUP_E_HANDLE,
 // RECOUP_E_ARGUMENT, RECOUP_E_MISMATCH for another type or too little room, RECOUP_E_DAMAGED,

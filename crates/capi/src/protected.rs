@@ -139,11 +139,13 @@ impl LentMemory {
         Ok(())
     }
 
-    fn lend(&self) -> Lent<'_> {
+    /// Lends the values where they are.
+    pub(crate) fn lend(&self) -> Lent<'_> {
         self.afar.as_ref().map_or_else(|| self.values().into(), |afar| Lent::Afar(&**afar))
     }
 
-    fn lend_mut(&mut self) -> LentMut<'_> {
+    /// Lends the values where they are, to be overwritten.
+    pub(crate) fn lend_mut(&mut self) -> LentMut<'_> {
         if self.afar.is_none() {
             return self.values_mut().into();
         }
@@ -157,17 +159,18 @@ impl LentMemory {
         !is_empty && (self.start as usize) < end(other) && (other.start as usize) < end(self)
     }
 
-    /// Returns whether a device has the values.
-    pub(crate) fn is_afar(&self) -> bool {
-        self.afar.is_some()
+    /// Returns the first values of memory that has as many and more. `Err` says why a device does
+    /// not lend them.
+    pub(crate) fn first(mut self, count: usize) -> Result<Self, String> {
+        if count < self.count {
+            self.count = count;
+            self.afar = None;
+            self.locate().map_err(|error| error.to_string())?;
+        }
+        Ok(self)
     }
 
-    /// Returns the first values of memory that has as many and more.
-    pub(crate) fn first(self, count: usize) -> Self {
-        Self { count: self.count.min(count), ..self }
-    }
-
-    pub(crate) fn values(&self) -> Values<'_> {
+    fn values(&self) -> Values<'_> {
         // SAFETY: the program lends `count` aligned values at this address while the call lasts, as
         // `LentMemory::new` was told and has checked as far as it can.
         unsafe {
@@ -180,7 +183,7 @@ impl LentMemory {
         }
     }
 
-    pub(crate) fn values_mut(&mut self) -> ValuesMut<'_> {
+    fn values_mut(&mut self) -> ValuesMut<'_> {
         // SAFETY: as in `values`; regions do not overlap, so this is the only slice.
         unsafe {
             match self.element {

@@ -111,8 +111,9 @@ impl From<recoup::Error> for CallFailure {
 impl From<TapeError> for CallFailure {
     fn from(error: TapeError) -> Self {
         let code = match &error {
-            TapeError::NoRoom => RECOUP_E_OPTIONS,
-            TapeError::Memory { .. } | TapeError::System(_) => RECOUP_E_FULL,
+            TapeError::NoRoom | TapeError::CodedDevice | TapeError::ChainedDevice => RECOUP_E_OPTIONS,
+            TapeError::NotBuilt { .. } => RECOUP_E_OPTIONS,
+            TapeError::Memory { .. } | TapeError::System(_) | TapeError::Device(_) => RECOUP_E_FULL,
             TapeError::Spill { .. } | TapeError::Occupied { .. } | TapeError::NothingKept => RECOUP_E_STORE,
             TapeError::Duplicate { .. } | TapeError::Unknown { .. } => RECOUP_E_STEP,
             TapeError::Shape { .. } => RECOUP_E_MISMATCH,
@@ -128,7 +129,9 @@ impl From<TapeError> for CallFailure {
             _ => RECOUP_E_INTERNAL,
         };
         let what = match error {
-            TapeError::NoRoom => "a tape needs room: host=BYTES of memory, spill=DIRECTORY, or both".to_owned(),
+            TapeError::NoRoom => {
+                "a tape needs room: device=BYTES or host=BYTES of memory, or spill=DIRECTORY".to_owned()
+            }
             TapeError::Occupied { .. } => format!("{error}: reopen=yes or clear=yes"),
             error => error.to_string(),
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use recoup::core::{Lent, LentMut};
 use recoup::tape::{PlaceError, StateShape, Tape, TapeError};
 
 use crate::calls::{out, text};
@@ -68,15 +69,17 @@ fn no_tape(number: RecoupTape) -> CallFailure {
 
 /// Opens a tape, and writes it to `tape`.
 ///
-/// `options` are words as in "host=4GiB spill=states codec=qb bound=absolute:1e-6". Room: host
-/// (bytes of memory, which come to be while they are used), spill (a directory for what memory does
-/// not hold; one tape uses it at a time) and spill-bytes; host, spill or both must be there. States
-/// of an earlier run in the directory: reopen=yes goes on with them, clear=yes removes them, and
-/// without either the tape is refused if there are some. Codec: codec (raw, zstd, qb ..), bound
-/// (lossless, which is the default, absolute:V, range:V or pointwise:V), key-every (each state
-/// between two keys is coded against the one before), threads, and grid (100x100x50, the fastest
-/// extent first; each state then has as many values). pages (huge or small), and lock-memory (a
-/// file: memory is locked, in turn with other processes that name the same file).
+/// `options` are words as in "host=4GiB spill=states codec=qb bound=absolute:1e-6". Room: device
+/// (bytes of the first CUDA device's memory), host (bytes of memory, which come to be while they
+/// are used), spill (a directory for what memory does not hold; one tape uses it at a time) and
+/// spill-bytes; device, host or spill must be there. States of an earlier run in the directory:
+/// reopen=yes goes on with them, clear=yes removes them, and without either the tape is refused if
+/// there are some. Codec: codec (raw, zstd, qb ..), bound (lossless, which is the default,
+/// absolute:V, range:V or pointwise:V), key-every (each state between two keys is coded against the
+/// one before), threads, and grid (100x100x50, the fastest extent first; each state then has as
+/// many values). With device, states are coded when they leave it, each alone: host or spill must
+/// be there, and key-every is refused. pages (huge or small), and lock-memory (a file: memory is
+/// locked, in turn with other processes that name the same file).
 ///
 /// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS, RECOUP_E_STORE, RECOUP_E_FULL.
 ///
@@ -97,10 +100,10 @@ pub unsafe extern "C" fn recoup_tape_open(options: *const c_char, tape: *mut Rec
     })
 }
 
-/// Pushes the state of a step: `count` values of `type` at `values`, in memory of the host, which
-/// are copied. Returns when they are; memory, the codec and the directory work behind the program.
-/// With a codec, the error of a push may be returned by a later call: then the state that the
-/// message names is not on the tape.
+/// Pushes the state of a step: `count` values of `type` at `values`, in memory of the host or of a
+/// CUDA device, which are copied. Returns when they are; memory, the codec and the directory work
+/// behind the program. With a codec, the error of a push may be returned by a later call: then the
+/// state that the message names is not on the tape.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
 /// RECOUP_E_OPTIONS for values that the codec refuses.
@@ -118,7 +121,11 @@ pub unsafe extern "C" fn recoup_tape_push(
     guarded(|| {
         with(tape, |open| {
             let memory = state_memory(step, r#type, values.cast_mut(), count)?;
-            Ok(open.tape.push(step, memory.values())?)
+            match memory.lend() {
+                Lent::Near(values) => open.tape.push(step, values)?,
+                Lent::Afar(values) => open.tape.push_afar(step, values)?,
+            }
+            Ok(())
         })?;
         Ok(RECOUP_OK)
     })
@@ -169,8 +176,9 @@ pub unsafe extern "C" fn recoup_tape_shape(tape: RecoupTape, step: u64, r#type: 
 }
 
 /// Pops the state that recoup_tape_next names: writes its values to `into`, which has room for
-/// `capacity` values of `type`, and its step to `step`, which may be NULL. A state that cannot be
-/// given out whole stays on the tape; recoup_tape_forget drops it.
+/// `capacity` values of `type` in memory of the host or of a CUDA device, and its step to `step`,
+/// which may be NULL. A state that cannot be given out whole stays on the tape; recoup_tape_forget
+/// drops it.
 ///
 /// RECOUP_EMPTY when all states were popped, and nothing is written; RECOUP_E_HANDLE,
 /// RECOUP_E_ARGUMENT, RECOUP_E_MISMATCH for another type or too little room, RECOUP_E_DAMAGED,
@@ -192,7 +200,11 @@ pub unsafe extern "C" fn recoup_tape_pop(
             let target = if step.is_null() { None } else { Some(out("step", step)?) };
             let Some(next) = tape.next_step()? else { return Ok(RECOUP_EMPTY) };
             let mut memory = room(tape, next, r#type, into, capacity)?;
-            let popped = tape.pop(memory.values_mut()).map_err(|error| reading_failure(tape, error))?;
+            let popped = match memory.lend_mut() {
+                LentMut::Near(values) => tape.pop(values),
+                LentMut::Afar(values) => tape.pop_afar(values),
+            };
+            let popped = popped.map_err(|error| reading_failure(tape, error))?;
             if let Some(target) = target {
                 // SAFETY: not NULL, and the caller's to be written.
                 unsafe { target.write(popped) };
@@ -220,7 +232,11 @@ pub unsafe extern "C" fn recoup_tape_peek(
     guarded(|| {
         with(tape, |OpenTape { tape, .. }| {
             let mut memory = room(tape, step, r#type, into, capacity)?;
-            tape.peek(step, memory.values_mut()).map_err(|error| reading_failure(tape, error))
+            let read = match memory.lend_mut() {
+                LentMut::Near(values) => tape.peek(step, values),
+                LentMut::Afar(values) => tape.peek_afar(step, values),
+            };
+            read.map_err(|error| reading_failure(tape, error))
         })?;
         Ok(RECOUP_OK)
     })
@@ -406,20 +422,16 @@ pub extern "C" fn recoup_tape_close(tape: RecoupTape) -> i32 {
     })
 }
 
-/// The values of a state, in memory of the host.
+/// The values of a state, in memory of the host or of a device.
 fn state_memory(step: u64, code: i32, start: *mut c_void, count: u64) -> Result<LentMemory, CallFailure> {
-    let refuse = |what: String| CallFailure::argument(format!("step {step}: {what}"));
-    let memory = LentMemory::of(code, start, count).map_err(refuse)?;
-    if memory.is_afar() {
-        return Err(refuse("the values are on a device; a tape takes values of the host".to_owned()));
-    }
-    Ok(memory)
+    LentMemory::of(code, start, count).map_err(|what| CallFailure::argument(format!("step {step}: {what}")))
 }
 
 /// The room for the state of a step: as many values as it has, if there are as many.
 fn room(tape: &Tape, step: u64, code: i32, start: *mut c_void, capacity: u64) -> Result<LentMemory, CallFailure> {
     let memory = state_memory(step, code, start, capacity)?;
-    Ok(memory.first(tape.shape(step)?.dims.iter().product()))
+    let n_values = tape.shape(step)?.dims.iter().product();
+    memory.first(n_values).map_err(|what| CallFailure::argument(format!("step {step}: {what}")))
 }
 
 /// Refuses an address and a count that cannot be steps.

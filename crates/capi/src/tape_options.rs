@@ -12,13 +12,14 @@ use crate::status::CallFailure;
 
 /// Every key, for the message about an unknown one.
 const KEYS: &str =
-    "host, spill, spill-bytes, reopen, clear, codec, bound, key-every, threads, grid, pages, lock-memory";
+    "device, host, spill, spill-bytes, reopen, clear, codec, bound, key-every, threads, grid, pages, lock-memory";
 
 const BOUNDS: &str = "lossless, absolute:V, range:V or pointwise:V, with V above 0";
 
 /// The options given; the others have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TapeOptions {
+    device_bytes: Option<u64>,
     host_bytes: Option<u64>,
     pub(crate) spill: Option<PathBuf>,
     spill_bytes: Option<u64>,
@@ -57,6 +58,7 @@ impl TapeOptions {
             _ => Err(expected("yes or no")),
         };
         match key.replace('_', "-").as_str() {
+            "device" => self.device_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
             "host" => self.host_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
             "spill" if !value.is_empty() => self.spill = Some(value.into()),
             "spill" => return Err(expected("a directory")),
@@ -101,6 +103,7 @@ impl TapeOptions {
     /// Makes the tape they describe.
     pub(crate) fn build(&self) -> Result<Tape, CallFailure> {
         let mut builder = Tape::builder();
+        builder = self.device_bytes.into_iter().fold(builder, TapeBuilder::device);
         builder = self.host_bytes.into_iter().fold(builder, TapeBuilder::host);
         builder = self.spill.iter().fold(builder, TapeBuilder::spill);
         builder = self.spill_bytes.into_iter().fold(builder, TapeBuilder::spill_bytes);
@@ -148,9 +151,10 @@ mod tests {
 
     #[test]
     fn every_key_of_a_tape_is_understood() {
-        let text = "host=2GiB spill=\"a b\" spill_bytes=1T reopen clear=no codec=qb bound=range:1e-4 key-every=16 \
+        let text = "device=1GiB host=2GiB spill=\"a b\" spill_bytes=1T reopen clear=no codec=qb bound=range:1e-4 key-every=16 \
                     threads=4 grid=100x50 pages=small lock-memory=turns";
         let expected = TapeOptions {
+            device_bytes: Some(1 << 30),
             host_bytes: Some(2 << 30),
             spill: Some("a b".into()),
             spill_bytes: Some(1_000_000_000_000),
@@ -170,6 +174,7 @@ mod tests {
     #[test]
     fn impossible_options_of_a_tape_are_refused_by_name() {
         for bad in [
+            "device=0",
             "host=much",
             "host=0",
             "spill=",

@@ -17,17 +17,17 @@ fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn build(folder: &Path, driver: &Path) -> PathBuf {
+fn build(source: &str, folder: &Path, driver: &Path) -> PathBuf {
     let mut flags = strict("-std=c11");
     flags.extend([format!("-L{}", driver.display()), "-lcuda".to_owned()]);
-    compile("cc", "crates/capi/tests/c/device.c", &flags, folder)
+    compile("cc", &format!("crates/capi/tests/c/{source}"), &flags, folder)
 }
 
 #[test]
 fn killed_program_gets_back_the_bits_of_its_device_memory() {
     let folder = tempfile::tempdir().unwrap();
     let driver = driver(folder.path());
-    let program = build(folder.path(), &driver);
+    let program = build("device.c", folder.path(), &driver);
     for (index, scheme) in ["exact", "lossless"].iter().enumerate() {
         let options = format!("dir={}/ckpt{index} interval=10it sync scheme={scheme}", folder.path().display());
         let seed = index.to_string();
@@ -36,6 +36,24 @@ fn killed_program_gets_back_the_bits_of_its_device_memory() {
         assert!(!killed.status.success(), "it was not killed");
         assert_eq!(printed(&run(&program, &driver, &[&options, "50", "0"], &settings)), "starts at 30\n");
         assert_eq!(printed(&run(&program, &driver, &[&options, "50", "0"], &settings)), "starts at 50\n");
+    }
+}
+
+/// States rest in memory of the host, on the device, or pass from there through a codec.
+#[test]
+fn killed_program_gets_back_the_bits_of_states_that_it_pushed_from_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = driver(folder.path());
+    let program = build("device_tape.c", folder.path(), &driver);
+    let rooms = ["host=64KiB", "device=80KiB host=1MiB", "device=80KiB host=60KiB codec=qb", "device=60KiB codec=qb"];
+    for (index, room) in rooms.iter().enumerate() {
+        let options = format!("{room} spill={}/states{index} reopen=yes", folder.path().display());
+        let seed = index.to_string();
+        let settings = [("RECOUP_DOUBLE_SEED", seed.as_str())];
+        assert_eq!(printed(&run(&program, &driver, &[&options, "0"], &settings)), "12 states\n", "{room}");
+        let killed = run(&program, &driver, &[&options, "1"], &settings);
+        assert!(!killed.status.success() && killed.stdout.is_empty(), "{room}: {killed:?}");
+        assert_eq!(printed(&run(&program, &driver, &[&options, "0"], &settings)), "12 states\n", "{room}");
     }
 }
 

@@ -88,13 +88,14 @@ const BENCH: &str = "tape bench --on cuda --uniform 12x64KiB --interval 0s --rou
 fn ways_to_keep_the_states_of_a_device_are_measured_and_give_them_back() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("spilled")).unwrap();
-    let output = recoup(&format!("{BENCH} --processes 1,2 --spill spilled --json"), dir.path(), &[]);
+    let codec = "--codec qb --error-bound 1e-6";
+    let output = recoup(&format!("{BENCH} --processes 1,2 --spill spilled {codec} --json"), dir.path(), &[]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["on"], &report["device"]), (&Value::from("cuda"), &Value::from("recoup CUDA double")));
     let ways = report["ways"].as_array().unwrap();
     let names: Vec<&str> = ways.iter().map(|row| row["way"].as_str().unwrap()).collect();
-    assert_eq!(names, ["direct", "grown", "no-device", "spill"].repeat(2));
+    assert_eq!(names, ["direct", "grown", "no-device", "spill", "coded"].repeat(2));
     assert!(ways.iter().all(|row| row["waited_s"].as_f64() > Some(0.0)), "{report}");
     assert_eq!(std::fs::read_dir(dir.path().join("spilled")).unwrap().count(), 0, "folders of tapes are left");
     let text = String::from_utf8(recoup(BENCH, dir.path(), &[]).stdout).unwrap();

@@ -151,7 +151,7 @@ fn wrong_input_is_named_with_what_to_do() {
         (format!("{simulated} --spill ."), 2, "--spill with --on simulated:a100: the simulated machine has no"),
         (format!("{simulated} --codec qb"), 2, "state what it reaches there with --ratio R and --codec-rate"),
         (format!("{simulated} --ratio 8"), 2, "--codec"),
-        ("--on cuda --codec zstd".to_owned(), 2, "a tape with a device keeps states as they are"),
+        ("--on cuda --ratio 3 --codec zstd".to_owned(), 2, "the ratio is measured"),
         ("--on cuda --pages small".to_owned(), 2, "memory that a device copies to has huge pages"),
         (format!("{HOST} --device 1GiB"), 2, "--device with --on host: no device takes part"),
         (format!("{HOST} --codec qb"), 2, "--codec qb needs --error-bound E"),

@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::{ElementType, Values, ValuesMut};
 
@@ -39,6 +40,12 @@ pub trait Afar: Send + Sync {
     /// [`AfarError`] when there is no room, or the place is lost.
     fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError>;
 
+    /// Returns a maker of room where these values rest, for threads that do not have them. `None`
+    /// if the values alone can make room.
+    fn rooms(&self) -> Option<Arc<dyn HeldRooms>> {
+        None
+    }
+
     /// Overwrites the values with the first of `held`, which has the same type and not fewer
     /// elements.
     ///
@@ -50,6 +57,22 @@ pub trait Afar: Send + Sync {
 impl fmt::Debug for dyn Afar + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Afar({} {})", self.len(), self.element())
+    }
+}
+
+/// A maker of room for frozen copies at a place: behind the owner of values, before they are
+/// frozen.
+pub trait HeldRooms: Send + Sync {
+    /// Makes room for `len` values of a type.
+    ///
+    /// # Errors
+    /// [`AfarError`] when there is no room, or the place is lost.
+    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, AfarError>;
+}
+
+impl fmt::Debug for dyn HeldRooms + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldRooms")
     }
 }
 

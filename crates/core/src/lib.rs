@@ -32,7 +32,7 @@ mod values;
 mod variable;
 mod zones;
 
-pub use afar::{Afar, AfarError, AfarErrorKind, HeldValues};
+pub use afar::{Afar, AfarError, AfarErrorKind, HeldRooms, HeldValues};
 pub use afar_problem::AfarProblem;
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues, LastWrite, Mark, Zones};
+use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldRooms, HeldValues, LastWrite, Mark, Zones};
 
 use crate::freezer::VectorFreezer;
 use crate::frozen::DeviceFrozen;
@@ -146,7 +146,12 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
     }
 
     fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
-        Ok(Box::new(DeviceHeld::<T>::new(self.stream.device(), padded_len)?))
+        self.stream.device().room(T::ELEMENT, padded_len)
+    }
+
+    fn rooms(&self) -> Option<Arc<dyn HeldRooms>> {
+        let is_copied = self.freezer.as_ref().is_none_or(|freezer| freezer.ring().settings().way == FreezeWay::Copy);
+        is_copied.then(|| Arc::new(self.stream.device().clone()) as Arc<dyn HeldRooms>)
     }
 
     fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {

@@ -5,7 +5,9 @@
 //! in the copy, and what it does later is not. The price is that work in other streams of the
 //! program does not overlap with the call.
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues};
+use std::sync::Arc;
+
+use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldRooms, HeldValues};
 
 use crate::element::with_type;
 use crate::held::other_place;
@@ -94,8 +96,11 @@ impl Afar for BorrowedMemory {
     }
 
     fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
-        let device = self.stream.device();
-        Ok(with_type!(self.element, T => Box::new(DeviceHeld::<T>::new(device, padded_len)?)))
+        self.stream.device().room(self.element, padded_len)
+    }
+
+    fn rooms(&self) -> Option<Arc<dyn HeldRooms>> {
+        Some(Arc::new(self.stream.device().clone()))
     }
 
     fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {

@@ -9,8 +9,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldRooms, HeldValues, Values, ValuesMut};
 
+use crate::element::with_type;
 use crate::pending::pieces;
 use crate::zone_hash::ZoneHashes;
 use crate::{
@@ -296,6 +297,12 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
+    }
+}
+
+impl HeldRooms for Device {
+    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
+        Ok(with_type!(element, T => Box::new(DeviceHeld::<T>::new(self, len)?)))
     }
 }
 

@@ -1,7 +1,10 @@
 //! The registry: the ordered list of variables all owners lend, its names and its bytes.
 
+use std::sync::Arc;
+
 use recoup_core::{
-    Distribution, Lent, Registered, Resume, Role, ValuesMut, Variable, VariableMut, VariableRecord, revision_of,
+    Distribution, HeldRooms, Lent, Registered, Resume, Role, ValuesMut, Variable, VariableMut, VariableRecord,
+    revision_of,
 };
 
 use crate::PipelineError;
@@ -62,7 +65,10 @@ impl Registry {
         check(&variables)?;
         let need = |variable: &Variable<'_>| StagingNeed {
             record: record(variable, self.rank),
-            is_near: matches!(variable.values, Lent::Near(_)),
+            place: match variable.values {
+                Lent::Near(_) => StagingPlace::Near,
+                Lent::Afar(values) => StagingPlace::Afar(values.rooms()),
+            },
             has_zones: variable.zones.is_some(),
         };
         self.needs.extend(variables.iter().map(need));
@@ -81,10 +87,18 @@ impl Registry {
 #[derive(Clone, Debug)]
 pub(crate) struct StagingNeed {
     pub(crate) record: VariableRecord,
-    /// In this process's memory.
-    pub(crate) is_near: bool,
+    pub(crate) place: StagingPlace,
     /// Its owner sees all writes to it.
     pub(crate) has_zones: bool,
+}
+
+/// The place of a staged copy.
+#[derive(Clone, Debug)]
+pub(crate) enum StagingPlace {
+    /// This process's memory.
+    Near,
+    /// The place of the owner's values, with its maker of room if it has one.
+    Afar(Option<Arc<dyn HeldRooms>>),
 }
 
 impl StagingNeed {

@@ -13,7 +13,7 @@ use crate::buffer::{Buffer, FrameCuts};
 use crate::error::afar_error;
 use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
 use crate::placed::{FetchedFrame, HeldRuns, PlacedValues};
-use crate::registry::{self, StagingNeed};
+use crate::registry::{self, StagingNeed, StagingPlace};
 use crate::spare::SpareMemory;
 use crate::staging_rule::StagingRule;
 use crate::write_log::{AnnouncedWrites, WriteLog};
@@ -275,12 +275,19 @@ impl StagingSet {
         if !self.staged.is_empty() {
             return;
         }
-        for StagingNeed { record, is_near, has_zones } in needs {
-            let mut buffer = Buffer::new(record.element);
-            if *is_near && !(*has_zones && rule.freezes(raw_bytes(record))) {
-                buffer.make_room(padded_len(record));
+        for StagingNeed { record, place, has_zones } in needs {
+            let mut values = PlacedValues::none(record.element);
+            match place {
+                StagingPlace::Near if *has_zones && rule.freezes(raw_bytes(record)) => {}
+                StagingPlace::Near => values.near_mut(record.element).make_room(padded_len(record)),
+                StagingPlace::Afar(Some(rooms)) => {
+                    // A place without room says so when values are frozen there.
+                    let room = rooms.room(record.element, padded_len(record));
+                    values = room.map_or(values, PlacedValues::Held);
+                }
+                StagingPlace::Afar(None) => {}
             }
-            self.staged.push(Staged::of(record.clone(), PlacedValues::Near(buffer)));
+            self.staged.push(Staged::of(record.clone(), values));
         }
     }
 
@@ -304,11 +311,33 @@ mod tests {
     use std::ops::Range;
 
     use recoup_core::Distribution::RankLocal;
-    use recoup_core::{BoundRule, Grain, LastWrite, Resume, Role, Values, VariableMut, Zones};
+    use recoup_core::{
+        BoundRule, Distribution, Grain, LastWrite, Resume, Role, ValuesMut, VariableMut, Zones, revision_of,
+    };
+    use recoup_cuda_double::{Double, Settings};
+    use recoup_device::{Device, DeviceVec, DeviceVector, Stream};
 
     use super::*;
     use crate::Variables;
     use crate::registry::Registry;
+
+    /// An owner of one vector on a device.
+    struct DeviceOwner(DeviceVector<f64>);
+
+    impl Registered for DeviceOwner {
+        fn variables(&self) -> Vec<Variable<'_>> {
+            let rows = Distribution::Rows { first: 0, global: self.0.len() as u64 };
+            vec![Variable::new("x", Role::Iterate, Lent::Afar(&self.0), rows)]
+        }
+
+        fn revision(&self) -> u64 {
+            revision_of(self.variables().into_iter())
+        }
+
+        fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+            Vec::new()
+        }
+    }
 
     const RANK: StagingRank = StagingRank { rank: 0, rule: StagingRule::COPY, threads: 2 };
 
@@ -327,6 +356,31 @@ mod tests {
         set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
         assert_eq!(address(&set), made);
         assert_eq!(set.staged[0].near().unwrap().doubles(expected.len()), expected);
+    }
+
+    /// The first copy of values on a device once waited for memory of the device.
+    #[test]
+    fn first_copy_on_a_device_goes_to_memory_that_was_made_before() {
+        let double = Double::load();
+        double.reset(&Settings::default());
+        let device = Device::open(0).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let values = DeviceVec::copy_of(&stream, &[1.5; 1000]).unwrap();
+        let owner = DeviceOwner(DeviceVector::new(values, stream));
+        let mut set = StagingSet::default();
+        let mut memory = StagingMemory::default();
+        let plan = plan(CodecId::Qb);
+        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap(), StagingRule::COPY);
+        let made = double.report().count("cuMemAlloc_v2");
+        for _ in 0..2 {
+            set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
+            assert_eq!(double.report().count("cuMemAlloc_v2"), made, "{}", double.report());
+        }
+        let mut found = [0.0; 1000];
+        set.staged[0].held().unwrap().fetch(0, ValuesMut::F64(&mut found)).unwrap();
+        assert_eq!(found, [1.5; 1000]);
+        drop((set, memory, owner, device));
+        assert!(double.report().is_clean(), "{}", double.report());
     }
 
     #[test]

@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::session::PySession;
     #[pymodule_export]
-    use crate::tape::{PyTape, from_device, to_device};
+    use crate::tape::PyTape;
     use pyo3::prelude::*;
 
     /// Tells the version of the library.

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use numpy::{PyArrayDyn, PyUntypedArray};
+use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use recoup::core::ElementType;
+use recoup::core::{Afar, ElementType};
 use recoup::tape::{Tape, TapeError};
 
 use crate::device_array::DeviceArray;
-use crate::host_array::{HostArray, HostArrayMut};
+use crate::host_array::{HostArray, HostArrayMut, dims};
 use crate::refused;
 use crate::tape_arguments::TapeArguments;
 
@@ -92,6 +92,33 @@ impl PyTape {
         let mut out = HostArrayMut::of("out", out)?;
         let target = out.values_mut()?;
         self.locked()?.detached(py, |tape| tape.peek(step, target))
+    }
+
+    /// Pushes the values of an array on a device. Returns its shape.
+    fn push_device(
+        &self,
+        py: Python<'_>,
+        step: u64,
+        array: &Bound<'_, PyAny>,
+        grid: Option<[usize; 3]>,
+    ) -> PyResult<Vec<usize>> {
+        let array = DeviceArray::of("state", array)?.ok_or_else(|| refused("array state is on no device"))?;
+        let values = array.borrow("state")?;
+        let extents = grid.unwrap_or_else(|| dims(&array.shape));
+        self.locked()?.detached(py, |tape| tape.push_afar_shaped(step, &*values, extents))?;
+        Ok(array.shape)
+    }
+
+    /// Pops the next state into an array on a device. Returns its step.
+    fn pop_device(&self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let mut target = device_target(out)?;
+        self.locked()?.detached(py, |tape| tape.pop_afar(&mut *target))
+    }
+
+    /// Reads a state into an array on a device.
+    fn peek_device(&self, py: Python<'_>, step: u64, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut target = device_target(out)?;
+        self.locked()?.detached(py, |tape| tape.peek_afar(step, &mut *target))
     }
 
     /// Returns the step that is popped next.
@@ -176,6 +203,11 @@ impl PyTape {
     }
 }
 
+/// Borrows the memory of an array on a device, which the caller keeps.
+fn device_target(out: &Bound<'_, PyAny>) -> PyResult<Box<dyn Afar>> {
+    DeviceArray::of("out", out)?.ok_or_else(|| refused("array out is on no device"))?.borrow("out")
+}
+
 /// A tape that was not closed is closed without the interpreter. One of a process that was forked
 /// has no threads to wait for, and is left as it is.
 impl Drop for PyTape {
@@ -188,46 +220,4 @@ impl Drop for PyTape {
             Python::attach(|py| py.detach(|| drop(tape)));
         }
     }
-}
-
-/// Copies an array on a device to a new one of NumPy; `None` if it is on no device.
-#[pyfunction]
-pub(crate) fn from_device<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(array) = DeviceArray::of("state", array)? else { return Ok(None) };
-    let afar = array.borrow("state")?;
-    let host = match array.element {
-        ElementType::F64 => PyArrayDyn::<f64>::zeros(py, array.shape.as_slice(), false).into_any(),
-        ElementType::F32 => PyArrayDyn::<f32>::zeros(py, array.shape.as_slice(), false).into_any(),
-        ElementType::I64 => PyArrayDyn::<i64>::zeros(py, array.shape.as_slice(), false).into_any(),
-        ElementType::Bytes => PyArrayDyn::<u8>::zeros(py, array.shape.as_slice(), false).into_any(),
-    };
-    let mut target = HostArrayMut::of("state", host.cast::<PyUntypedArray>()?)?;
-    let target = target.values_mut()?;
-    py.detach(|| afar.hold(afar.len(), None)?.fetch(0, target)).map_err(refused)?;
-    Ok(Some(host))
-}
-
-/// Overwrites an array on a device with one of NumPy, of the same type and number of values.
-#[pyfunction]
-pub(crate) fn to_device(py: Python<'_>, array: &Bound<'_, PyAny>, source: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
-    let device = DeviceArray::of("out", array)?;
-    let device = device.ok_or_else(|| refused("array out is on no device"))?;
-    let mut afar = device.borrow("out")?;
-    let source = HostArray::of("state", source)?;
-    let values = source.values()?;
-    if device.element != values.element() || afar.len() != values.len() {
-        return Err(refused(format!(
-            "array out has {} values of type {}, the state {} of type {}",
-            afar.len(),
-            device.element,
-            values.len(),
-            values.element()
-        )));
-    }
-    py.detach(|| {
-        let mut room = afar.room(afar.len())?;
-        room.put(0, values)?;
-        afar.overwrite(&*room)
-    })
-    .map_err(refused)
 }

@@ -13,6 +13,7 @@ use crate::refused;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TapeArguments {
+    device: u64,
     host: u64,
     spill: Option<PathBuf>,
     spill_bytes: Option<u64>,
@@ -33,7 +34,8 @@ impl TapeArguments {
     /// # Errors
     /// [`crate::Error`] for the first value that is out of its range.
     pub(crate) fn builder(self) -> PyResult<TapeBuilder> {
-        let mut builder = Tape::builder().host(self.host).threads(self.threads).key_every(self.key_every);
+        let mut builder =
+            Tape::builder().device(self.device).host(self.host).threads(self.threads).key_every(self.key_every);
         builder = builder.pages(page_size(&self.pages)?);
         if let Some(directory) = &self.spill {
             builder = builder.spill(directory);

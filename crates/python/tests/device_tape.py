@@ -1,4 +1,5 @@
-"""Pushes an array of a device to a tape, and pops into another; argument: by the interface or by DLPack."""
+"""Pushes an array of a device to a tape, and pops into another. Arguments: the folder, the door (the interface or
+DLPack), and the room of the tape."""
 
 import sys
 
@@ -10,7 +11,12 @@ import recoup
 start()
 make = {"interface": InterfaceArray, "dlpack": TensorArray}[sys.argv[2]]
 states = [np.arange(24.0).reshape(4, 6) + step for step in range(5)] + [np.arange(7, dtype=np.int64)]
-with recoup.Tape(host=1 << 20, spill=sys.argv[1]) as tape:
+rooms = {
+    "host": {"host": 1 << 20},
+    "device": {"device": 1 << 10, "host": 1 << 20},
+    "coded": {"device": 1 << 10, "host": 1 << 20, "codec": "qb"},
+}
+with recoup.Tape(spill=sys.argv[1], **rooms[sys.argv[3]]) as tape:
     for step, state in enumerate(states):
         tape.push(step, make(state))
     step, host = tape.pop()

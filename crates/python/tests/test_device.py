@@ -102,9 +102,10 @@ def test_tensor_is_held_while_it_is_protected_and_given_back_once(run):
 
 
 @pytest.mark.parametrize("door", ["interface", "dlpack"])
-def test_states_of_a_device_come_back_from_a_tape(run, door):
-    ended = run("device_tape.py", "tape", door)
+@pytest.mark.parametrize("room", ["host", "device", "coded"])
+def test_states_of_a_device_come_back_from_a_tape(run, room, door):
+    ended = run("device_tape.py", "tape", door, room)
     assert ended.returncode == 0, ended.stderr
     refused, left = ended.stdout.splitlines()
-    assert refused == "array out has 23 values of type f64, the state 24 of type f64"
+    assert refused == "step 0: 24 values of type f64 are on the tape, room for 23 of type f64 was given"
     assert left == "[0]", "a state that was refused stays on the tape"

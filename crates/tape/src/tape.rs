@@ -115,8 +115,16 @@ impl Tape {
     /// # Errors
     /// Those of [`Tape::push`], and [`TapeError::Afar`].
     pub fn push_afar(&mut self, step: u64, values: &dyn Afar) -> Result<(), TapeError> {
+        self.push_afar_shaped(step, values, self.dims.unwrap_or([values.len(), 1, 1]))
+    }
+
+    /// Pushes the state of a step that rests elsewhere, and lies on a grid of its own: extents, the
+    /// fastest first.
+    ///
+    /// # Errors
+    /// Those of [`Tape::push_afar`].
+    pub fn push_afar_shaped(&mut self, step: u64, values: &dyn Afar, dims: [usize; 3]) -> Result<(), TapeError> {
         let mut spare = self.spare.take();
-        let dims = self.dims.unwrap_or([values.len(), 1, 1]);
         let pushed = self.push_source(step, PayloadSource::Afar { values, spare: &mut spare }, dims);
         self.spare = spare;
         pushed

@@ -92,6 +92,10 @@ static void test_open(void)
     EXPECT(recoup_tape_open("host=much", &tape), RECOUP_E_OPTIONS);
     EXPECT(recoup_tape_open("host=1M bound=absolute:1e-3", &tape), RECOUP_E_OPTIONS);
     says("codec");
+    EXPECT(recoup_tape_open("device=1M codec=qb", &tape), RECOUP_E_OPTIONS);
+    says("memory of the host");
+    EXPECT(recoup_tape_open("device=1M host=1M codec=qb key-every=3", &tape), RECOUP_E_OPTIONS);
+    says("code each alone");
     EXPECT(recoup_tape_open("spill=\"d", &tape), RECOUP_E_OPTIONS);
     EXPECT(recoup_tape_open("host=100000T", &tape), RECOUP_E_FULL);
     says("the machine has");

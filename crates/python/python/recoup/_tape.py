@@ -45,11 +45,14 @@ class Tape:
     program computes, and are fetched before they are popped. A state is given back whole, or its pop is an error.
 
     States are arrays of float64, float32, int64 or uint8, of any shape, each of its own. Arrays on a CUDA device (CuPy,
-    PyTorch, Numba: ``__cuda_array_interface__`` or DLPack) are copied through the host. Several arrays of a program make
-    one state as views of one array. A tape is used by one thread at a time, and not in a forked process.
+    PyTorch, Numba: ``__cuda_array_interface__`` or DLPack) are copied within the device where the tape has memory there
+    (``device``), and fetched otherwise. Several arrays of a program make one state as views of one array. A tape is used
+    by one thread at a time, and not in a forked process.
 
     Parameters
     ----------
+    device: bytes of memory for states on the first CUDA device, above memory of the host. A codec then works on states as
+        they leave the device, each alone; states that never leave it come back bit for bit.
     host: bytes of memory for states. The tape takes them as it needs them, not at once.
     spill: directory that states are written to behind the program, oldest first; made if missing. One tape uses it at a
         time. A state that is popped takes its file with it. What has reached the directory stays there when the program
@@ -59,7 +62,7 @@ class Tape:
     bound: largest error of each value of a coded state: ``absolute:V``, ``range:V`` (V times the range of the state) or
         ``pointwise:V`` (V times the value). Every bit comes back when None. A range needs no knowledge of units.
     key_every: one state of this number is coded alone, each other against the one before: smaller, where states change
-        little. The way back takes memory for as many decoded states, and pops go in reverse only.
+        little. The way back takes memory for as many decoded states, and pops go in reverse only. Not with ``device``.
     grid: shape of the grid that each state lies on, where the arrays do not say it (a flat array of a 3-D field). Codecs
         use it. States of up to three axes are their own grid.
     threads: threads that code one state.
@@ -71,6 +74,7 @@ class Tape:
     def __init__(
         self,
         *,
+        device: int = 0,
         host: int = 0,
         spill: str | os.PathLike[str] | None = None,
         spill_bytes: int | None = None,
@@ -87,6 +91,7 @@ class Tape:
         with named("tape"):
             self._grid = None if grid is None else _extents(tuple(grid))
             options = {
+                "device": device,
                 "host": host,
                 "spill": None if spill is None else os.fspath(spill),
                 "spill_bytes": spill_bytes,
@@ -111,10 +116,13 @@ class Tape:
         Raises `Error` for a step that is on the tape, a state of another type or grid, and a tape that is full.
         """
         with named("push"):
-            host = _host_array(state)
-            dims = self._grid or _extents(host.shape)
-            self._native.push(step, np.ascontiguousarray(host), dims)
-        self._shapes[step] = host.shape
+            if _is_on_device(state):
+                shape = tuple(self._native.push_device(step, state, self._grid))
+            else:
+                host = np.asarray(state)
+                shape = host.shape
+                self._native.push(step, np.ascontiguousarray(host), self._grid or _extents(shape))
+        self._shapes[step] = shape
 
     def pop(self, out: Any = None) -> tuple[int, npt.NDArray[Any]]:
         """Takes the next state off the tape: as announced, else the newest. Returns its step and the state.
@@ -128,23 +136,23 @@ class Tape:
         step = self._native.next_step()
         if step is None:
             raise Error("the tape is empty: all states were popped")
-        target = self._room(step, out)
-        if out is not None and target is not out:
-            # A device that fails must not cost the state: it leaves the tape once it is there.
-            self._native.peek(step, target)
-            _native.to_device(out, target)
-        step = self._native.pop(target)
+        if _is_on_device(out):
+            step, popped = self._native.pop_device(out), out
+        else:
+            popped = self._room(step, out)
+            step = self._native.pop(popped)
         self._shapes.pop(step, None)
-        return step, target if out is None else out
+        return step, popped
 
     def peek(self, step: int, out: Any = None) -> npt.NDArray[Any]:
         """Returns the state of a step, which stays on the tape. ``out`` as for `pop`."""
         with named("step"):
+            if _is_on_device(out):
+                self._native.peek_device(step, out)
+                return out
             target = self._room(step, out)
             self._native.peek(step, target)
-        if out is not None and target is not out:
-            _native.to_device(out, target)
-        return target if out is None else out
+        return target
 
     def forget(self, step: int) -> None:
         """Drops the state of a step unread."""
@@ -219,7 +227,7 @@ class Tape:
 
     def _room(self, step: int, out: Any) -> npt.NDArray[Any]:
         """An array of the host for a state: ``out`` itself, or a new one."""
-        if out is not None and not _is_on_device(out):
+        if out is not None:
             if not isinstance(out, np.ndarray) or not out.flags.c_contiguous:
                 raise Error("array out is not a NumPy array that is contiguous in C order")
             return out
@@ -233,10 +241,6 @@ def _is_on_device(array: Any) -> bool:
     if hasattr(array, _DEVICE_INTERFACE):
         return True
     return hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] in _DLPACK_CUDA
-
-
-def _host_array(state: Any) -> npt.NDArray[Any]:
-    return _native.from_device(state) if _is_on_device(state) else np.asarray(state)
 
 
 def _extents(shape: tuple[int, ...]) -> list[int]:

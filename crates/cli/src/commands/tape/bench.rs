@@ -57,6 +57,7 @@ program may use its memory again:
   grown        memory is mapped, and registered by chunks, meanwhile
   no-device    a tape in memory of the host, which fetches each state
   spill        as grown, with a part of the host's memory, and --spill DIR
+  coded        as grown, and states are encoded as they leave the device (--codec)
 
 Ways take turns. Each round measures all of them, and figures are medians of the
 rounds. Processes are threads, each with a tape of its own. Popped states are
@@ -141,7 +142,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = CODEC_NAMES.as_str(), value_parser = codec_id, help_heading = "Codec")]
     codec: Option<CodecId>,
 
-    /// On host: absolute error bound of the codec. States are waves of height 1.
+    /// On host and cuda: absolute error bound of the codec. States are waves of height 1.
     #[arg(long, value_name = "E", value_parser = positive, requires = "codec", help_heading = "Codec")]
     error_bound: Option<f64>,
 
@@ -190,7 +191,8 @@ impl Args {
         ];
         let of_others = [
             ("--pages", self.pages.is_some(), "memory that a device copies to has huge pages"),
-            ("--codec", self.codec.is_some(), "a tape with a device keeps states as they are"),
+            ("--ratio", self.ratio.is_some(), "the ratio is measured"),
+            ("--codec-rate", self.codec_rate.is_some(), "the codec is timed"),
         ];
         let foreign: &[_] = match self.on {
             BenchMachine::SimulatedA100 => &of_host,

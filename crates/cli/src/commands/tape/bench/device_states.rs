@@ -44,6 +44,11 @@ impl DeviceStates {
         Ok(self.vector.stream().synchronize()?)
     }
 
+    /// Bytes that the states take on the tape.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.tape.report().stored_bytes
+    }
+
     /// Begins the way back.
     pub(super) fn turn(&mut self) -> Result<()> {
         Ok(self.tape.turn()?)

@@ -148,7 +148,7 @@ fn in_turns(
 }
 
 /// Returns the bound that the options ask for.
-fn codec_bound(args: &Args) -> Result<Option<Bound>> {
+pub(super) fn codec_bound(args: &Args) -> Result<Option<Bound>> {
     match (args.codec, args.error_bound) {
         (None, _) => Ok(None),
         (Some(codec), None) if needs_bound(codec) => {

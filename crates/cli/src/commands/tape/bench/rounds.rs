@@ -160,7 +160,7 @@ impl RunPlan<'_> {
     }
 
     fn check(&self, way: &KeepingWay, step: usize, found: &[f64], expected: &[f64]) -> Result<()> {
-        let bound = if *way == KeepingWay::Coded { self.error_bound } else { 0.0 };
+        let bound = if way.is_coded() { self.error_bound } else { 0.0 };
         let is_right = found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= bound);
         ensure!(is_right, "state {step} has come back with an error above {bound:e}");
         Ok(())

@@ -60,6 +60,8 @@ pub(super) enum DeviceWay {
     Fetched,
     /// Memory that grows, a part of the host's, and this directory.
     Spill(PathBuf),
+    /// Memory that grows, and a codec for the states that leave the device.
+    Coded,
 }
 
 /// Sizes and settings that the ways share.
@@ -109,6 +111,16 @@ impl KeepingWay {
             Self::Device(way) => way.name(),
         }
     }
+
+    /// Returns whether states go through the codec.
+    pub(super) fn is_coded(&self) -> bool {
+        match self {
+            Self::Coded => true,
+            #[cfg(feature = "cuda")]
+            Self::Device(way) => *way == DeviceWay::Coded,
+            _ => false,
+        }
+    }
 }
 
 #[cfg(feature = "cuda")]
@@ -119,6 +131,7 @@ impl DeviceWay {
             Self::Grown => "grown",
             Self::Fetched => "no-device",
             Self::Spill(_) => "spill",
+            Self::Coded => "coded",
         }
     }
 }
@@ -171,6 +184,10 @@ impl KeeperPlan {
             DeviceWay::Spill(directory) => {
                 let made = folder.insert(ScratchFolder::make(directory)?);
                 tape().host(self.part_bytes).spill(made.path())
+            }
+            DeviceWay::Coded => {
+                let (codec, bound) = self.codec.as_ref().context("no codec was named")?;
+                tape().host(self.whole_bytes).codec(Arc::clone(codec), *bound)
             }
         };
         Ok(StateKeeper::Device(DeviceStates::start(builder, device, folder)?))
@@ -297,7 +314,7 @@ impl StateKeeper {
         match self {
             Self::Tape { tape, .. } => Some(tape.report().stored_bytes),
             #[cfg(feature = "cuda")]
-            Self::Device(_) => None,
+            Self::Device(states) => Some(states.stored_bytes()),
             Self::Vecs(_) | Self::Locked { .. } => None,
         }
     }
