@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Bound, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{Bound, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
 
 use crate::PipelineError;
 use crate::chain::{ChainLink, Chains, payload_hash};
@@ -119,7 +119,13 @@ impl VariableEncoder {
     ) -> Result<(), CheckpointFailure> {
         let codec = lossless_codec(job, staged);
         let start = context.clock.now();
-        let variable = StagedVariable { staged, staging: job.staging.number, packs: codec != CodecId::Raw };
+        let reaches = |held| context.codecs.find(codec).is_ok_and(|codec| codec.reaches(held));
+        let variable = StagedVariable {
+            staged,
+            staging: job.staging.number,
+            packs: codec != CodecId::Raw,
+            is_coded_there: staged.held().is_some_and(reaches),
+        };
         let version = job.progress.iteration;
         let Self { increments, chains, buffers, .. } = self;
         let mut tracker = increments.track(version, variable, chains, context);
@@ -129,7 +135,7 @@ impl VariableEncoder {
         let is_whole = tracker.is_none();
         if let Some(tracker) = tracker {
             increments.saw(&tracker);
-            summary.afar.fetched_bytes += tracker.fetched.bytes;
+            summary.afar.fetched_bytes += tracker.fetched_bytes();
             let tracked = tracker.finish();
             self.chains.track(tracked);
         }
@@ -231,7 +237,10 @@ fn exact_frames<'a>(
         };
         let frame = match changed {
             TrackedFrame::Changes(frame) => frame,
-            TrackedFrame::Whole(payload) => whole_frame(staged, run, codec, context, payload, buffers)?,
+            TrackedFrame::Whole(payload) => match tracker.as_ref().and_then(|tracker| tracker.fetched(run)) {
+                Some(frame) => frame.encode(context.codecs.find(codec)?.as_ref(), Chain::Alone, None, payload)?,
+                None => whole_frame(staged, run, codec, context, payload, buffers)?,
+            },
         };
         tracker.iter_mut().for_each(|tracker| tracker.made(&frame));
         frames.push(frame);
