@@ -290,7 +290,7 @@ impl FewWrites {
     /// Returns the runs of `x` that a version differs in from the one before.
     fn runs(version: u64) -> Vec<Range<usize>> {
         match version {
-            4 => vec![100..400],
+            4 => std::iter::once(100..400).collect(),
             VERSION => vec![10..13, 500..502],
             _ => Vec::new(),
         }

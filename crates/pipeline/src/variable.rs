@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use recoup_core::{Bound, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{Bound, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
 
 use crate::PipelineError;
 use crate::chain::{ChainLink, Chains, payload_hash};
@@ -124,7 +124,13 @@ impl VariableEncoder {
     ) -> Result<(), CheckpointFailure> {
         let codec = lossless_codec(job, staged);
         let begun = context.clock.now();
-        let variable = StagedVariable { staged, staging: job.staging.number, packs: codec != CodecId::Raw };
+        let reaches = |held| context.codecs.find(codec).is_ok_and(|codec| codec.reaches(held));
+        let variable = StagedVariable {
+            staged,
+            staging: job.staging.number,
+            packs: codec != CodecId::Raw,
+            is_coded_there: staged.held().is_some_and(reaches),
+        };
         let Self { increments, chains, buffers, .. } = self;
         let mut tracker = increments.track(job.progress.iteration, variable, chains, context);
         let n_frames = staged.frames();
@@ -149,7 +155,7 @@ impl VariableEncoder {
         match tracker {
             Some(tracker) => {
                 increments.saw(&tracker);
-                summary.afar.fetched_bytes += tracker.fetched.bytes;
+                summary.afar.fetched_bytes += tracker.fetched_bytes();
                 chains.track(tracker.finish());
             }
             None => increments.saved_whole(&staged.record, since(context.clock.now(), begun)),
@@ -244,7 +250,10 @@ fn exact_frame<'a>(
     };
     let frame = match changed {
         TrackedFrame::Changes(frame) => frame,
-        TrackedFrame::Whole(payload) => whole_frame(staged, run, codec, context, payload, buffers)?,
+        TrackedFrame::Whole(payload) => match tracker.as_ref().and_then(|tracker| tracker.fetched(run)) {
+            Some(frame) => frame.encode(context.codecs.find(codec)?.as_ref(), Chain::Alone, None, payload)?,
+            None => whole_frame(staged, run, codec, context, payload, buffers)?,
+        },
     };
     if let Some(tracker) = tracker {
         tracker.made(&frame);

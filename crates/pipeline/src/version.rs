@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use recoup_core::{
     Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, HeldFrame, HeldParent, HeldValues,
-    KnownChanges, Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
+    Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
 };
 
 use crate::PipelineError;
@@ -150,21 +150,21 @@ pub(crate) struct NearFrame<'a> {
 }
 
 impl NearFrame<'_> {
-    /// Encodes the changes of the frame since it was saved in version `parent`, into the memory of
-    /// `payload`.
-    pub(crate) fn encode_changes(
+    /// Encodes the frame exactly, into the memory of `payload`; `parent` is the version whose frame
+    /// the chain names.
+    pub(crate) fn encode(
         self,
         codec: &dyn Codec,
-        known: KnownChanges<'_>,
-        parent: u64,
+        chain: Chain<'_>,
+        parent: Option<u64>,
         mut payload: Vec<u8>,
     ) -> Result<Frame<'static>, PipelineError> {
         let Self { record, run, values } = self;
         let VariableRecord { frame_dims: dims, stride, .. } = *record;
-        let context = Context { dims, stride, chain: Chain::Changed(known), bandwidth: None, threads: 1 };
+        let context = Context { dims, stride, chain, bandwidth: None, threads: 1 };
         let encoded = guarded(codec.id(), || codec.encode(values, Bound::Lossless, &context, &mut payload));
         let encoded = encoded.map_err(in_variable(record))?;
-        Ok(frame_of(record, run, EncodedFrame { codec: codec.id(), encoded, parent: Some(parent), payload }))
+        Ok(frame_of(record, run, EncodedFrame { codec: codec.id(), encoded, parent, payload }))
     }
 }
 

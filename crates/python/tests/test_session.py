@@ -458,3 +458,41 @@ def test_tiers_that_are_none_and_options_of_none_are_refused_by_name(tmp_path):
     ]:
         with pytest.raises(recoup.Error, match=words):
             recoup.Session(tmp_path / "d", **options)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_versions_hold_what_changed_and_come_back_bit_for_bit(tmp_path, tracked):
+    zone = 8192
+    table = np.random.default_rng(3).standard_normal(64 * zone)
+    states = {}
+    with recoup.Session(tmp_path, scheme="traditional", interval="1it", increments="hash", keep=9) as session:
+        session.protect("table", table, role="dynamic")
+        if tracked:
+            session.track("table")
+        for version in range(1, 5):
+            table[version * zone + 3] += 1.0
+            if tracked:
+                session.touch("table", version * zone + 3, version * zone + 4)
+            session.save(version, 1.0)
+            states[version] = table.copy()
+        outcomes = saved(session)
+    whole = outcomes[0].payload_bytes
+    assert whole == table.nbytes
+    # One zone of 64, and a header and a run for each frame.
+    assert all(whole / 64 < outcome.payload_bytes <= whole / 64 + 64 for outcome in outcomes[1:])
+    for version in recoup.open(tmp_path).versions:
+        assert np.array_equal(version.arrays()["table"], states[version.iteration])
+
+
+def test_arrays_are_tracked_before_they_are_touched(tmp_path):
+    with recoup.Session(tmp_path) as session:
+        session.protect("x", np.zeros(9), role="dynamic")
+        with pytest.raises(recoup.Error, match="x: touched, but not tracked"):
+            session.touch("x", 0, 1)
+        for call in (session.track, session.touch):
+            with pytest.raises(recoup.Error, match="y: not protected"):
+                call("y")
+        session.track("x")
+        session.touch("x")
+        with pytest.raises(recoup.Error, match="increments often: expected off, hash or auto"):
+            recoup.Session(tmp_path / "other", increments="often")
