@@ -16,6 +16,7 @@ mod golden_cases;
 mod last;
 mod lost_place;
 mod memory_tiers;
+mod mid_cycle;
 mod one_rank;
 mod qb_cases;
 mod qb_streams;
