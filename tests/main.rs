@@ -17,6 +17,7 @@ mod increments;
 mod last;
 mod lost_place;
 mod memory_tiers;
+mod mid_cycle;
 mod one_rank;
 mod qb_cases;
 mod qb_streams;

@@ -2,6 +2,7 @@
 //! version.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -302,6 +303,32 @@ fn a_run_that_went_on_compares_its_cost_with_no_solve_it_did_not_do() {
     assert!(resumed["resumed_from"].as_u64() > Some(0) && resumed["failures"] == 1, "{resumed}");
     for key in ["overhead_fraction", "expected_overhead_fraction", "extra_iterations_mean"] {
         assert_eq!(resumed[key], Value::Null, "{key}");
+    }
+}
+
+/// The residual of each iteration in a log, as it was last written.
+fn residuals(path: &Path) -> BTreeMap<u64, String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<String>>();
+    text.lines().skip(1).map(fields).map(|fields| (fields[1].parse().unwrap(), fields[3].clone())).collect()
+}
+
+/// Every iteration is lost once. Versions of GMRES were once taken at cycle ends only, so that a
+/// cycle could never end here.
+#[test]
+fn gmres_that_fails_at_every_iteration_ends_as_if_it_had_not() {
+    for method in ["gmres --pc-side left", "gmres --pc-side right", "gmres-dr --harvest 2"] {
+        let dir = directory();
+        let solve = format!("{PROBLEM} --method {method} --restart 6 --pc ssor");
+        let (undisturbed, _) = json(&format!("solve {solve} --residual-log one.csv"), dir.path());
+        let iterations = undisturbed["iterations"].as_u64().unwrap();
+        assert!(iterations > 12, "{method}: three cycles expected, {iterations} iterations found");
+        let fails: Vec<String> = (1..iterations).map(|iteration| iteration.to_string()).collect();
+        let protection = format!("--scheme exact --interval 1it --sync --dir d --failures at:{}", fails.join(","));
+        let (run, _) = json(&format!("run {solve} {protection} --residual-log other.csv"), dir.path());
+        assert_eq!((&run["failures"], &run["iterations"]), (&(iterations - 1).into(), &iterations.into()), "{run}");
+        assert_eq!(residuals(&dir.path().join("one.csv")), residuals(&dir.path().join("other.csv")), "{method}");
+        assert_eq!(run["relative_residual"], undisturbed["relative_residual"], "{method}");
     }
 }
 

@@ -102,9 +102,9 @@ pub struct Progress {
 pub enum SafePoint {
     /// None.
     No,
-    /// Those that are resumed exactly. Other ones would lose the work that is not in the iterate
-    /// yet: in mid-cycle the iterate of GMRES is that of the cycle's start, and the residual norm
-    /// reported is not that of the iterate.
+    /// Checkpoints that are resumed exactly. Other ones would lose the work that is not in the
+    /// iterate yet: in mid-cycle the iterate of GMRES is that of the cycle's start. The residual
+    /// norm reported is not that of the iterate.
     Exact,
     /// All.
     Any,

@@ -1,8 +1,8 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, HeldValues, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError,
-    StoreError, Tiered, agreed, each, from_rank_0, gather_json,
+    Difference, HeldValues, Iteration, Manifest, Note, Progress, Registered, ResidualRecord, Resume, Scheme,
+    SolveError, StoreError, Tiered, agreed, each, from_rank_0, gather_json,
 };
 
 use crate::buffer::Buffer;
@@ -122,11 +122,26 @@ impl Session {
         let mut how = restored.resume;
         loop {
             match (solver.resume(restored.version, how), weaker_resume(how)) {
-                (Ok(_), _) => return Ok(Some(Restored { resume: how, ..restored })),
+                (Ok(progress), _) => {
+                    if how != restored.resume {
+                        self.resumed_weaker(&restored, how, &progress);
+                    }
+                    return Ok(Some(Restored { resume: how, ..restored }));
+                }
                 (Err(SolveError::Resume { .. }), Some(next)) => how = next,
                 (Err(error), _) => return Err(error.into()),
             }
         }
+    }
+
+    /// Takes note that a solve goes on less faithfully than its version allows: with another
+    /// residual than that of the state that was saved.
+    fn resumed_weaker(&mut self, restored: &Restored, how: Resume, progress: &Progress) {
+        let Restored { version, resume, .. } = restored;
+        tracing::warn!(
+            "version {version} holds enough for the {resume} resume, which this solve refuses: {how} resume"
+        );
+        self.marks.kept_best(progress.relative_residual());
     }
 
     /// Overwrites the variables of all owners, in the order they were saved. Collective.

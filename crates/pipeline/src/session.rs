@@ -298,8 +298,8 @@ impl Session {
         self.notes()
     }
 
-    /// Returns whether a run may stop at this state with a version of `plan`: here the session itself
-    /// might take one, so that its cost is no surprise.
+    /// Returns whether a run may stop at this state with a version of `plan`. The session itself
+    /// might take one here, so that its cost is no surprise.
     pub(crate) fn can_stop(&self, progress: &Progress, plan: Option<&Plan>) -> bool {
         self.decisions.are_due(progress) && plan.is_none_or(|plan| progress.safe_point.admits(plan))
     }

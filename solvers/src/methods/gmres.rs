@@ -324,8 +324,8 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         }
     }
 
-    /// Goes on with a restored cycle after so many steps of it. Returns false where this solve
-    /// would not have made it.
+    /// Goes on with a restored cycle of which `columns` steps are done. Returns false where this
+    /// solve would not have made it.
     fn resume_within(&mut self, iteration: u64, columns: usize) -> Result<bool, SolveError> {
         let Self { system, m, work, .. } = self;
         if !self.cycle.recall(system, columns, |v, w| m.multiply(system, v, w, work))? {

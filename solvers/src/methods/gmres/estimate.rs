@@ -1,4 +1,5 @@
-//! What GMRES knows of its residual in the middle of a cycle, and of the gain of its cycles.
+//! The numbers that GMRES goes on with in mid-cycle: the estimate of its residual, and the gain of
+//! its cycles.
 
 use recoup_core::Progress;
 
