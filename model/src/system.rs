@@ -3,8 +3,8 @@
 //!
 //! The state in the memory of all GPUs goes to tiers of storage. A tier writes as fast as its
 //! slowest component, and answers for failures that the tiers before it do not survive. The
-//! efficiency follows by [`crate::renewal`]. Source of the question: Lee, Gong, Zaidi, Erez, ICS
-//! 2019, doi 10.1145/3330345.3330361, whose model is not stated.
+//! efficiency follows by [`crate::renewal`]. Source of the question: Lee, Sullivan, Hari, Tsai,
+//! Keckler, Erez, ICS 2019, doi 10.1145/3330345.3330361, whose model is not stated.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,8 @@ pub enum SystemError {
     /// A number of a tier makes no sense.
     #[error("tier {tier:?}: {key} is {found}: expected {expected}")]
     Tier {
+        /// Position of the tier, from 0.
+        index: usize,
         /// Name of the tier.
         tier: String,
         /// Name in the description.
@@ -104,6 +106,8 @@ pub enum SystemError {
     /// The rate of a tier is not stated.
     #[error("tier {tier:?}: bytes_per_second states no rate: expected one of gpu, cpu, node and system")]
     NoRate {
+        /// Position of the tier, from 0.
+        index: usize,
         /// Name of the tier.
         tier: String,
     },
@@ -125,7 +129,7 @@ impl CheckpointedSystem {
         if self.tiers.is_empty() {
             return Err(SystemError::NoTier);
         }
-        self.tiers.iter().try_for_each(StorageTier::check)
+        self.tiers.iter().enumerate().try_for_each(|(index, tier)| tier.check(index))
     }
 
     /// Returns this system with as many GPUs, but another number of them for each CPU.
@@ -183,11 +187,12 @@ impl SystemMachine {
 }
 
 impl StorageTier {
-    fn check(&self) -> Result<(), SystemError> {
-        let refuse = |key, found, expected| Err(SystemError::Tier { tier: self.name.clone(), key, found, expected });
+    fn check(&self, index: usize) -> Result<(), SystemError> {
+        let tier = || self.name.clone();
+        let refuse = |key, found, expected| Err(SystemError::Tier { index, tier: tier(), key, found, expected });
         let rates = self.bytes_per_second.stated();
         if rates.is_empty() {
-            return Err(SystemError::NoRate { tier: self.name.clone() });
+            return Err(SystemError::NoRate { index, tier: tier() });
         }
         if let Some(&found) = rates.iter().find(|rate| rate.is_nan() || **rate <= 0.0) {
             return refuse("bytes_per_second", found, "a rate above 0, or inf");

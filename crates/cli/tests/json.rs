@@ -95,7 +95,13 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
             of(&["model stationary --iterations 3941 --spectral-radius 0.99998 --error-bound 1e-4"]),
         ),
         ("recoup model levels", of(&["model levels --mtti 3600 --ckpt memory:0.2,pfs:40 --trials 2"])),
-        ("recoup model system", vec![format!("model system --scenario {} --trials 2", scenario("gpu-dense.toml"))]),
+        (
+            "recoup model system",
+            vec![
+                "model system --template".to_owned(),
+                format!("model system --config {} --trials 2", scenario("gpu-dense.toml")),
+            ],
+        ),
         ("recoup model decide", vec![format!("model decide {decide}"), format!("model decide --scenario {levels}")]),
         (
             "recoup model simulate",

@@ -70,3 +70,84 @@ fn unknown_key_is_named() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("speed"), "{refused:?}");
 }
+
+/// Runs `recoup model system` on a description; returns the exit code, stdout and stderr.
+fn system(arguments: &str, description: &str) -> (Option<i32>, String, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("machine.toml");
+    std::fs::write(&file, description).unwrap();
+    let output = model(&format!("system --trials 2 {arguments}"), file.to_str().unwrap());
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn template() -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_recoup")).args(["model", "system", "--template"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// As computed once by another program, within half a point; 84.9 % are published for the last.
+#[test]
+fn the_template_is_the_published_machine() {
+    let (code, stdout, stderr) = system("--gpus-per-cpu 8,16 --gpu-failures 0.1,1 --json", &template());
+    assert_eq!(code, Some(0), "{stderr}");
+    let found: Value = serde_json::from_str(&stdout).unwrap();
+    let machine = |index: usize| found["machines"][index]["efficiency"].as_f64().unwrap();
+    let expected = [0.909, 0.868, 0.901, 0.843];
+    for (index, expected) in expected.into_iter().enumerate() {
+        assert!((machine(index) - expected).abs() < 0.005, "{index}: {} {expected}", machine(index));
+    }
+    assert_eq!(found["machines"][3]["tiers"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_share_that_drains_is_told_from_one_that_programs_wait_for() {
+    let draining = template().replace("# waited_share = 0.05 ", "waited_share = 0.05 ");
+    let (code, stdout, stderr) = system("--json", &draining);
+    assert_eq!(code, Some(0), "{stderr}");
+    let found: Value = serde_json::from_str(&stdout).unwrap();
+    let tier = &found["machines"][0]["tiers"][0];
+    let of = |key: &str| tier[key].as_f64().unwrap();
+    // 16 GPUs of 32 GB at the 64 GB/s of their CPU: 8 s, of which programs wait for a twentieth.
+    for (key, expected) in [("checkpoint_s", 0.4), ("drain_s", 7.6), ("recovery_s", 8.0)] {
+        assert!((of(key) - expected).abs() < 1e-9, "{key}: {tier}");
+    }
+}
+
+#[test]
+fn errors_of_a_system_name_line_key_and_what_is_expected() {
+    let cases = [
+        ("nodes = 14400", "nodes = 0", "line 7: machine.nodes is 0: expected a number above 0"),
+        (
+            "# waited_share = 0.05 ",
+            "waited_share = 1.5 ",
+            "line 18: tier \"host memory\": waited_share is 1.5: expected a share from 0 to 1",
+        ),
+        (
+            "{ node = 2.15e9 }",
+            "{}",
+            "line 23: tier \"local disk\": bytes_per_second states no rate: expected one of gpu",
+        ),
+        (
+            "node = 1.444e-10",
+            "node = -1.0",
+            "line 24: tier \"local disk\": failures_per_second is -1: expected a rate of",
+        ),
+        ("nodes = 14400", "nodes = \"many\"", "line 7"),
+        ("nodes = 14400", "knots = 14400", "expected one of `nodes`"),
+    ];
+    for (written, wrong, expected) in cases {
+        let description = template().replacen(written, wrong, 1);
+        assert_ne!(description, template(), "{written}");
+        let (code, _, stderr) = system("", &description);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+    }
+    let (code, _, stderr) = system(
+        "",
+        "name = \"none\"\ntier = []\n[machine]\nnodes = 1\ncpus_per_node = 1\n\
+                                        gpus_per_cpu = 1\nsaved_bytes_per_gpu = 1\n",
+    );
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("line 2: no [[tier]] is described: expected at least one"), "{stderr}");
+}

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use recoup::model::simulate::{Estimate, MultilevelSimulation};
-use recoup::model::system::CheckpointedSystem;
+use recoup::model::system::{CheckpointedSystem, SystemError};
 use serde::Serialize;
+use toml::de::DeTable;
 
 use super::machine::positive;
 use crate::exit::Exit;
@@ -13,10 +14,14 @@ use crate::output::{Output, TextTable, percent, seconds};
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
-Examples, from the root of the repository:
-  recoup model system --scenario crates/cli/scenarios/gpu-dense.toml
-  recoup model system --scenario crates/cli/scenarios/gpu-dense.toml \\
+Examples: a template to edit, its answer, and other machines of its parts
+  recoup model system --template > /tmp/machine.toml
+  recoup model system --config /tmp/machine.toml
+  recoup model system --config /tmp/machine.toml \\
       --gpus-per-cpu 2,4,8,16,32 --gpu-failures 1,50 --trials 4";
+
+/// A description to start from.
+const TEMPLATE: &str = include_str!("../../../scenarios/gpu-dense.toml");
 
 /// A scenario file, shown below the long help.
 pub(super) const EXAMPLE: &str = concat!(
@@ -27,9 +32,12 @@ pub(super) const EXAMPLE: &str = concat!(
 /// The machine, and what is varied.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Read machine and tiers from this file (TOML; `--help` shows an example).
-    #[arg(long, alias = "config", value_name = "FILE.toml")]
-    scenario: PathBuf,
+    /// Read machine and tiers from this file (TOML; `--template` prints one).
+    #[arg(long, visible_alias = "config", value_name = "FILE.toml", required_unless_present = "template")]
+    scenario: Option<PathBuf>,
+    /// Print a file to start from, and end.
+    #[arg(long, conflicts_with = "scenario")]
+    template: bool,
     /// Compare numbers of GPUs for each CPU. The number of GPUs stays, that of nodes does not.
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = positive)]
     gpus_per_cpu: Vec<f64>,
@@ -48,6 +56,12 @@ pub(super) struct Args {
 const SIMULATED_MTTIS: f64 = 20.0;
 /// Failures of a simulated run, about: a run is given up after more.
 const SIMULATED_FAILURES: f64 = 2e5;
+
+/// A file to start from.
+#[derive(Debug, Serialize)]
+struct TemplateJson {
+    template: &'static str,
+}
 
 /// The results of the model; an infinite number is `null` in JSON.
 #[derive(Debug, Serialize)]
@@ -87,9 +101,13 @@ struct TierJson {
 /// Answers.
 ///
 /// # Errors
-/// [`Exit::Usage`] with the key of the file that makes no sense; when stdout cannot be written to.
+/// [`Exit::Usage`] with the line and the key of the file that makes no sense; when stdout cannot be
+/// written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
-    let system = read(&args.scenario)?;
+    let Some(scenario) = &args.scenario else {
+        return output.emit(&TemplateJson { template: TEMPLATE }, |report| report.template);
+    };
+    let system = read(scenario)?;
     let densities = or_own(&args.gpus_per_cpu, system.machine.gpus_per_cpu);
     let mut machines = Vec::new();
     for density in densities {
@@ -110,8 +128,22 @@ fn read(path: &Path) -> Result<CheckpointedSystem> {
     let refused = |message: String| Exit::Usage.because(format!("scenario {}: {message}", path.display()));
     let system: CheckpointedSystem =
         toml::from_str(&text).map_err(|error| refused(error.to_string().trim().to_owned()))?;
-    system.check().map_err(|error| refused(error.to_string()))?;
+    let at_line = |error: &SystemError| line_of(&text, error).map_or(String::new(), |line| format!("line {line}: "));
+    system.check().map_err(|error| refused(format!("{}{error}", at_line(&error))))?;
     Ok(system)
+}
+
+/// Returns the line of the key that an error is about, from 1.
+fn line_of(text: &str, error: &SystemError) -> Option<usize> {
+    let root = DeTable::parse(text).ok()?;
+    let tier = |index: usize| root.get_ref().get("tier")?.get_ref().as_array()?.get(index)?.get_ref().as_table();
+    let (key, _) = match error {
+        SystemError::Machine { key, .. } => root.get_ref().get("machine")?.get_ref().as_table()?.get_key_value(*key)?,
+        SystemError::NoTier => root.get_ref().get_key_value("tier")?,
+        SystemError::Tier { index, key, .. } => tier(*index)?.get_key_value(*key)?,
+        SystemError::NoRate { index, .. } => tier(*index)?.get_key_value("bytes_per_second")?,
+    };
+    Some(text[..key.span().start].matches('\n').count() + 1)
 }
 
 fn machine(system: &CheckpointedSystem, gpu_failures: f64, args: &Args) -> MachineJson {
