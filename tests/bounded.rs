@@ -9,7 +9,8 @@ use recoup::SystemClock;
 use recoup::cache::{Tiers, WhenBusy};
 use recoup::comm::{Solo, Threads};
 use recoup::core::{
-    CodecId, Comm, Distribution, Iteration, Plan, Progress, Resume, Role, Scheme, Status, Store, Tier, ValuesMut,
+    CodecId, Comm, Distribution, Iteration, Plan, Progress, Resume, Role, SafePoint, Scheme, Status, Store, Tier,
+    ValuesMut,
 };
 use recoup::io::MemoryStore;
 use recoup::model::Rng;
@@ -206,8 +207,13 @@ fn live(places: &Places, comm: &dyn Comm, seed: u64, life: u64, crash: Crash) {
             _ => fixed(CodecId::Qb, 1e-6),
         };
         let mut variables: Vec<_> = (0..names).map(|name| values(seed, comm.rank(), name, at)).collect();
-        let progress =
-            Progress { iteration: at, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true };
+        let progress = Progress {
+            iteration: at,
+            residual_norm: 1.0,
+            rhs_norm: 1.0,
+            status: Status::Running,
+            safe_point: SafePoint::Any,
+        };
         if session.checkpoint(plan, progress, &[&owners(comm, &mut variables)]).is_err() || session.wait().is_err() {
             return;
         }
@@ -268,8 +274,13 @@ fn save_within(max_bytes: u64, kept: Kept) -> (MemoryStore, Vec<u64>) {
         let slow = |i: usize| 1e-4 * (i as f64 * 0.01 + at as f64 * 0.1).sin();
         let mut variables = vec![(0..10 * N).map(|i| rough.uniform() + slow(i)).collect::<Vec<f64>>()];
         let owner = NAMES.iter().zip(&mut variables).fold(Variables::new(), |owner, (name, x)| owner.iterate(name, x));
-        let progress =
-            Progress { iteration: at, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true };
+        let progress = Progress {
+            iteration: at,
+            residual_norm: 1.0,
+            rhs_norm: 1.0,
+            status: Status::Running,
+            safe_point: SafePoint::Any,
+        };
         session.checkpoint(fixed(CodecId::Qb, 1e-6), progress, &[&owner]).unwrap();
         session.wait().unwrap();
         for outcome in session.take_outcomes() {

@@ -35,7 +35,7 @@ fn decode(python: &str, cases: &[PathBuf]) -> Output {
 
 /// Every way of coding that the pages describe and the encoders use; of pco's own, all that its
 /// encoder chooses by itself.
-const WAYS: [&str; 46] = [
+const WAYS: [&str; 53] = [
     "raw f64 lossless",
     "raw f32 lossless",
     "raw i64 lossless",
@@ -50,6 +50,13 @@ const WAYS: [&str; 46] = [
     "zfp f32 lossless",
     "zfp difference",
     "pco difference",
+    "increment f64 follows plain",
+    "increment f64 follows packed",
+    "increment i64 follows same",
+    "increment f64 alone packed",
+    "increment f32 alone packed",
+    "increment i64 alone packed",
+    "increment bytes alone packed",
     "qb follows False",
     "qb follows True",
     "pco f64 absolute",
@@ -101,7 +108,7 @@ fn independent_decoder_reads_every_frozen_version() {
 fn independent_decoder_tells_other_values_from_those_frozen() {
     let Some(python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
-    for name in ["pco", "zfp", "zstd", "chain-qb"] {
+    for name in ["pco", "zfp", "zstd", "chain-qb", "chain-increment-raw"] {
         let case = here().join("golden/v1").join(name);
         let copy = dir.path().join(name);
         copy_tree(&case, &copy);

@@ -6,11 +6,15 @@ use std::sync::atomic::AtomicBool;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{BoundRule, CodecId, Decision, MethodProfile, Observation, Plan, Policy, Resume, Scheme};
+use recoup::core::{
+    BoundRule, CodecId, Decision, IncrementMode, MethodProfile, Observation, Plan, Policy, Resume, Scheme,
+};
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Never};
 use recoup::model::policy::{AutoPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Ended, EventKind, Reference, RunReport, Sample, Session, SessionConfig, Timing};
+use recoup::pipeline::{
+    Codecs, Ended, EventKind, Reference, RunReport, Sample, Session, SessionConfig, StagingMode, Timing,
+};
 use recoup::solvers::{Csr, RightHandSide, read_matrix};
 
 use crate::support::{Problem, plan};
@@ -129,7 +133,9 @@ impl Problem {
             keep: 2,
             rivals: Vec::new(),
             key_every: 1,
+            increments: IncrementMode::Auto,
             max_bytes: None,
+            staging: StagingMode::Copy,
             worker_stays: false,
             checks_corruption: true,
             synchronous: true,

@@ -1,12 +1,13 @@
 //! The versions that are frozen: small, and together with something of every codec, element type
 //! and kind of bound.
 
+use std::ops::Range;
 use std::path::Path;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    Bound, BoundRule, CodecId, Comm, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Values, ValuesMut,
-    Variable, VariableMut,
+    Bound, BoundRule, CodecId, Comm, Distribution, HeldValues, Mark, Plan, Progress, Registered, Role, SafePoint,
+    Scheme, Status, Values, ValuesMut, Variable, VariableMut, Zones,
 };
 use recoup::pipeline::Variables;
 
@@ -45,12 +46,21 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
         ("chain-qb", fixed(CodecId::Qb, BOUND), save_chain),
         ("chain-pco", fixed(CodecId::Pco, BOUND), save_chain),
         ("chain-zfp", fixed(CodecId::Zfp, BOUND), save_chain),
+        ("chain-increment-raw", Plan { codec: CodecId::Raw, ..plan(Scheme::Exact) }, save_increments),
+        ("chain-increment-zstd", Plan { codec: CodecId::Zstd, ..plan(Scheme::Exact) }, save_increments),
+        ("increment-types", fixed(CodecId::Increment, BOUND), save_types),
         ("chain-mixed", fixed(CodecId::Qb, BOUND), save_mixed_chain),
     ]
 }
 
 fn progress() -> Progress {
-    Progress { iteration: VERSION, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress {
+        iteration: VERSION,
+        residual_norm: 1.0,
+        rhs_norm: 1.0,
+        status: Status::Running,
+        safe_point: SafePoint::Any,
+    }
 }
 
 /// Five Jacobi iterations on a Poisson grid.
@@ -266,5 +276,69 @@ fn save_mixed_chain(dir: &Path, plan: Plan) {
         let progress = Progress { iteration, ..progress() };
         session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
         session.wait().unwrap();
+    }
+}
+
+/// A program that writes a few values between two versions, and says which.
+struct FewWrites {
+    x: Vec<f64>,
+    count: Vec<i64>,
+    version: u64,
+}
+
+impl FewWrites {
+    /// Returns the runs of `x` that a version differs in from the one before.
+    fn runs(version: u64) -> Vec<Range<usize>> {
+        match version {
+            4 => vec![100..400],
+            VERSION => vec![10..13, 500..502],
+            _ => Vec::new(),
+        }
+    }
+
+    fn step(&mut self) {
+        self.version += 1;
+        let written = Self::runs(self.version).into_iter().flatten();
+        written.zip(1..).for_each(|(at, value)| self.x[at] = f64::from(value));
+    }
+}
+
+impl Zones for FewWrites {
+    fn mark(&self) -> Mark {
+        Mark { memory: 0, write: self.version }
+    }
+
+    fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
+        Some((since.write + 1..=self.version).flat_map(Self::runs).collect())
+    }
+
+    fn freeze(&self, _: usize) -> Option<Box<dyn HeldValues>> {
+        None
+    }
+}
+
+/// Versions that hold only what changed, down to nothing.
+fn save_increments(dir: &Path, plan: Plan) {
+    let first = VERSION + 1 - CHAIN;
+    let mut writer = FewWrites { x: link(first), count: (0..600).collect(), version: first };
+    let mut session = recoup::open(dir).plan(plan).every(1).build().unwrap();
+    for iteration in first..=VERSION {
+        session.checkpoint(plan, Progress { iteration, ..progress() }, &[&writer]).unwrap();
+        session.wait().unwrap();
+        writer.step();
+    }
+}
+
+impl Registered for FewWrites {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let rows = Distribution::Rows { first: 0, global: 600 };
+        let x = Variable::new("x", Role::Iterate, Values::F64(&self.x), rows);
+        let count = Variable::new("count", Role::Dynamic, Values::I64(&self.count), Distribution::RankLocal);
+        vec![Variable { zones: Some(self), ..x }, count]
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        let count = VariableMut::new("count", ValuesMut::I64(&mut self.count));
+        vec![VariableMut::new("x", ValuesMut::F64(&mut self.x)), count]
     }
 }

@@ -13,6 +13,7 @@ mod disk_full;
 mod faults;
 mod golden;
 mod golden_cases;
+mod increments;
 mod last;
 mod lost_place;
 mod memory_tiers;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use recoup::cache::{NodeStore, Tiers, WhenBusy};
 use recoup::comm::Threads;
 use recoup::core::{
-    BoundRule, CodecId, Comm, CommError, Distribution, JacobiSweep, Operator, Plan, Progress, Resume, Role, Scheme,
-    Status, Store, Tier, ValuesMut,
+    BoundRule, CodecId, Comm, CommError, Distribution, JacobiSweep, Operator, Plan, Progress, Resume, Role, SafePoint,
+    Scheme, Status, Store, Tier, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::pipeline::{Outcome, PipelineError, Session, Variables};
@@ -83,7 +83,7 @@ fn live(session: Result<Session, recoup::Error>, comm: &dyn Comm, is_faulty: boo
             let residual_norm = 1.0;
             let rhs_norm = 1.0;
             let status = Status::Running;
-            let progress = Progress { iteration, residual_norm, rhs_norm, status, is_safe_point: true };
+            let progress = Progress { iteration, residual_norm, rhs_norm, status, safe_point: SafePoint::Any };
             let taken = session.step_with(progress, owners).and_then(|_| session.wait());
             if !tell(&mut verdicts, "step", taken.map(|()| outcomes(&mut session))) {
                 return verdicts;
@@ -312,7 +312,7 @@ fn measured(comm: &Threads, rule: BoundRule, products: u64) -> (Vec<String>, u64
         let residual_norm = 1e-2;
         let rhs_norm = 1.0;
         let status = Status::Running;
-        let progress = Progress { iteration, residual_norm, rhs_norm, status, is_safe_point: true };
+        let progress = Progress { iteration, residual_norm, rhs_norm, status, safe_point: SafePoint::Any };
         let taken = session.step_with(progress, &[&owner]).and_then(|_| session.wait());
         tell(&mut verdicts, "step", taken.map(|()| outcomes(&mut session)));
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    CodecId, Comm, CommError, Distribution, Iteration, JacobiSweep, Operator, Plan, Progress, Resume, Role, Scheme,
-    Status, Store, Values, ValuesMut, gather_json,
+    CodecId, Comm, CommError, Distribution, Iteration, JacobiSweep, Operator, Plan, Progress, Resume, Role, SafePoint,
+    Scheme, Status, Store, Values, ValuesMut, gather_json,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{PipelineError, Session, Variables};
@@ -269,7 +269,8 @@ impl Owned {
             let mut session = session(dir.path(), plan(Scheme::Exact), &comm);
             let mut ones = Self::filled(1.0, &comm);
             let status = Status::Running;
-            let progress = Progress { iteration: 5, residual_norm: 1.0, rhs_norm: 1.0, status, is_safe_point: true };
+            let progress =
+                Progress { iteration: 5, residual_norm: 1.0, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
             session.checkpoint(plan(Scheme::Exact), progress, &[&ones.register(own, &comm)]).unwrap();
             session.wait().unwrap();
         });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    CodecId, Comm, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Storage, Store, ValuesMut,
+    CodecId, Comm, Distribution, Plan, Progress, Registered, Role, SafePoint, Scheme, Status, Storage, Store, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
@@ -153,7 +153,7 @@ fn spread<'a>(x: &'a mut [f64], single: &'a mut [f32]) -> Variables<'a> {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 /// Several frames a variable, coded ones and ones that skip the filter, of both types, through the

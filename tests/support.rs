@@ -127,9 +127,10 @@ pub(crate) fn built_codecs() -> Vec<CodecId> {
     CodecId::ALL.into_iter().filter(|&id| recoup::compress::codec(id).is_ok()).collect()
 }
 
-/// The codecs of this build that can follow a parent, by themselves or through a difference.
+/// The lossy codecs of this build that can follow a parent, by themselves or through a difference.
 pub(crate) fn following_codecs() -> Vec<CodecId> {
-    let can_follow = |&id: &CodecId| recoup::compress::codec(id).is_ok_and(|codec| codec.can_follow());
+    let can_follow =
+        |&id: &CodecId| recoup::compress::codec(id).is_ok_and(|codec| codec.is_lossy() && codec.can_follow());
     CodecId::ALL.into_iter().filter(can_follow).collect()
 }
 

@@ -20,6 +20,7 @@
 mod bytes;
 mod delta;
 mod effective;
+mod increment;
 mod lattice;
 mod least_squares;
 mod neighbours;
@@ -41,6 +42,7 @@ use recoup_core::{Codec, CodecError, CodecId, ValuesMut};
 
 pub use delta::Delta;
 pub use effective::effective_bound;
+pub use increment::Increment;
 pub use pco::Pco;
 #[cfg(feature = "cuda")]
 pub use qb::cuda::{KernelTiming, QbCuda, source as cuda_source, sources as cuda_sources};
@@ -63,6 +65,7 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
         CodecId::Pco => Ok(Arc::new(Delta::new(Pco))),
         CodecId::Zfp => Ok(Arc::new(Delta::new(Zfp))),
         CodecId::Qb => Ok(Arc::new(Qb::default())),
+        CodecId::Increment => Ok(Arc::new(Increment)),
         #[cfg(feature = "sz3")]
         CodecId::Sz3 => Ok(Arc::new(Delta::new(Sz3))),
         #[cfg(not(feature = "sz3"))]

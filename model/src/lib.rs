@@ -22,6 +22,7 @@ pub mod decide;
 pub mod extra_iterations;
 pub mod failures;
 pub mod horizon;
+pub mod increments;
 pub mod interval;
 pub mod multilevel;
 pub mod overhead;
@@ -31,6 +32,7 @@ pub mod residual_bound;
 mod rng;
 pub mod shares;
 pub mod simulate;
+pub mod staging;
 pub mod system;
 pub mod units;
 

@@ -21,7 +21,7 @@ pub mod roofline;
 mod space;
 mod system;
 
-pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, Vector, vector};
+pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, RowsMut, Vector, vector};
 #[cfg(feature = "cuda")]
 pub use methods::DeviceMaker;
 pub use methods::{

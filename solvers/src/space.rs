@@ -12,7 +12,7 @@
 
 mod host;
 
-use recoup_core::{Lent, LentMut, SolveError};
+use recoup_core::{Lent, LentMut, SolveError, Zones};
 
 use crate::{Preconditioner, System};
 
@@ -22,8 +22,8 @@ use crate::{Preconditioner, System};
 /// Every pass returns [`SolveError::Comm`] when a rank is lost, and [`SolveError::Afar`] when the
 /// place fails.
 pub trait Space {
-    /// One value for each row of this rank.
-    type Vector;
+    /// One value for each row of this rank. It sees all writes to them.
+    type Vector: Zones;
 
     /// `M^-1`, ready to be applied in this space.
     type Inverse<'m>;

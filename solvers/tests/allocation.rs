@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_comm::Solo;
-use recoup_core::{Iteration, Status};
+use recoup_core::{Iteration, SafePoint, Status};
 use recoup_solvers::{
     BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, NamedMethod, Need, Poisson3d, Pool, Preconditioner,
     Setting, SsorPreconditioner, Stop, System,
@@ -54,7 +54,7 @@ fn assert_allocates_nothing(method: &NamedMethod, solver: &mut dyn Iteration, wh
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
         let bytes = BYTES.load(Ordering::Relaxed) - bytes;
         assert_eq!(progress.status, Status::Running, "{what}: the step does its work");
-        if method.takes(Setting::Harvest) && progress.is_safe_point {
+        if method.takes(Setting::Harvest) && progress.safe_point == SafePoint::Any {
             assert!(bytes < 8 * N.pow(3) as u64, "{what}, step {step}: {bytes} bytes");
         } else {
             assert!(step < 8 || allocations == 0, "{what}, step {step}: {allocations} allocations");

@@ -86,9 +86,35 @@ def check_manifest(page, frozen):
     print(f"{page.name}: {len(fields)} fields, {len(sealed)} bytes")
 
 
+def check_increment(page, version):
+    """Every byte of the payload, in one row each with its field, type and value; it is the frozen one."""
+    text = re.search(r"^### increment\n(.*?)^### ", page.read_text(), re.DOTALL | re.MULTILINE).group(1)
+    _, rows = tables(text)
+    payload = b""
+    for at, digits, field, value, _ in rows:
+        data = bytes.fromhex(digits)
+        require(int(at) == len(payload), f"{field} at {at}, {len(payload)} expected")
+        payload += data
+        kind = field.split()[-1]
+        if kind == "text":
+            require(data.decode() == value, field)
+        elif kind == "zeros":
+            require(data == bytes(len(data)), field)
+        elif kind != "bytes":
+            require(struct.unpack(FORMS[kind], data) == (float(value) if kind == "f64" else int(value),), field)
+    frames = json.loads((version / "manifest.json").read_bytes())["manifest"]["frames"]
+    (frame,) = [frame for frame in frames if (frame["variable"], frame["run"]) == ("x", 0)]
+    place = frame["place"]
+    frozen = (version / place["file"]).read_bytes()[place["offset"] :][: frame["payload_bytes"]]
+    require(payload == frozen, f"the increment is not that of {version}")
+    print(f"{page.name}: {len(rows)} fields, {len(payload)} bytes of an increment")
+
+
 def main(root):
     try:
         check_frame(root / "compress" / "FORMAT.md")
+        increments = root / "tests" / "golden" / "v1" / "chain-increment-raw" / "solve" / "v000000000005"
+        check_increment(root / "io" / "FORMAT.md", increments)
         version = root / "tests" / "golden" / "v1" / "chain-qb" / "solve" / "v000000000004"
         check_manifest(root / "io" / "FORMAT.md", version / "manifest.json")
     except Damaged as damage:

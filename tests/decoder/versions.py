@@ -13,6 +13,7 @@ import struct
 import sys
 
 import filters
+import increment
 import qb
 import rpco
 from checksums import blake3_16, crc32c
@@ -101,6 +102,10 @@ class Run:
             require(decoder.parent == (parent[1] if parent else bytes(16)), "another parent")
             self.ways.add(f"qb follows {bool(parent)}")
             return struct.pack(form, *decoder.decode(before))
+        if codec == "increment":
+            decoded, way = increment.decode(payload, element, n, parent)
+            self.ways.add(way)
+            return decoded
         if payload[:8] == b"RECOUPDX" and codec in ("pco", "zfp"):
             return self.sum(record, frame, payload, parent)
         require(not parent, "a payload that needs no parent has one")

@@ -66,8 +66,21 @@ struct Pending {
     failure: Option<StoreError>,
     /// The variables that the others get.
     variables: Vec<(VariableRecord, Vec<Frame<'static>>)>,
+    /// The last of these variables has more frames.
+    has_more: bool,
     /// Time spent in the first.
     seconds: f64,
+}
+
+impl Pending {
+    /// Keeps frames for the tiers behind the first.
+    fn keep(&mut self, variable: &VariableRecord, frames: &[Frame], next: NextCall) {
+        if !std::mem::replace(&mut self.has_more, next == NextCall::Frames) {
+            self.variables.push((variable.clone(), Vec::new()));
+        }
+        let kept = self.variables.last_mut().map(|(_, kept)| kept);
+        kept.into_iter().for_each(|kept| kept.extend(frames.iter().map(Frame::to_owned)));
+    }
 }
 
 impl Tiers {
@@ -258,7 +271,7 @@ impl Store for Tiers {
         let version = manifest.version;
         let pending = self.lock().sealed.remove(&version);
         agreed(comm, if pending.is_some() { Ok(()) } else { Err(StoreError::Missing { version }) })?;
-        let Pending { due, mut failure, variables, seconds } = pending.ok_or(StoreError::Missing { version })?;
+        let Pending { due, mut failure, variables, seconds, .. } = pending.ok_or(StoreError::Missing { version })?;
         let mut cargo = Cargo { manifest: manifest.clone(), variables };
         let mut placed = vec![false; self.tiers.len()];
         let mut next_begin = NextBegin::RankZeroFirst;
@@ -482,7 +495,7 @@ struct TiersDraft {
 impl Draft for TiersDraft {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         if self.pending.due.len() > 1 {
-            self.pending.variables.push((variable.clone(), frames.iter().map(Frame::to_owned).collect()));
+            self.pending.keep(variable, frames, next);
         }
         let clock = SystemClock::new();
         if let Ok(draft) = &mut self.first

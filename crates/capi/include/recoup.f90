@@ -72,6 +72,18 @@ module recoup
             character(kind=c_char), intent(in) :: name(*)
             integer(c_int) :: grid_c
         end function
+        function track_c(handle, name) bind(C, name="recoup_track")
+            import :: c_int, c_int64_t, c_char
+            integer(c_int64_t), value :: handle
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int) :: track_c
+        end function
+        function touch_c(handle, name, first, count) bind(C, name="recoup_touch")
+            import :: c_int, c_int64_t, c_char
+            integer(c_int64_t), value :: handle, first, count
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int) :: touch_c
+        end function
         function recoup_operator(handle, apply, ctx, rows, first, global, rhs, frobenius, flags) &
             bind(C, name="recoup_operator")
             import :: c_int, c_int32_t, c_int64_t, c_double, c_ptr, c_funptr
@@ -244,8 +256,8 @@ module recoup
             integer(c_size_t) :: length_c
         end function
     end interface
-    public :: recoup_open, recoup_protect, recoup_grid, recoup_operator, recoup_operator_norms, recoup_known, &
-        recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, recoup_due, recoup_checkpoint, recoup_wait, &
+    public :: recoup_open, recoup_protect, recoup_grid, recoup_track, recoup_touch, recoup_operator, &
+        recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, recoup_due, recoup_checkpoint, recoup_wait, &
         recoup_close, recoup_message
     public :: recoup_tape_open, recoup_tape_push, recoup_tape_next, recoup_tape_shape, recoup_tape_pop, &
         recoup_tape_peek, recoup_tape_forget, recoup_tape_announce, recoup_tape_turn, recoup_tape_save, &
@@ -280,6 +292,21 @@ contains
         character(len=*), intent(in) :: name
         integer(c_int) :: code
         code = grid_c(handle, name // c_null_char, nx, ny, nz)
+    end function
+
+    function recoup_track(handle, name) result(code)
+        integer(c_int64_t), intent(in) :: handle
+        character(len=*), intent(in) :: name
+        integer(c_int) :: code
+        code = track_c(handle, name // c_null_char)
+    end function
+
+    ! first counts from 0.
+    function recoup_touch(handle, name, first, count) result(code)
+        integer(c_int64_t), intent(in) :: handle, first, count
+        character(len=*), intent(in) :: name
+        integer(c_int) :: code
+        code = touch_c(handle, name // c_null_char, first, count)
     end function
 
     function recoup_tape_open(options, tape) result(code)

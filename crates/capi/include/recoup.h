@@ -271,13 +271,14 @@ const char *recoup_version(void);
 //
 // `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the
 // program `recoup run`: dir (the one that must be there), name, scheme, codec, bound, theta,
-// delta, interval, state, keep, max-bytes, key-every, mtti (seconds), rtol, pfs-bandwidth (bytes
-// per second), tiers (memory, partner:ringD, rs:K+M and pfs, fastest first, as in
-// tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and drain, method (cg,
-// gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy and decode while
-// the program waits, at most 256), sync, which makes every checkpoint wait until it counts,
-// same_operator=no, which says that A or b change from solve to solve, and stay, which keeps the
-// library's thread on the core the process is bound to, where it is bound to a single one. `comm`
+// delta, interval, state, keep, max-bytes, key-every, increments (off, hash or auto), mtti
+// (seconds), rtol, pfs-bandwidth (bytes per second), tiers (memory, partner:ringD, rs:K+M and pfs,
+// fastest first, as in tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and
+// drain, method (cg, gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy
+// and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
+// it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which
+// keeps the library's thread on the core the process is bound to, where it is bound to a single
+// one. `comm`
 // is NULL for a job of one rank; it is copied, and what it points to must live as long as the
 // handle. Collective.
 //
@@ -315,6 +316,23 @@ int32_t recoup_protect(recoup_handle handle,
 //
 // `name` is NULL or a C string.
 int32_t recoup_grid(recoup_handle handle, const char *name, uint64_t nx, uint64_t ny, uint64_t nz);
+
+// Declares that the program announces every write to a variable, from now on, with recoup_touch. A
+// version that is saved exactly then holds what was announced, and no value is read to find that
+// out. A write that is not announced may be missing from versions.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string.
+int32_t recoup_track(recoup_handle handle, const char *name);
+
+// Announces that `count` values from value `first` of this rank's share of a tracked variable were
+// written, or will be before the next call that may save. Values beyond the last one are ignored.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME; RECOUP_E_ORDER if it is not tracked.
+//
+// `name` is NULL or a C string.
+int32_t recoup_touch(recoup_handle handle, const char *name, uint64_t first, uint64_t count);
 
 // Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
 // from `first` of `global`; `rhs` is b and is copied. With it, lossy versions are held to ||b - A

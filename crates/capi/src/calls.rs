@@ -23,13 +23,14 @@ pub const RECOUP_DUE_DIRECTION: i32 = 2;
 ///
 /// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the
 /// program `recoup run`: dir (the one that must be there), name, scheme, codec, bound, theta,
-/// delta, interval, state, keep, max-bytes, key-every, mtti (seconds), rtol, pfs-bandwidth (bytes
-/// per second), tiers (memory, partner:ringD, rs:K+M and pfs, fastest first, as in
-/// tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and drain, method (cg,
-/// gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy and decode while
-/// the program waits, at most 256), sync, which makes every checkpoint wait until it counts,
-/// same_operator=no, which says that A or b change from solve to solve, and stay, which keeps the
-/// library's thread on the core the process is bound to, where it is bound to a single one. `comm`
+/// delta, interval, state, keep, max-bytes, key-every, increments (off, hash or auto), mtti
+/// (seconds), rtol, pfs-bandwidth (bytes per second), tiers (memory, partner:ringD, rs:K+M and pfs,
+/// fastest first, as in tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and
+/// drain, method (cg, gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy
+/// and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
+/// it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which
+/// keeps the library's thread on the core the process is bound to, where it is bound to a single
+/// one. `comm`
 /// is NULL for a job of one rank; it is copied, and what it points to must live as long as the
 /// handle. Collective.
 ///
@@ -119,6 +120,43 @@ pub unsafe extern "C" fn recoup_grid(handle: RecoupHandle, name: *const c_char, 
         // SAFETY: as the caller promises.
         let name = unsafe { text("name", name) }?;
         handle.with(|_, core| core.protected.set_grid(name, [nx, ny, nz]))?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Declares that the program announces every write to a variable, from now on, with recoup_touch. A
+/// version that is saved exactly then holds what was announced, and no value is read to find that
+/// out. A write that is not announced may be missing from versions.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+///
+/// # Safety
+/// `name` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_track(handle: RecoupHandle, name: *const c_char) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text("name", name) }?;
+        handle.with(|_, core| core.protected.track(name))?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Announces that `count` values from value `first` of this rank's share of a tracked variable were
+/// written, or will be before the next call that may save. Values beyond the last one are ignored.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME; RECOUP_E_ORDER if it is not tracked.
+///
+/// # Safety
+/// `name` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_touch(handle: RecoupHandle, name: *const c_char, first: u64, count: u64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text("name", name) }?;
+        handle.with(|_, core| core.protected.touch(name, first, count))?;
         Ok(RECOUP_OK)
     })
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::comm::LentComm;
-use recoup::core::{Plan, Progress, Registered, Scheme, Status};
+use recoup::core::{Plan, Progress, Registered, SafePoint, Scheme, Status};
 use recoup::pipeline::{KnownNorms, Outcome, Session};
 
 use crate::how::RECOUP_FIRST_GUESS;
@@ -95,7 +95,7 @@ pub(crate) struct At {
 impl At {
     fn progress(self) -> Progress {
         let Self { iteration, residual_norm, rhs_norm } = self;
-        Progress { iteration, residual_norm, rhs_norm, status: Status::Running, is_safe_point: true }
+        Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any }
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use recoup::cache::{ParseTiersError, TierList};
-use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme};
+use recoup::core::{BoundRule, CodecId, IncrementMode, MethodProfile, Resume, Scheme};
 use recoup::model::Interval;
 use recoup::model::units::parse_bytes;
 use recoup::solvers::METHODS;
@@ -16,7 +16,7 @@ use crate::status::{CallFailure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
 const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, \
-                    threads, sync, stay, \
+                    increments, threads, sync, stay, \
                     same-operator, mtti, rtol, pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method";
 
 /// The options given; the others have their defaults.
@@ -35,6 +35,7 @@ pub(crate) struct HandleOptions {
     keep: Option<usize>,
     max_bytes: Option<u64>,
     key_every: Option<usize>,
+    increments: Option<IncrementMode>,
     threads: Option<usize>,
     /// The program waits for every checkpoint.
     pub(crate) is_synchronous: bool,
@@ -94,6 +95,7 @@ impl HandleOptions {
             "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "max-bytes" => self.max_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
             "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "increments" => self.increments = Some(value.parse().map_err(|_| expected("off, hash or auto"))?),
             "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
             "stay" if matches!(value, "" | "yes" | "no") => self.stays = value != "no",
@@ -162,6 +164,7 @@ impl HandleOptions {
         builder = self.keep.into_iter().fold(builder, Builder::keep);
         builder = self.max_bytes.into_iter().fold(builder, Builder::max_bytes);
         builder = self.key_every.into_iter().fold(builder, Builder::key_every);
+        builder = self.increments.into_iter().fold(builder, Builder::increments);
         builder = self.threads.into_iter().fold(builder, Builder::threads);
         self.rtol.into_iter().fold(builder, Builder::tolerance)
     }
@@ -285,7 +288,7 @@ mod tests {
     #[test]
     fn every_key_is_understood() {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
-                    keep=3 key-every=5 threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8 \
+                    keep=3 key-every=5 increments=hash threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8 \
                     tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait";
         let options: HandleOptions = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));

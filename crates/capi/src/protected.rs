@@ -4,8 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use recoup::core::{
     Afar, AfarError, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, ValuesMut, Variable,
-    VariableMut, revision_of,
+    VariableMut, Zones, revision_of,
 };
+use recoup::pipeline::WriteTable;
 
 use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_E_ORDER};
 
@@ -50,6 +51,8 @@ pub(crate) struct Region {
     memory: LentMemory,
     distribution: Distribution,
     dims: [usize; 3],
+    /// Writes that the program announces, where it announces all of them.
+    writes: Option<WriteTable>,
 }
 
 /// The types of values a program can lend. Closed, unlike [`ElementType`]: memory of a type that is
@@ -224,7 +227,7 @@ impl Region {
             return Err(refuse("no values".to_owned()));
         }
         let dims = [memory.count, 1, 1];
-        Ok(Self { name: name.to_owned(), role, memory, distribution, dims })
+        Ok(Self { name: name.to_owned(), role, memory, distribution, dims, writes: None })
     }
 
     fn has_shape_of(&self, other: &Self) -> bool {
@@ -232,9 +235,23 @@ impl Region {
         shape(self) == shape(other)
     }
 
+    /// Begins a new table of announced writes: nothing is known of writes before.
+    fn track(&mut self) {
+        self.writes = Some(WriteTable::new(self.memory.count, self.memory.element.element()));
+    }
+
+    /// Moves to other memory of the same shape, whose values may be any.
+    fn move_to(&mut self, memory: LentMemory) {
+        self.memory = memory;
+        if self.writes.is_some() {
+            self.track();
+        }
+    }
+
     fn lend(&self) -> Variable<'_> {
-        let Self { name, role, memory, distribution, dims } = self;
-        Variable { dims: *dims, ..Variable::new(name, *role, memory.lend(), *distribution) }
+        let Self { name, role, memory, distribution, dims, writes } = self;
+        let zones = writes.as_ref().map(|writes| writes as &dyn Zones);
+        Variable { dims: *dims, zones, ..Variable::new(name, *role, memory.lend(), *distribution) }
     }
 }
 
@@ -275,7 +292,7 @@ impl ProtectedRegions {
             return Err(CallFailure::argument(format!("variable {} overlaps {}", region.name, other.name)));
         }
         match at {
-            Some(at) if self.regions[at].has_shape_of(&region) => self.regions[at].memory = region.memory,
+            Some(at) if self.regions[at].has_shape_of(&region) => self.regions[at].move_to(region.memory),
             Some(at) if !is_started => self.regions[at] = region,
             None if !is_started => self.regions.push(region),
             _ => {
@@ -289,9 +306,7 @@ impl ProtectedRegions {
 
     /// Places the values of a variable on a grid.
     pub(crate) fn set_grid(&mut self, name: &str, dims: [u64; 3]) -> Result<(), CallFailure> {
-        let Some(region) = self.regions.iter_mut().find(|region| region.name == name) else {
-            return Err(CallFailure::new(RECOUP_E_NAME, format!("variable {name}: not protected")));
-        };
+        let region = self.region_mut(name)?;
         let values = dims.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));
         if values != Some(region.memory.count as u64) {
             let what = format!("variable {name}: extents {dims:?}, {} values", region.memory.count);
@@ -299,6 +314,28 @@ impl ProtectedRegions {
         }
         region.dims = dims.map(|extent| extent as usize);
         Ok(())
+    }
+
+    /// Begins to track a variable whose writes the program announces.
+    pub(crate) fn track(&mut self, name: &str) -> Result<(), CallFailure> {
+        self.region_mut(name)?.track();
+        Ok(())
+    }
+
+    /// Takes an announced write.
+    pub(crate) fn touch(&mut self, name: &str, first: u64, count: u64) -> Result<(), CallFailure> {
+        let writes =
+            self.region_mut(name)?.writes.as_ref().ok_or_else(|| {
+                CallFailure::new(RECOUP_E_ORDER, format!("variable {name}: touched, but not tracked"))
+            })?;
+        let position = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        writes.touch(position(first)..position(first.saturating_add(count)));
+        Ok(())
+    }
+
+    fn region_mut(&mut self, name: &str) -> Result<&mut Region, CallFailure> {
+        let found = self.regions.iter_mut().find(|region| region.name == name);
+        found.ok_or_else(|| CallFailure::new(RECOUP_E_NAME, format!("variable {name}: not protected")))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use recoup::Builder;
 use recoup::comm::LentComm;
-use recoup::core::{Comm, Progress, Registered, Scheme, Status};
+use recoup::core::{Comm, Progress, Registered, SafePoint, Scheme, Status};
 use recoup::pipeline::{Outcome, Session};
 
 use crate::options::HandleOptions;
@@ -34,7 +34,7 @@ pub(crate) fn save(options: &HandleOptions, lent: &LentComm, statics: &Protected
     let iteration = 0;
     let residual_norm = 0.0;
     let rhs_norm = 0.0;
-    let progress = Progress { iteration, residual_norm, rhs_norm, status: Status::Running, is_safe_point: true };
+    let progress = Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any };
     let owners: [&dyn Registered; 1] = [statics];
     session.checkpoint(plan, progress, &owners)?;
     lent.finish(|| session.outstanding().map_or(true, |n| n == 0))?;

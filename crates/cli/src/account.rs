@@ -26,6 +26,9 @@ pub(crate) struct Account {
     pub(crate) failed_checkpoints: u64,
     pub(crate) raw_bytes: u64,
     pub(crate) payload_bytes: u64,
+    /// Raw bytes that were frozen without a copy.
+    #[serde(default)]
+    pub(crate) frozen_bytes: u64,
     /// Frames encoded on the device.
     #[serde(default)]
     pub(crate) device_frames: u64,
@@ -129,6 +132,7 @@ impl Account {
             failed_checkpoints: report.failed.len() as u64,
             raw_bytes: saved.iter().map(|s| s.raw_bytes).sum(),
             payload_bytes: saved.iter().map(|s| s.payload_bytes).sum(),
+            frozen_bytes: saved.iter().map(|s| s.frozen_bytes).sum(),
             device_frames: saved.iter().map(|s| s.afar.held_frames).sum(),
             device_bytes: saved.iter().map(|s| s.afar.fetched_bytes).sum(),
             seconds_total: report.seconds_total,
@@ -171,6 +175,7 @@ impl Account {
         self.failed_checkpoints += last.failed_checkpoints;
         self.raw_bytes += last.raw_bytes;
         self.payload_bytes += last.payload_bytes;
+        self.frozen_bytes += last.frozen_bytes;
         self.device_frames += last.device_frames;
         self.device_bytes += last.device_bytes;
         self.seconds_blocking += last.seconds_blocking;
@@ -402,6 +407,8 @@ pub(crate) struct RunJson {
     pub(crate) ratio_mean: Option<f64>,
     pub(crate) raw_bytes: u64,
     pub(crate) payload_bytes: u64,
+    /// Raw bytes that were frozen without a copy.
+    pub(crate) frozen_bytes: u64,
     /// Frames encoded on the device.
     pub(crate) device_frames: u64,
     /// Bytes of values that came from the device raw, to be measured, encoded or written.
@@ -476,6 +483,7 @@ impl RunJson {
             ratio_mean: (account.payload_bytes > 0).then(|| account.raw_bytes as f64 / account.payload_bytes as f64),
             raw_bytes: account.raw_bytes,
             payload_bytes: account.payload_bytes,
+            frozen_bytes: account.frozen_bytes,
             device_frames: account.device_frames,
             device_bytes: account.device_bytes,
             interval_seconds: account.interval_seconds,

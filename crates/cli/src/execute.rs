@@ -160,6 +160,8 @@ impl<'a> Execution<'a> {
             max_bytes: self.protection.max_bytes,
             rivals: self.protection.rivals(),
             key_every: usize::from(self.protection.key_every),
+            staging: self.protection.staging,
+            increments: self.protection.increments,
             worker_stays: false,
             checks_corruption: !self.protection.no_corruption_check,
             synchronous: self.protection.is_synchronous(),

@@ -48,6 +48,8 @@ codecs! {
     Sz3 => "sz3",
     /// Our own: quantised blocks, bounds proven for every value.
     Qb => "qb",
+    /// The runs of values that differ from the version before.
+    Increment => "increment",
 }
 
 impl CodecId {
@@ -134,6 +136,9 @@ pub enum Chain<'a> {
     Start,
     /// The frame may be coded against its parent, and later frames against the frame.
     Follow(Parent<'a>),
+    /// The frame differs from its parent where that is told, and nowhere else.
+    /// [`CodecId::Increment`] needs no more; other codecs take the frame as the first of a chain.
+    Changed(KnownChanges<'a>),
 }
 
 impl<'a> Chain<'a> {
@@ -142,9 +147,20 @@ impl<'a> Chain<'a> {
     pub fn parent(&self) -> Option<Parent<'a>> {
         match self {
             Self::Follow(parent) => Some(*parent),
-            Self::Alone | Self::Start => None,
+            Self::Alone | Self::Start | Self::Changed(_) => None,
         }
     }
+}
+
+/// The changes of a frame since its parent, whose values were not kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownChanges<'a> {
+    /// Runs of values that cover every change: ascending, not empty, and at least one value apart.
+    pub runs: &'a [Range<usize>],
+    /// The first 16 bytes of the BLAKE3 hash of the parent's payload.
+    pub hash: [u8; 16],
+    /// The values of the runs are compressed where that takes fewer bytes.
+    pub packs: bool,
 }
 
 /// The frame of the version before: what a decoder gave back, which encoder and decoder both have.
@@ -381,7 +397,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&id).unwrap(), format!("{:?}", id.name()));
         }
         let error = "lz4".parse::<CodecId>().unwrap_err().to_string();
-        assert_eq!(error, "unknown codec lz4: expected raw, zstd, pco, zfp, sz3 or qb");
+        assert_eq!(error, "unknown codec lz4: expected raw, zstd, pco, zfp, sz3, qb or increment");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AfarError, CommError, MethodProfile, Resume, Variable, VariableMut};
+use crate::{AfarError, CommError, MethodProfile, Plan, Resume, Variable, VariableMut};
 
 /// An owner of variables: a solver, or an application around it.
 pub trait Registered {
@@ -93,8 +93,33 @@ pub struct Progress {
     pub rhs_norm: f64,
     /// The state of the solve.
     pub status: Status,
-    /// A checkpoint may be taken now.
-    pub is_safe_point: bool,
+    /// The checkpoints that may be taken now.
+    pub safe_point: SafePoint,
+}
+
+/// The checkpoints that may be taken of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SafePoint {
+    /// None.
+    No,
+    /// Those that are resumed exactly. Other ones would lose the work that is not in the iterate
+    /// yet: in mid-cycle the iterate of GMRES is that of the cycle's start, and the residual norm
+    /// reported is not that of the iterate.
+    Exact,
+    /// All.
+    Any,
+}
+
+impl SafePoint {
+    /// Returns whether a checkpoint of this plan may be taken.
+    #[must_use]
+    pub fn admits(self, plan: &Plan) -> bool {
+        match self {
+            Self::No => false,
+            Self::Exact => plan.resumes_exactly(),
+            Self::Any => true,
+        }
+    }
 }
 
 impl Progress {
@@ -144,7 +169,7 @@ pub trait Iteration: Registered {
     /// [`SolveError::Resume`] when the method has no such way back.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError>;
 
-    /// Returns the vector of which the residual norm is the norm, at a safe point.
+    /// Returns the vector of which the residual norm is the norm, at a [`SafePoint::Any`].
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::Unknown
     }

@@ -16,6 +16,7 @@ mod decorator;
 mod failure;
 mod fingerprint;
 mod frame;
+mod increment_mode;
 mod iteration;
 mod lent;
 mod manifest;
@@ -35,7 +36,9 @@ pub use afar::{Afar, AfarError, AfarErrorKind, HeldValues};
 pub use afar_problem::AfarProblem;
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
-pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, HeldFrame, HeldParent, Parent};
+pub use codec::{
+    Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, HeldFrame, HeldParent, KnownChanges, Parent,
+};
 pub use collective::{
     Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each, from_rank_0,
     gather_bytes, gather_json, gather_words, gathered, summed,
@@ -47,7 +50,8 @@ pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
 };
 pub use frame::{Frame, FrameRecord, Place, Storage};
-pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SolveError, Status};
+pub use increment_mode::{IncrementMode, UnknownIncrementMode};
+pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SafePoint, SolveError, Status};
 pub use lent::{Lent, LentMut};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
 pub use mix::mix;
@@ -62,4 +66,4 @@ pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, 
 pub use store_error::{Damage, StoreError};
 pub use values::{ElementType, Values, ValuesMut};
 pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};
-pub use zones::{Mark, Zones};
+pub use zones::{LastWrite, Mark, Zones};

@@ -60,6 +60,13 @@ impl Plan {
         Choice { scheme: self.scheme, resume: self.resume, grain: self.grain }
     }
 
+    /// Returns whether its versions hold every bit that a solver needs to go on as if it had not
+    /// been interrupted.
+    #[must_use]
+    pub fn resumes_exactly(&self) -> bool {
+        self.resume == Resume::Exact && !matches!(self.scheme, Scheme::None | Scheme::Lossy)
+    }
+
     /// The plan for a state whose residual has yet to fall to `remaining` times what it is. A
     /// method that goes on with its recurrences keeps the errors of a lossy version; they cost no
     /// iteration while they are small beside the residual the solve ends with. `share` is how small
@@ -248,6 +255,12 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(source: D) -> Result<f64, D::Erro
 pub trait Policy: Send {
     /// The decision for what is seen.
     fn decide(&mut self, seen: &Observation) -> Decision;
+
+    /// Returns the plan of versions before the first decision, where it is known before anything is
+    /// seen.
+    fn first_plan(&self) -> Option<Plan> {
+        None
+    }
 
     /// Returns whether measured costs change its decisions: versions then hold them, for the
     /// process that goes on.

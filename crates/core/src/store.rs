@@ -192,8 +192,9 @@ impl fmt::Debug for Tier {
 
 /// One rank's part of a version being written. Dropped unsealed, it is gone.
 pub trait Draft: Send {
-    /// Writes all frames of one variable, in run order, and sets each record's place. Knowing that
-    /// `next` is the seal, a store can write the variable and its own structure in one piece.
+    /// Writes frames of one variable, in run order, and sets each record's place: all of them, or
+    /// those that are there, where `next` is [`NextCall::Frames`]. Knowing that `next` is the seal,
+    /// a store can write a variable and its own structure in one piece.
     ///
     /// # Errors
     /// [`StoreError::Full`] when the device is full, [`StoreError::Io`] otherwise.
@@ -209,6 +210,8 @@ pub trait Draft: Send {
 /// The call of a draft that follows a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextCall {
+    /// More frames of the same variable are written.
+    Frames,
     /// Another variable is written.
     Write,
     /// The draft is sealed: this variable was its last.
@@ -216,7 +219,7 @@ pub enum NextCall {
 }
 
 impl NextCall {
-    /// Returns the call after the write at `position` of `count`.
+    /// Returns the call after the last write of the variable at `position` of `count`.
     #[must_use]
     pub fn after(position: usize, count: usize) -> Self {
         if position + 1 == count { Self::Seal } else { Self::Write }

@@ -69,7 +69,7 @@ pub struct Variable<'a> {
     pub stride: usize,
     /// Distribution over the ranks.
     pub distribution: Distribution,
-    /// What the owner knows of the writes to the values, where it sees all of them.
+    /// Knowledge of the writes to the values, where the owner sees all of them.
     pub zones: Option<&'a dyn Zones>,
 }
 

@@ -4,9 +4,10 @@
 //! work of that stream: a [`DeviceHeld`], or a [`DeviceFrozen`], which is none until the vector is
 //! overwritten. All writes go through [`DeviceVector::write`], so the vector knows of them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues};
+use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues, LastWrite, Mark, Zones};
 
 use crate::freezer::VectorFreezer;
 use crate::frozen::DeviceFrozen;
@@ -23,20 +24,21 @@ pub struct DeviceVector<T> {
     stream: Stream,
     /// The copies frozen in it; `None` where every frozen copy is a copy from the beginning.
     freezer: Option<Arc<VectorFreezer>>,
+    last_write: LastWrite,
 }
 
 impl<T> DeviceVector<T> {
     /// Makes a vector that is frozen by copies alone.
     #[must_use]
     pub fn new(values: DeviceVec<T>, stream: Stream) -> Self {
-        Self { values, stream, freezer: None }
+        Self { values, stream, freezer: None, last_write: LastWrite::to_new_memory() }
     }
 
     /// Makes a vector that is frozen as the settings of `ring` say.
     #[must_use]
     pub fn zoned(values: DeviceVec<T>, stream: Stream, ring: &Arc<ZoneRing>) -> Self {
         let freezer = Some(Arc::new(VectorFreezer::new(ring, values.view().as_bytes())));
-        Self { values, stream, freezer }
+        Self { values, stream, freezer, last_write: LastWrite::to_new_memory() }
     }
 
     /// Returns the stream in which the owner works on the values.
@@ -60,6 +62,7 @@ impl<T> DeviceVector<T> {
         if let Some(freezer) = &self.freezer {
             freezer.before_write(&self.stream)?;
         }
+        self.last_write.note();
         Ok(self.values.view_mut())
     }
 
@@ -90,6 +93,21 @@ impl<T> DeviceVector<T> {
 impl<T> AsRef<DeviceVec<T>> for DeviceVector<T> {
     fn as_ref(&self) -> &DeviceVec<T> {
         &self.values
+    }
+}
+
+/// A vector freezes where it rests, by [`Afar::hold`].
+impl<T: DeviceElement> Zones for DeviceVector<T> {
+    fn mark(&self) -> Mark {
+        self.last_write.mark()
+    }
+
+    fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
+        self.last_write.written_since(since, self.values.len())
+    }
+
+    fn freeze(&self, _padded_len: usize) -> Option<Box<dyn HeldValues>> {
+        None
     }
 }
 

@@ -60,7 +60,7 @@ pub use held::{DeviceHeld, afar_error};
 pub use host::{HostBuffer, HostRead, HostWrite};
 pub use mapped::{Mapped, MappedWay};
 pub use module::{Argument, DeviceKernel, DeviceModule};
-pub use placed::PlacedCopy;
+pub use placed::{MappedPart, PlacedCopy};
 pub use pointer::device_pointer;
 pub use stream::Stream;
 pub use ticket::DeviceTicket;

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, HeldValues};
+use recoup_core::{Afar, AfarError, ElementType, HeldValues};
 
 use crate::element::with_type;
 use crate::held::other_place;
-use crate::{Device, DeviceHeld, DeviceTicket, Mapped};
+use crate::{Device, DeviceHeld, DeviceTicket, Mapped, afar_error};
 
 /// A frozen copy, by its place.
 #[derive(Debug)]
@@ -20,7 +20,44 @@ pub enum PlacedCopy {
     Elsewhere(Box<dyn HeldValues>),
 }
 
+/// Values in memory that grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedPart {
+    /// The first byte.
+    pub offset: usize,
+    /// Type of the values.
+    pub element: ElementType,
+    /// Number of them.
+    pub len: usize,
+}
+
 impl Mapped {
+    /// Lends values as a frozen copy to `work`, such as that of a codec, after `before`, the ticket
+    /// of earlier work on these bytes. All of it is done when this returns.
+    ///
+    /// # Errors
+    /// [`AfarError`] of `work`, or of the device.
+    ///
+    /// # Panics
+    /// If the bytes are not mapped.
+    pub fn lend<R>(
+        self: &Arc<Self>,
+        device: &Device,
+        part: MappedPart,
+        before: DeviceTicket,
+        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, AfarError>,
+    ) -> Result<R, AfarError> {
+        let MappedPart { offset, element, len } = part;
+        with_type!(element, T => {
+            let mut place = DeviceHeld::<T>::part_of(device, self, offset, len);
+            place.wrote(before);
+            let done = work(&mut place);
+            let last = place.ticket().map_or(Ok(()), |last| last.wait()).map_err(afar_error);
+            // Work that has failed may be under way in any stream.
+            done.and_then(|done| last.map(|()| done)).inspect_err(|_| self.settle())
+        })
+    }
+
     /// Freezes values at byte `offset`, as the next work of their owner's stream. Work on these
     /// bytes that was given before is done.
     ///

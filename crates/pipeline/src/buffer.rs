@@ -55,6 +55,16 @@ impl Buffer {
         }
     }
 
+    /// Returns the number of values that there is memory for.
+    pub(crate) fn room(&self) -> usize {
+        match self {
+            Self::F64(v) => v.capacity(),
+            Self::F32(v) => v.capacity(),
+            Self::I64(v) => v.capacity(),
+            Self::Bytes(v) => v.capacity(),
+        }
+    }
+
     /// Makes memory for this many values, with its pages, for the first copy to find.
     pub(crate) fn make_room(&mut self, padded_len: usize) {
         match self {

@@ -1,7 +1,8 @@
 //! Chains: a version coded against the one before it, and what that takes on the way out.
 //!
 //! What the next version may be coded against is the newest published one, kept as a decoder gives
-//! it back: 8 n bytes of memory. A draft becomes it only when the draft is published, so that
+//! it back: 8 n bytes of memory. Of variables that are saved exactly, hashes are kept instead: see
+//! `increments`. A draft becomes it only when the draft is published, so that
 //! nothing is ever coded against a version that is not there. [`crate::ChainReader`] walks the same
 //! road back.
 //!
@@ -25,6 +26,20 @@ pub(crate) type PayloadHash = [u8; HASH_BYTES];
 pub(crate) fn payload_hash(payload: &[u8]) -> PayloadHash {
     let hash = blake3::hash(payload);
     std::array::from_fn(|i| hash.as_bytes()[i])
+}
+
+/// One variable of a version that was saved exactly, without its values: what a later version needs
+/// to hold only what changed.
+#[derive(Debug)]
+pub(crate) struct Tracked {
+    pub(crate) version: u64,
+    /// Number of the staging that the version was made of.
+    pub(crate) staging: u64,
+    pub(crate) record: VariableRecord,
+    /// One hash per zone of every frame; `None` where the owner announces its writes.
+    pub(crate) zones: Option<Vec<u128>>,
+    /// One per frame.
+    pub(crate) hashes: Vec<PayloadHash>,
 }
 
 /// One variable of a version, decoded: what the next version may be coded against.
@@ -72,6 +87,8 @@ pub(crate) struct Base {
     pub(crate) depth: usize,
     /// The part of this rank; none where nothing may follow.
     pub(crate) variables: Vec<Decoded>,
+    /// The variables of this rank whose changes alone may follow.
+    pub(crate) tracked: Vec<Tracked>,
 }
 
 /// The place of a variable's frames in a chain.
@@ -120,10 +137,14 @@ impl<'a> ChainLink<'a> {
 impl Decoded {
     /// Returns whether frames of `record` cover the same values.
     fn covers(&self, record: &VariableRecord) -> bool {
-        let ours = &self.record;
-        (&ours.name, ours.element, ours.len) == (&record.name, record.element, record.len)
-            && ours.frame_dims == record.frame_dims
+        covers(&self.record, record)
     }
+}
+
+/// Returns whether frames of two versions of a variable cover the same values.
+fn covers(ours: &VariableRecord, record: &VariableRecord) -> bool {
+    (&ours.name, ours.element, ours.len) == (&record.name, record.element, record.len)
+        && ours.frame_dims == record.frame_dims
 }
 
 /// The chains of a run, as the one who writes them keeps them.
@@ -133,13 +154,19 @@ pub(crate) struct Chains {
     key_every: usize,
     published: Base,
     draft: Vec<Decoded>,
+    draft_tracked: Vec<Tracked>,
     /// Memory to be used again.
     spare: Vec<PlacedValues>,
 }
 
 impl Chains {
     pub(crate) fn new(key_every: usize) -> Self {
-        Self { key_every, published: Base::default(), draft: Vec::new(), spare: Vec::new() }
+        Self { key_every, published: Base::default(), draft: Vec::new(), draft_tracked: Vec::new(), spare: Vec::new() }
+    }
+
+    /// Returns whether any version is coded against another.
+    pub(crate) fn has_links(&self) -> bool {
+        self.key_every > 1
     }
 
     /// Returns whether versions may be coded against what this codec makes.
@@ -168,13 +195,28 @@ impl Chains {
         if !self.keep(codec) {
             return ChainLink::Alone;
         }
+        let can_follow = |d: &&Decoded| d.covers(record) && self.may_follow(version, d.version, store);
+        self.published.variables.iter().find(can_follow).map_or(ChainLink::Key, ChainLink::After)
+    }
+
+    /// Returns the same variable of the published version, where its changes were tracked.
+    pub(crate) fn tracked(&self, record: &VariableRecord) -> Option<&Tracked> {
+        self.published.tracked.iter().find(|tracked| covers(&tracked.record, record))
+    }
+
+    /// Returns whether `version` may be coded against the published one, in a store that has to
+    /// hold all it is coded against.
+    pub(crate) fn may_follow(&self, version: u64, parent: u64, store: &dyn Store) -> bool {
         // Versions ascend along a chain, so no chain is endless; a run that counts from 0 again
         // begins a new one.
-        let stays = |parent| store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
-        let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && stays(d.version);
         let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
-        let before = self.published.variables.iter().find(can_follow).filter(|_| !is_key_due);
-        before.map_or(ChainLink::Key, ChainLink::After)
+        let stays = || store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
+        !is_key_due && parent < version && stays()
+    }
+
+    /// Takes a variable of the version under way whose changes are tracked.
+    pub(crate) fn track(&mut self, tracked: Tracked) {
+        self.draft_tracked.push(tracked);
     }
 
     /// Takes a variable of the version under way that was encoded; `decoded` is left with a buffer
@@ -196,7 +238,8 @@ impl Chains {
     pub(crate) fn publish(&mut self, follows: bool) {
         let depth = if follows { self.published.depth.saturating_add(1) } else { 0 };
         let variables = std::mem::take(&mut self.draft);
-        self.replace(Base { depth, variables });
+        let tracked = std::mem::take(&mut self.draft_tracked);
+        self.replace(Base { depth, variables, tracked });
     }
 
     /// Makes the next version a key, so that those before it may be removed.
@@ -206,6 +249,7 @@ impl Chains {
 
     /// Drops the version under way: it does not count.
     pub(crate) fn discard(&mut self) {
+        self.draft_tracked.clear();
         let draft = std::mem::take(&mut self.draft);
         self.recycle(draft);
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use recoup_core::{Clock, CodecId, Policy, Store};
+use recoup_core::{Clock, CodecId, IncrementMode, Policy, Store};
 
 use crate::codecs::Codecs;
 use crate::reference::Reference;
+use crate::staging_rule::StagingMode;
 use crate::timing::Timing;
 
 /// The parts of a session.
@@ -32,11 +33,16 @@ pub struct SessionConfig {
     /// Versions from one key (an iterate coded alone) to the next; 1 for keys only. Above 1, one
     /// more copy of the iterate stays in memory.
     pub key_every: usize,
+    /// The rule for versions of variables saved exactly that hold only what changed; none do where
+    /// every version is a key.
+    pub increments: IncrementMode,
     /// Checks reported residuals against true ones before a version counts, and CG's directions
     /// after it. A breakdown sends the run back to the last version first.
     pub checks_corruption: bool,
     /// The solver waits until a version counts, as in the published experiments.
     pub synchronous: bool,
+    /// The way values are staged whose owner sees all writes to them.
+    pub staging: StagingMode,
     /// Keeps the worker on the only core of a bound process, for nodes shared by such bindings.
     pub worker_stays: bool,
     /// The solver's tolerance on the relative residual, for the policy.

@@ -30,6 +30,17 @@ pub(crate) fn ranks_here(comm: &dyn Comm) -> Result<usize, CommError> {
     Ok(gather_bytes(comm, &machine)?.iter().filter(|other| **other == machine).count())
 }
 
+/// Returns the cores left for the worker where each rank of this machine has `threads` threads:
+/// none for a process that is bound to one core, as what its launcher leaves idle is not known
+/// here. Collective.
+///
+/// # Errors
+/// [`CommError`].
+pub(crate) fn idle_cores(threads: usize, comm: &dyn Comm) -> Result<usize, CommError> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(cores.saturating_sub(threads * ranks_here(comm)?))
+}
+
 /// Lets the calling thread run on all cores the system gives the process, where it is bound to one:
 /// launchers of MPI bind each rank so, and a worker that inherits the solver's core takes it from
 /// the solver while others idle. Where the ranks of this machine leave no core idle it stays: the

@@ -1,11 +1,13 @@
 //! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
-    Comm, Decision, Observation, Policy, Prediction, Progress, RankError, Registered, Store, Tier, Tiered, from_rank_0,
+    Comm, Decision, Observation, Plan, Policy, Prediction, Progress, RankError, Registered, SafePoint, Status, Store,
+    Tier, Tiered, from_rank_0,
 };
 
 use crate::PipelineError;
 use crate::decision_log::DecisionRecord;
+use crate::outcome::Saved;
 use crate::registry::Registry;
 
 /// The policy of a session, and what it has decided.
@@ -13,8 +15,12 @@ pub(crate) struct Decisions {
     policy: Box<dyn Policy>,
     /// The last decision that was broadcast.
     last: Option<Decision>,
+    /// The plan of versions from now on, the same on all ranks; `None` while none is known.
+    in_force: Option<Plan>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
+    /// The interval of the last decision.
+    interval_seconds: f64,
     records: Vec<DecisionRecord>,
     /// The solver's tolerance on the relative residual.
     pub(crate) tolerance: f64,
@@ -24,16 +30,29 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64, rank: usize) -> Self {
-        Self {
+    /// Takes the first plan of rank 0's policy. Collective.
+    pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64, comm: &dyn Comm) -> Result<Self, PipelineError> {
+        Ok(Self {
+            in_force: from_rank_0(comm, || Ok::<_, PipelineError>(policy.first_plan()))?,
             policy,
             last: None,
             predicted: None,
+            interval_seconds: f64::INFINITY,
             records: Vec::new(),
             tolerance,
-            registry: Registry::new(rank),
+            registry: Registry::new(comm.rank()),
             iteration: 0,
-        }
+        })
+    }
+
+    /// Returns whether there is something to decide: the plan in force may be carried out here. At
+    /// all other points the policy sees nothing.
+    pub(crate) fn are_due(&self, progress: &Progress) -> bool {
+        let is_admitted = match progress.safe_point {
+            SafePoint::Any => true,
+            safe_point => self.in_force.is_some_and(|plan| safe_point.admits(&plan)),
+        };
+        is_admitted && progress.status == Status::Running
     }
 
     /// Asks the policy of rank 0; every rank gets its answer. Collective.
@@ -50,6 +69,8 @@ impl Decisions {
             self.receive(from_rank_0(comm, || news)?)?
         };
         self.predicted = decision.extra_iterations;
+        self.in_force = Some(decision.in_force);
+        self.interval_seconds = decision.interval_seconds;
         Ok(decision)
     }
 
@@ -97,6 +118,31 @@ impl Decisions {
         }
     }
 
+    /// Logs that versions are staged in another way from now on.
+    pub(crate) fn log_staging(&mut self, progress: &Progress, plan: Plan, why: String) {
+        self.records.push(DecisionRecord {
+            iteration: progress.iteration,
+            plan,
+            interval_seconds: self.interval_seconds,
+            extra_iterations: self.predicted,
+            why,
+        });
+    }
+
+    /// Logs why versions begin or cease to hold only what changed.
+    pub(crate) fn log_increments(&mut self, saved: &Saved) {
+        if saved.increment_reasons.is_empty() {
+            return;
+        }
+        self.records.push(DecisionRecord {
+            iteration: saved.version,
+            plan: saved.plan,
+            interval_seconds: self.interval_seconds,
+            extra_iterations: saved.extra_iterations,
+            why: saved.increment_reasons.join("; "),
+        });
+    }
+
     pub(crate) fn records(&self) -> &[DecisionRecord] {
         &self.records
     }
@@ -129,7 +175,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use recoup_comm::Solo;
-    use recoup_core::{BoundRule, CodecId, Grain, Plan, Resume, Scheme};
+    use recoup_core::{BoundRule, CodecId, Grain, Resume, Scheme};
 
     use super::*;
     use crate::Variables;
@@ -178,7 +224,7 @@ mod tests {
     #[test]
     fn policies_see_the_bytes_of_the_variables_as_they_are_now() {
         let (seen, received) = channel();
-        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, 0);
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, &Solo).unwrap();
         for len in [1, 3, 2] {
             let mut x = vec![0.0; 4];
             let mut v = vec![0.0; len];
@@ -191,7 +237,7 @@ mod tests {
     #[test]
     fn a_name_used_twice_is_found_at_the_first_decision() {
         let (seen, received) = channel();
-        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, 0);
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, &Solo).unwrap();
         let mut x = vec![0.0; 4];
         let mut y = vec![0.0; 4];
         let owner = Variables::new().iterate("x", &mut x).dynamic("x", &mut y);

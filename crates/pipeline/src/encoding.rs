@@ -3,7 +3,11 @@
 //! Promises: every rank of a judge that measures tries the same bounds, and all agree on each step.
 //! Must not know what is measured: judges live with their norms, in `verify` and `direction`.
 
-use recoup_core::{Bound, BoundRule, Clock, Comm, CommError, ElementType, Frame, ResidualRecord, agreed, gather_words};
+use std::borrow::Cow;
+
+use recoup_core::{
+    Bound, BoundRule, Clock, CodecId, Comm, CommError, ElementType, Frame, ResidualRecord, agreed, gather_words,
+};
 use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
@@ -81,7 +85,7 @@ pub(crate) struct EncodedVariable {
 /// Reused buffers: the frames of one variable, and their decoded values.
 #[derive(Debug)]
 pub(crate) struct EncodeBuffers {
-    frames: FrameBuffers,
+    pub(crate) frames: FrameBuffers,
     pub(crate) decoded: PlacedValues,
 }
 
@@ -101,10 +105,19 @@ impl EncodeBuffers {
         is_there
     }
 
-    /// Takes frames back once they are written.
-    pub(crate) fn reuse(&mut self, frames: Vec<Frame<'static>>) {
-        self.frames.frames = frames;
+    /// Takes the memory of encoded frames back once they are written.
+    pub(crate) fn reuse<'f>(&mut self, frames: impl IntoIterator<Item = Frame<'f>>) {
+        self.frames.frames.extend(frames.into_iter().map(emptied));
     }
+}
+
+/// Returns a frame whose memory may be used again, if it was encoded.
+fn emptied(frame: Frame<'_>) -> Frame<'static> {
+    let payload = match frame.payload {
+        Cow::Owned(payload) if frame.record.codec != CodecId::Raw => payload,
+        _ => Vec::new(),
+    };
+    Frame { record: frame.record, filters: frame.filters, payload: Cow::Owned(payload) }
 }
 
 /// Encodes a variable under the bound its judge accepts. Decodes it where the judge asks, or where

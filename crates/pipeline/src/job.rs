@@ -7,6 +7,7 @@ use crate::outcome::Outcome;
 use crate::reference::KnownNorms;
 use crate::registry::StagingNeed;
 use crate::staging::StagingSet;
+use crate::staging_rule::StagingRule;
 use crate::suspicion::ReportedResidual;
 
 /// A request to the worker, which serves them in order.
@@ -15,7 +16,7 @@ pub(crate) enum Work {
     /// Makes a version.
     Make(Box<CheckpointJob>),
     /// Makes the memory of a staging set.
-    Prepare { staging: StagingSet, needs: Vec<StagingNeed> },
+    Prepare { staging: StagingSet, needs: Vec<StagingNeed>, rule: StagingRule },
     /// Goes on from a restored version, or from none.
     Restart(Base),
 }

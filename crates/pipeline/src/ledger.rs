@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::meter::Meter;
-use crate::outcome::{Outcome, Spent, is_repeated_failure};
+use crate::outcome::{Outcome, Saved, Spent, is_repeated_failure};
 use crate::suspicion::Suspicion;
 use crate::timing::{RunClock, since};
 
@@ -21,6 +21,8 @@ pub(crate) struct Ledger {
     suspicion: Option<Suspicion>,
     /// Versions of a virtual run that are not known to count yet, oldest first.
     pending: Vec<PendingVersion>,
+    /// Versions whose increments are to be explained.
+    explained: Vec<Saved>,
 }
 
 /// A version a virtual run has made.
@@ -31,7 +33,15 @@ struct PendingVersion {
 
 impl Ledger {
     pub(crate) fn new(clock: RunClock, meter: Meter, is_synchronous: bool) -> Self {
-        Self { clock, meter, is_synchronous, outcomes: Vec::new(), suspicion: None, pending: Vec::new() }
+        Self {
+            clock,
+            meter,
+            is_synchronous,
+            outcomes: Vec::new(),
+            suspicion: None,
+            pending: Vec::new(),
+            explained: Vec::new(),
+        }
     }
 
     /// Enters how a checkpoint ended, charges its costs, and logs what did not count.
@@ -43,6 +53,9 @@ impl Ledger {
                     saved.spent.wait_seconds += saved.spent.drain_seconds();
                 }
                 self.meter.saved(saved, self.is_synchronous);
+                if !saved.increment_reasons.is_empty() {
+                    self.explained.push(Saved::clone(saved));
+                }
             }
             Outcome::Failed { message, .. } if is_repeated_failure(&self.outcomes, message) => {}
             Outcome::Failed { version, message } => tracing::error!(version, %message, "the version does not count"),
@@ -60,12 +73,21 @@ impl Ledger {
         std::mem::take(&mut self.outcomes)
     }
 
+    /// Takes the versions since the last call whose increments are to be explained.
+    pub(crate) fn take_explained(&mut self) -> Vec<Saved> {
+        std::mem::take(&mut self.explained)
+    }
+
     pub(crate) fn has_suspicion(&self) -> bool {
         self.suspicion.is_some()
     }
 
     pub(crate) fn take_suspicion(&mut self) -> Option<Suspicion> {
         self.suspicion.take()
+    }
+
+    pub(crate) fn is_synchronous(&self) -> bool {
+        self.is_synchronous
     }
 
     /// Returns whether the cost of a checkpoint is known only with its outcome.

@@ -11,6 +11,7 @@ use crate::job::{CheckpointJob, Done, Work};
 use crate::ledger::Ledger;
 use crate::registry::StagingNeed;
 use crate::staging::StagingSet;
+use crate::staging_rule::StagingRule;
 use crate::worker::Worker;
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
@@ -55,9 +56,9 @@ impl WorkerLink {
 
     /// Asks the worker to make the memory of a set, before the first version needs it. The other
     /// set is needed only while a version is under way, and makes its own.
-    pub(crate) fn prepare(&mut self, needs: Vec<StagingNeed>) -> Result<(), PipelineError> {
+    pub(crate) fn prepare(&mut self, needs: Vec<StagingNeed>, rule: StagingRule) -> Result<(), PipelineError> {
         match self.free.pop() {
-            Some(staging) => self.send(Work::Prepare { staging, needs }),
+            Some(staging) => self.send(Work::Prepare { staging, needs, rule }),
             None => Ok(()),
         }
     }

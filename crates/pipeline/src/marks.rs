@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use recoup_core::{MethodProfile, Observation, Progress, ResidualKind};
+use recoup_core::{MethodProfile, Observation, Progress, ResidualKind, SafePoint};
 
 use crate::ledger::Ledger;
 use crate::suspicion::ReportedResidual;
@@ -91,7 +91,8 @@ impl Marks {
     /// Returns the residual norm of a state, and what it may be compared with.
     pub(crate) fn reported(&self, progress: &Progress) -> ReportedResidual {
         ReportedResidual {
-            kind: self.residual_kind,
+            // Elsewhere the iterate may be behind the residual.
+            kind: if progress.safe_point == SafePoint::Any { self.residual_kind } else { ResidualKind::Unknown },
             iteration: progress.iteration,
             norm: progress.residual_norm,
             peak: self.residual_peak.max(progress.rhs_norm),

@@ -66,6 +66,11 @@ pub struct Saved {
     pub achieved_error: f64,
     /// Bytes of this rank's values.
     pub raw_bytes: u64,
+    /// Bytes of this rank's values that were copied while the solver waited. The others had been
+    /// copied for the version before, and were not written since.
+    pub copied_bytes: u64,
+    /// Bytes of this rank's values that were frozen without a copy, and saved behind the solver.
+    pub frozen_bytes: u64,
     /// Bytes of this rank's payloads.
     pub payload_bytes: u64,
     /// The residual, before and after.
@@ -78,6 +83,9 @@ pub struct Saved {
     pub afar: AfarUse,
     /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
     pub dropped: Vec<u64>,
+    /// Reasons for the begin or the end of increments on this rank, by variable; none where nothing
+    /// changes.
+    pub increment_reasons: Vec<String>,
 }
 
 #[cfg(test)]
@@ -99,12 +107,15 @@ impl Saved {
             bound: Bound::Lossless,
             achieved_error: 0.0,
             raw_bytes: 8,
+            copied_bytes: 8,
+            frozen_bytes: 0,
             payload_bytes: 8,
             residual: ResidualRecord::default(),
             extra_iterations: None,
             spent,
             afar: AfarUse::default(),
             dropped: Vec::new(),
+            increment_reasons: Vec::new(),
         }
     }
 }

@@ -94,6 +94,20 @@ pub(crate) enum DraftState {
     Lost(CheckpointFailure),
 }
 
+/// Frames of a variable on their way to a draft, in run order.
+pub(crate) struct WrittenFrames<'a, 'f> {
+    pub(crate) frames: &'a mut [Frame<'f>],
+    /// The variable has more frames behind these.
+    pub(crate) has_more: bool,
+}
+
+impl<'a, 'f> WrittenFrames<'a, 'f> {
+    /// Takes all frames of a variable.
+    pub(crate) fn all(frames: &'a mut [Frame<'f>]) -> Self {
+        Self { frames, has_more: false }
+    }
+}
+
 /// One rank's part of a version, on its way to the store.
 pub(crate) struct PartDraft {
     pub(crate) draft: Box<dyn Draft>,
@@ -107,15 +121,17 @@ impl PartDraft {
         Self { draft, n_variables, part: VersionPart::default() }
     }
 
-    /// Returns the call that follows the writing of the next variable.
-    pub(crate) fn next_call(&self) -> NextCall {
-        NextCall::after(self.part.variables.len(), self.n_variables)
+    /// Returns the call that follows the writing of frames of the next variable.
+    pub(crate) fn next_call(&self, frames: &WrittenFrames<'_, '_>) -> NextCall {
+        if frames.has_more { NextCall::Frames } else { NextCall::after(self.part.variables.len(), self.n_variables) }
     }
 
-    /// Takes note of a variable that was written, and of the places of its frames.
-    pub(crate) fn record(&mut self, variable: &VariableRecord, frames: &[Frame<'_>]) {
-        self.part.variables.push(variable.clone());
-        self.part.frames.extend(frames.iter().map(|f| f.record.clone()));
+    /// Takes note of frames that were written, and of the variable with its last frames.
+    pub(crate) fn record(&mut self, variable: &VariableRecord, written: &WrittenFrames<'_, '_>) {
+        self.part.frames.extend(written.frames.iter().map(|f| f.record.clone()));
+        if !written.has_more {
+            self.part.variables.push(variable.clone());
+        }
     }
 
     /// Makes the part durable.

@@ -1,5 +1,7 @@
 //! The values of a variable at their place: in this process's memory, or where their owner's rest.
 
+use std::ops::Range;
+
 use recoup_core::{AfarError, ElementType, HeldValues, Values, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
@@ -124,6 +126,14 @@ impl PlacedValues {
     }
 }
 
+/// Some runs of a frame, where its values rest.
+pub(crate) struct HeldRuns<'a> {
+    pub(crate) values: &'a dyn HeldValues,
+    /// The first value of the frame.
+    pub(crate) start: usize,
+    pub(crate) runs: &'a [Range<usize>],
+}
+
 /// One frame brought near, in memory that is used again.
 #[derive(Debug)]
 pub(crate) struct FetchedFrame {
@@ -142,6 +152,26 @@ impl FetchedFrame {
         self.values.retype(record.element);
         self.values.resize(frame_len(record));
         self.values.slice_mut(0, frame_len(record))
+    }
+
+    /// Fetches some runs of a frame; its other values may be any. Counts the bytes where they come
+    /// from elsewhere.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`] when the place fails.
+    pub(crate) fn fetch_runs(
+        &mut self,
+        record: &VariableRecord,
+        frame: HeldRuns<'_>,
+        is_counted: bool,
+    ) -> Result<Values<'_>, PipelineError> {
+        self.room(record);
+        for run in frame.runs {
+            let target = self.values.slice_mut(run.start, run.len());
+            frame.values.fetch(frame.start + run.start, target).map_err(afar_error(record))?;
+            self.bytes += if is_counted { (run.len() * record.element.size()) as u64 } else { 0 };
+        }
+        Ok(self.values())
     }
 
     /// Returns the values of the frame.

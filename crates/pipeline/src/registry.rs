@@ -63,6 +63,7 @@ impl Registry {
         let need = |variable: &Variable<'_>| StagingNeed {
             record: record(variable, self.rank),
             is_near: matches!(variable.values, Lent::Near(_)),
+            has_zones: variable.zones.is_some(),
         };
         self.needs.extend(variables.iter().map(need));
         self.revisions = Some(revisions().collect());
@@ -82,6 +83,8 @@ pub(crate) struct StagingNeed {
     pub(crate) record: VariableRecord,
     /// In this process's memory.
     pub(crate) is_near: bool,
+    /// Its owner sees all writes to it.
+    pub(crate) has_zones: bool,
 }
 
 impl StagingNeed {

@@ -167,7 +167,7 @@ impl Session {
                     restored.seconds = self.ledger.clock.recovery_seconds(start, &candidate.frames_read);
                     self.account_for(&restored, &candidate.manifest);
                     let depth = self.agreed_depth(&mut reader, &candidate.manifest)?;
-                    self.chain_from(Base { depth, variables: candidate.into_parents() })?;
+                    self.chain_from(Base { depth, variables: candidate.into_parents(), tracked: Vec::new() })?;
                     return Ok(Some(restored));
                 }
                 CommonVerdict::Damaged(damage) => skipped.push(Skipped { version, damage }),

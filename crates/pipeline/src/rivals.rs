@@ -134,7 +134,7 @@ fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Cl
     let chain = link.chain(parent.transpose().ok()?);
     let frame = Context { dims, stride, chain, bandwidth, threads };
     let (slab, dims) = frame.middle(SLAB_VALUES);
-    let values = staged.values.frame(&staged.record, run, &mut fetched).ok()?;
+    let values = staged.frame(run, &mut fetched).ok()?;
     let source = values.slice(slab.start, slab.len());
     let chain = match frame.chain {
         Chain::Follow(Parent { values, hash }) => {

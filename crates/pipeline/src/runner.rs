@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, Failure, FailureKind, FailureSource, Iteration, Phase, Plan, Progress, Resume, SolveError, Status,
+    Clock, Failure, FailureKind, FailureSource, Iteration, Phase, Plan, Progress, Resume, SafePoint, SolveError, Status,
 };
 
 use crate::flip::flip;
@@ -172,8 +172,11 @@ impl<'a> Run<'_, 'a> {
 
     /// Returns whether to stop here; never in a state that has converged.
     fn is_to_stop(&self, progress: &Progress) -> bool {
-        let is_safe = progress.is_safe_point && progress.status == Status::Running;
-        is_safe && self.runner.stop.load(Ordering::Acquire)
+        let can_stop = match &self.runner.session {
+            Some(session) => session.can_stop(progress, self.runner.stop_plan.as_ref()),
+            None => progress.safe_point == SafePoint::Any && progress.status == Status::Running,
+        };
+        can_stop && self.runner.stop.load(Ordering::Acquire)
     }
 
     fn is_over_limit(&self, progress: &Progress) -> bool {
@@ -309,7 +312,7 @@ impl<'a> Run<'_, 'a> {
     /// Restarts the method from its iterate where restored recurrences keep it from getting on.
     fn restarts_stalled(&mut self, solver: &mut dyn Iteration) -> Result<bool, PipelineError> {
         let progress = solver.progress();
-        let can_restart = progress.status == Status::Running && progress.is_safe_point;
+        let can_restart = progress.status == Status::Running && progress.safe_point == SafePoint::Any;
         if !can_restart || !self.health.is_stalled() {
             return Ok(false);
         }

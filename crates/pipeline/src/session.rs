@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recoup_core::{
-    Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, Status, Store, StoreError,
-    Tiered, agreed, each, gathered,
+    Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, Store, StoreError, Tiered,
+    agreed, each, gathered,
 };
+use recoup_model::staging::{StagingConditions, StagingRates};
 
 use crate::chain::Base;
 use crate::codecs::Codecs;
 use crate::config::SessionConfig;
+use crate::cores::idle_cores;
 use crate::decision::Decisions;
 use crate::decision_log::DecisionRecord;
 use crate::fingerprint::SessionProblem;
@@ -21,7 +23,8 @@ use crate::link::WorkerLink;
 use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::reference::KnownNorms;
-use crate::staging::{StagingRank, StagingSet};
+use crate::staging::{StagingMemory, StagingRank, StagingSet};
+use crate::staging_rule::{StagingMode, StagingRule};
 use crate::suspicion::Suspicion;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
@@ -54,6 +57,12 @@ pub struct Session {
     pub(crate) ledger: Ledger,
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
+    staging: StagingMemory,
+    staging_mode: StagingMode,
+    /// Cores that the worker has for itself.
+    idle_cores: usize,
+    /// The newest version was made of frozen values.
+    has_frozen: bool,
     checks_corruption: bool,
     /// Memory for the first version was asked for.
     is_prepared: bool,
@@ -75,7 +84,8 @@ impl Session {
         let problem = verifier.as_ref().map(|verifier| verifier.problem(config.same_operator));
         let worker = Worker::new(&config, comm_here.as_ref(), comm_behind, verifier)?;
         let link = each(comm_here.as_ref(), WorkerLink::spawn(worker))?;
-        let decisions = Decisions::new(config.policy, config.tolerance, comm_here.rank());
+        let idle_cores = if config.worker_stays { 0 } else { idle_cores(config.codecs.threads, comm_here.as_ref())? };
+        let decisions = Decisions::new(config.policy, config.tolerance, comm_here.as_ref())?;
         Ok(Self {
             link,
             store: config.store,
@@ -85,6 +95,10 @@ impl Session {
             marks: Marks::starting_at(clock.now()),
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions,
+            staging: StagingMemory::default(),
+            staging_mode: config.staging,
+            idle_cores,
+            has_frozen: false,
             checks_corruption: config.checks_corruption,
             is_prepared: false,
         })
@@ -151,7 +165,8 @@ impl Session {
         let seconds = self.marks.iterated(&progress, self.ledger.clock.now());
         self.ledger.meter.iterated(seconds, self.link.outstanding() > 0);
         self.link.poll(&mut self.ledger)?;
-        if !progress.is_safe_point || progress.status != Status::Running {
+        self.explain_increments();
+        if !self.decisions.are_due(&progress) {
             return Ok(None);
         }
         let comm = self.comm.as_ref();
@@ -162,10 +177,10 @@ impl Session {
             self.is_prepared = true;
             // What is wrong with a variable, all ranks hear at the first version.
             if let Ok(needs) = self.decisions.registry.needs(owners, decision.in_force.resume) {
-                self.link.prepare(needs)?;
+                self.link.prepare(needs, self.staging_rule())?;
             }
         }
-        Ok(decision.save.filter(|_| self.marks.is_worth_saving(&progress)))
+        Ok(decision.save.filter(|plan| progress.safe_point.admits(plan) && self.marks.is_worth_saving(&progress)))
     }
 
     /// Takes a checkpoint now, whatever the policy thinks: at the end of a job, say.
@@ -199,8 +214,9 @@ impl Session {
         let staging = self.link.free_staging(&mut self.ledger);
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
-        let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads };
-        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by));
+        let rule = self.staging_rule();
+        let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads, rule };
+        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by, &mut self.staging));
         let AgreedStaging { staging, failure } = agreed_staging(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
@@ -209,6 +225,9 @@ impl Session {
             self.link.return_staging(staging);
             self.ledger.enter(Outcome::Failed { version, message });
             return Ok(Checkpointed { version, blocking_seconds });
+        }
+        if std::mem::replace(&mut self.has_frozen, staging.frozen_bytes > 0) != self.has_frozen {
+            self.decisions.log_staging(&progress, plan, rule.explain(staging.largest_bytes(), staging.raw_bytes()));
         }
         self.link.make(CheckpointJob {
             plan,
@@ -230,12 +249,42 @@ impl Session {
         Ok(Checkpointed { version, blocking_seconds })
     }
 
+    /// Returns the rule by which values are copied or frozen now.
+    fn staging_rule(&self) -> StagingRule {
+        let Ledger { clock, meter, .. } = &self.ledger;
+        let write_bytes_per_second = meter.write_bytes_per_second();
+        // A solver that waits for the drain has no writes to wait for, and needs no rule.
+        let is_free = !clock.is_virtual() && !self.ledger.is_synchronous();
+        let conditions = is_free.then(|| StagingConditions {
+            rates: StagingRates {
+                drain_bytes_per_second: if write_bytes_per_second > 0.0 {
+                    write_bytes_per_second
+                } else {
+                    f64::INFINITY
+                },
+                ..StagingRates::default()
+            },
+            threads: self.codecs.threads,
+            idle_cores: self.idle_cores,
+            seconds_between_writes: meter.iteration_seconds(),
+            version_bytes: 0,
+        });
+        StagingRule::new(self.staging_mode, conditions)
+    }
+
     /// Waits until every checkpoint taken has an outcome.
     ///
     /// # Errors
     /// [`PipelineError::WorkerGone`].
     pub fn wait(&mut self) -> Result<(), PipelineError> {
-        self.link.wait(&mut self.ledger)
+        self.link.wait(&mut self.ledger)?;
+        self.explain_increments();
+        Ok(())
+    }
+
+    /// Logs what the worker found out about changes.
+    fn explain_increments(&mut self) {
+        self.ledger.take_explained().iter().for_each(|saved| self.decisions.log_increments(saved));
     }
 
     /// Waits until every checkpoint taken has an outcome, and every tier what it is to have.
@@ -247,6 +296,12 @@ impl Session {
         self.wait()?;
         self.store.as_tiered().into_iter().for_each(Tiered::finish);
         self.notes()
+    }
+
+    /// Returns whether a run may stop at this state with a version of `plan`: here the session itself
+    /// might take one, so that its cost is no surprise.
+    pub(crate) fn can_stop(&self, progress: &Progress, plan: Option<&Plan>) -> bool {
+        self.decisions.are_due(progress) && plan.is_none_or(|plan| progress.safe_point.admits(plan))
     }
 
     /// Returns whether states are checked for corruption.
@@ -378,8 +433,9 @@ fn stage(
     owners: &[&dyn Registered],
     plan: &Plan,
     by: StagingRank,
+    memory: &mut StagingMemory,
 ) -> Result<AgreedStaging, PipelineError> {
-    match staging.stage(owners, plan, by) {
+    match staging.stage(owners, plan, by, memory) {
         Ok(()) => Ok(AgreedStaging { staging, failure: None }),
         Err(error @ PipelineError::Afar { .. }) => Ok(AgreedStaging { staging, failure: Some(error.to_string()) }),
         Err(error) => Err(error),

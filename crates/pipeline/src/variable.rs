@@ -1,32 +1,36 @@
 //! Saving the variables of a version: lent as they are, or encoded under which codec, which bound
 //! and against what; then written.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use recoup_core::{Bound, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
 
 use crate::PipelineError;
-use crate::buffer::Buffer;
 use crate::chain::{ChainLink, Chains, payload_hash};
 use crate::context::WorkerContext;
 use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
+use crate::increments::{ChangeTracker, Increments, StagedVariable, TrackedFrame};
 use crate::job::CheckpointJob;
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Spent};
-use crate::part::{CheckpointFailure, DraftState};
-use crate::placed::FetchedFrame;
+use crate::part::{CheckpointFailure, DraftState, WrittenFrames};
 use crate::rivals::Rivals;
 use crate::staging::Staged;
 use crate::timing::since;
 use crate::verify::Verifier;
-use crate::version::FrameCoding;
+use crate::version::{FrameBuffers, FrameCoding, encode_frame};
 
 /// Variables below this size are not worth encoding.
 const SMALL_BYTES: u64 = 4096;
+/// Bytes of frames with memory of their own that are written at a time: a few pieces of the disk's
+/// liking, and little beside a frame.
+const WRITTEN_BYTES: usize = 4 << 20;
 
 /// Encodes variables, and keeps what the next version is encoded with.
 pub(crate) struct VariableEncoder {
     pub(crate) chains: Chains,
+    pub(crate) increments: Increments,
     pub(crate) rivals: Rivals,
     pub(crate) verifier: Option<Verifier>,
     pub(crate) buffers: EncodeBuffers,
@@ -81,58 +85,76 @@ impl VariableEncoder {
         draft: &mut DraftState,
         summary: &mut EncodingSummary,
     ) -> Result<(), CheckpointFailure> {
-        let is_lossy = job.plan.scheme == Scheme::Lossy && self.may_be_lossy(job, staged);
-        let codec = if is_lossy { job.plan.codec } else { lossless_codec(job, staged) };
-        let start = context.clock.now();
-        if codec == CodecId::Raw
-            && !is_lossy
-            && let Some(mut frames) = raw_frames(staged, context, &mut summary.afar)?
-        {
-            summary.spent.encode_seconds += since(context.clock.now(), start);
-            return write(staged, &mut frames, context, draft, summary);
+        let is_lossy = job.plan.scheme == Scheme::Lossy && self.may_be_lossy(job.plan.resume, staged);
+        if !is_lossy {
+            return self.save_exactly(job, staged, context, draft, summary);
         }
-        let mut encoded = if is_lossy {
-            self.encode_lossy(job, staged, context)?
-        } else {
-            self.encode_lossless(codec, staged, context)?
-        };
+        let mut encoded = self.encode_lossy(job, staged, context)?;
         summary.spent.encode_seconds += encoded.encode_seconds;
         summary.spent.verify_seconds += encoded.verify_seconds;
         summary.afar.add(encoded.afar);
-        if is_lossy && staged.record.role == Role::Iterate {
+        if staged.record.role == Role::Iterate {
             summary.add_iterate(&encoded);
         }
-        let written = write(staged, &mut encoded.frames, context, draft, summary);
+        let written = write(staged, WrittenFrames::all(&mut encoded.frames), context, draft, summary);
         self.buffers.reuse(encoded.frames);
         written
     }
 
     /// Returns whether a lossy version may hold a variable with errors.
-    fn may_be_lossy(&self, job: &CheckpointJob, staged: &Staged) -> bool {
+    pub(crate) fn may_be_lossy(&self, resume: Resume, staged: &Staged) -> bool {
         let is_measured = || self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
         match staged.record.role {
             Role::Iterate => true,
-            Role::Direction => job.plan.resume <= Resume::Traditional && is_measured(),
-            Role::Recomputed { .. } => job.plan.resume == Resume::Traditional && is_measured(),
+            Role::Direction => resume <= Resume::Traditional && is_measured(),
+            Role::Recomputed { .. } => resume == Resume::Traditional && is_measured(),
             Role::Dynamic | Role::Static => false,
         }
     }
 
-    fn encode_lossless(
+    /// Saves a variable exactly: whole, or what changed of it. Frames are written as soon as they
+    /// fill some memory of their own.
+    fn save_exactly(
         &mut self,
-        id: CodecId,
+        job: &CheckpointJob,
         staged: &Staged,
         context: &WorkerContext,
-    ) -> Result<EncodedVariable, PipelineError> {
-        let codec = context.codecs.find(id)?;
-        let coding = FrameCoding {
-            codec: codec.as_ref(),
-            link: ChainLink::Alone,
-            bandwidth: None,
-            threads: context.codecs.threads,
-        };
-        let source = EncoderSource::staged(staged);
-        encode_judged(&source, coding, &mut FixedBound(Bound::Lossless), context, &mut self.buffers)
+        draft: &mut DraftState,
+        summary: &mut EncodingSummary,
+    ) -> Result<(), CheckpointFailure> {
+        let codec = lossless_codec(job, staged);
+        let begun = context.clock.now();
+        let variable = StagedVariable { staged, staging: job.staging.number, packs: codec != CodecId::Raw };
+        let Self { increments, chains, buffers, .. } = self;
+        let mut tracker = increments.track(job.progress.iteration, variable, chains, context);
+        let n_frames = staged.frames();
+        let mut frames = Vec::with_capacity(n_frames);
+        if n_frames == 0 {
+            write(staged, WrittenFrames::all(&mut frames), context, draft, summary)?;
+        }
+        for run in 0..n_frames {
+            context.check_abort()?;
+            let start = context.clock.now();
+            frames.push(exact_frame(staged, run, codec, context, tracker.as_mut(), &mut buffers.frames)?);
+            summary.spent.encode_seconds += since(context.clock.now(), start);
+            let has_more = run + 1 < n_frames;
+            if !has_more || own_bytes(&frames) >= WRITTEN_BYTES {
+                let written = WrittenFrames { frames: &mut frames, has_more };
+                let written = write(staged, written, context, draft, summary);
+                buffers.reuse(frames.drain(..));
+                written?;
+            }
+        }
+        summary.afar.add(buffers.frames.take_use());
+        match tracker {
+            Some(tracker) => {
+                increments.saw(&tracker);
+                summary.afar.fetched_bytes += tracker.fetched.bytes;
+                chains.track(tracker.finish());
+            }
+            None => increments.saved_whole(&staged.record, since(context.clock.now(), begun)),
+        }
+        Ok(())
     }
 
     fn encode_lossy(
@@ -205,60 +227,70 @@ fn lossless_codec(job: &CheckpointJob, staged: &Staged) -> CodecId {
     }
 }
 
-/// Returns the frames of a variable that is saved as it is; `None` on machines where
-/// [`CodecId::Raw`] is not its memory.
-fn raw_frames<'a>(
+/// Makes one frame of a variable that is saved exactly: what a tracker makes of it, or the whole
+/// frame.
+fn exact_frame<'a>(
     staged: &'a Staged,
+    run: usize,
+    codec: CodecId,
     context: &WorkerContext,
-    afar: &mut AfarUse,
-) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
-    match staged.near() {
-        Some(values) => lend(staged, values, context),
-        None => fetch_frames(staged, context, afar),
+    mut tracker: Option<&mut ChangeTracker<'_>>,
+    buffers: &mut FrameBuffers,
+) -> Result<Frame<'a>, PipelineError> {
+    let payload = buffers.frames.pop().map(|frame| frame.payload.into_owned()).unwrap_or_default();
+    let changed = match &mut tracker {
+        Some(tracker) => tracker.frame(run, payload)?,
+        None => TrackedFrame::Whole(payload),
+    };
+    let frame = match changed {
+        TrackedFrame::Changes(frame) => frame,
+        TrackedFrame::Whole(payload) => whole_frame(staged, run, codec, context, payload, buffers)?,
+    };
+    if let Some(tracker) = tracker {
+        tracker.made(&frame);
     }
+    Ok(frame)
 }
 
-/// Fetches the frames of a variable that rests elsewhere.
-fn fetch_frames(
-    staged: &Staged,
-    context: &WorkerContext,
-    afar: &mut AfarUse,
-) -> Result<Option<Vec<Frame<'static>>>, PipelineError> {
-    let mut frames = Vec::with_capacity(staged.frames());
-    let mut fetched = FetchedFrame::new();
-    for run in 0..staged.frames() {
-        context.check_abort()?;
-        let values = staged.values.frame(&staged.record, run, &mut fetched)?;
-        let Some(payload) = values.as_raw() else { return Ok(None) };
-        let record = staged.record.raw_frame(run, payload, crc32c::crc32c(payload));
-        frames.push(Frame { record, filters: Vec::new(), payload: payload.to_vec().into() });
-    }
-    afar.fetched_bytes += fetched.bytes;
-    Ok(Some(frames))
+/// Returns the bytes of frames that are no staged memory.
+fn own_bytes(frames: &[Frame<'_>]) -> usize {
+    let own = |frame: &Frame<'_>| if let Cow::Owned(payload) = &frame.payload { payload.len() } else { 0 };
+    frames.iter().map(own).sum()
 }
 
-/// Lends the memory of a staged variable as its frames, without a copy.
-fn lend<'a>(
-    staged: &Staged,
-    values: &'a Buffer,
+/// Makes one frame of a variable that is saved exactly: the memory it is staged in, or encoded.
+fn whole_frame<'a>(
+    staged: &'a Staged,
+    run: usize,
+    codec: CodecId,
     context: &WorkerContext,
-) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
+    payload: Vec<u8>,
+    buffers: &mut FrameBuffers,
+) -> Result<Frame<'a>, PipelineError> {
+    if codec == CodecId::Raw
+        && let Some(frame) = lend(staged, run)
+    {
+        return Ok(frame);
+    }
+    let codec = context.codecs.find(codec)?;
+    let threads = context.codecs.threads;
+    let coding = FrameCoding { codec: codec.as_ref(), link: ChainLink::Alone, bandwidth: None, threads };
+    encode_frame(&EncoderSource::staged(staged), run, coding, Bound::Lossless, payload, buffers)
+}
+
+/// Lends the memory of a frame that is staged here, without a copy; `None` on machines where
+/// [`CodecId::Raw`] is not its memory.
+fn lend(staged: &Staged, run: usize) -> Option<Frame<'_>> {
     let len = staged.frame_len();
-    let mut frames = Vec::with_capacity(staged.frames());
-    for run in 0..staged.frames() {
-        context.check_abort()?;
-        let Some(payload) = values.slice(run * len, len).as_raw() else { return Ok(None) };
-        let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
-        let record = staged.record.raw_frame(run, payload, crc32c);
-        frames.push(Frame { record, filters: Vec::new(), payload: payload.into() });
-    }
-    Ok(Some(frames))
+    let payload = staged.near()?.slice(run * len, len).as_raw()?;
+    let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
+    Some(Frame { record: staged.record.raw_frame(run, payload, crc32c), filters: Vec::new(), payload: payload.into() })
 }
 
-/// Writes the frames of a variable where there is a draft.
+/// Writes frames of a variable where there is a draft.
 fn write(
     staged: &Staged,
-    frames: &mut [Frame<'_>],
+    written: WrittenFrames<'_, '_>,
     context: &WorkerContext,
     draft: &mut DraftState,
     summary: &mut EncodingSummary,
@@ -266,9 +298,9 @@ fn write(
     let DraftState::Open(part) = draft else { return Ok(()) };
     context.check_abort()?;
     let start = context.clock.now();
-    let next = part.next_call();
-    part.draft.write(&staged.record, frames, next)?;
-    part.record(&staged.record, frames);
+    let next = part.next_call(&written);
+    part.draft.write(&staged.record, written.frames, next)?;
+    part.record(&staged.record, &written);
     summary.spent.write_seconds += since(context.clock.now(), start);
     Ok(())
 }

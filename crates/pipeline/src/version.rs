@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use recoup_core::{
     Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, HeldFrame, HeldParent, HeldValues,
-    Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
+    KnownChanges, Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
 };
 
 use crate::PipelineError;
@@ -89,7 +89,7 @@ pub(crate) fn encode(
 }
 
 /// Encodes one frame into the memory of `payload`.
-fn encode_frame(
+pub(crate) fn encode_frame(
     source: &EncoderSource<'_>,
     run: usize,
     coding: FrameCoding<'_>,
@@ -115,15 +115,57 @@ fn encode_frame(
         }
     };
     let encoded = encoded.map_err(in_variable(&staged.record))?;
+    Ok(frame_of(&staged.record, run, EncodedFrame { codec: codec.id(), encoded, parent: link.version(), payload }))
+}
+
+/// An encoder's account of one frame, and its payload.
+struct EncodedFrame {
+    codec: CodecId,
+    encoded: Encoded,
+    /// The version it was coded against, if it follows any.
+    parent: Option<u64>,
+    payload: Vec<u8>,
+}
+
+/// Makes the frame, with its record.
+fn frame_of(variable: &VariableRecord, run: usize, made: EncodedFrame) -> Frame<'static> {
+    let EncodedFrame { codec, encoded, parent, payload } = made;
     let record = FrameRecord {
-        codec: codec.id(),
+        codec,
         storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
         bound: encoded.bound,
         achieved_error: encoded.achieved_error,
-        parents: link.version().filter(|_| encoded.follows).into_iter().collect(),
-        ..staged.record.raw_frame(run, &payload, crc32c::crc32c(&payload))
+        parents: parent.filter(|_| encoded.follows).into_iter().collect(),
+        ..variable.raw_frame(run, &payload, crc32c::crc32c(&payload))
     };
-    Ok(Frame { record, filters: encoded.filters, payload: payload.into() })
+    Frame { record, filters: encoded.filters, payload: payload.into() }
+}
+
+/// The values of one frame, here.
+#[derive(Clone, Copy)]
+pub(crate) struct NearFrame<'a> {
+    pub(crate) record: &'a VariableRecord,
+    pub(crate) run: usize,
+    pub(crate) values: Values<'a>,
+}
+
+impl NearFrame<'_> {
+    /// Encodes the changes of the frame since it was saved in version `parent`, into the memory of
+    /// `payload`.
+    pub(crate) fn encode_changes(
+        self,
+        codec: &dyn Codec,
+        known: KnownChanges<'_>,
+        parent: u64,
+        mut payload: Vec<u8>,
+    ) -> Result<Frame<'static>, PipelineError> {
+        let Self { record, run, values } = self;
+        let VariableRecord { frame_dims: dims, stride, .. } = *record;
+        let context = Context { dims, stride, chain: Chain::Changed(known), bandwidth: None, threads: 1 };
+        let encoded = guarded(codec.id(), || codec.encode(values, Bound::Lossless, &context, &mut payload));
+        let encoded = encoded.map_err(in_variable(record))?;
+        Ok(frame_of(record, run, EncodedFrame { codec: codec.id(), encoded, parent: Some(parent), payload }))
+    }
 }
 
 /// Encodes a frame where its values rest, if the codec knows the place.
@@ -156,7 +198,7 @@ fn near_frame<'a>(
     let staged = source.staged;
     match source.near {
         Some(values) => Ok(values.slice(run * staged.frame_len(), staged.frame_len())),
-        None => staged.values.frame(&staged.record, run, fetched),
+        None => staged.frame(run, fetched),
     }
 }
 
@@ -340,7 +382,7 @@ mod tests {
             frame_dims: [2, 1, 1],
             distribution: Distribution::RankLocal,
         };
-        let staged = Staged { record, values: PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])), sums: Vec::new() };
+        let staged = Staged::of(record, PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])));
         let source = EncoderSource::staged(&staged);
         let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
         let error =

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender};
 
-use recoup_core::{BoundRule, Comm, NextBegin, ResidualKind, Role, Tiered, gathered};
+use recoup_core::{BoundRule, Comm, NextBegin, ResidualKind, Role, Scheme, Tiered, gathered};
 
 use crate::PipelineError;
 use crate::chain::Chains;
@@ -11,6 +11,7 @@ use crate::config::SessionConfig;
 use crate::context::WorkerContext;
 use crate::cores::{WorkerCores, ranks_here};
 use crate::encoding::EncodeBuffers;
+use crate::increments::Increments;
 use crate::job::{CheckpointJob, Done, Work};
 use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::near::{EncoderSource, NearCopy};
@@ -75,6 +76,7 @@ impl Worker {
             keeper: Keeper::new(RetentionLimits { keep: config.keep.max(keep_least), max_bytes: config.max_bytes }),
             encoder: VariableEncoder {
                 chains: Chains::new(config.key_every),
+                increments: Increments::new(config.increments, clock.is_virtual()),
                 rivals: Rivals::new(config.rivals.clone(), bandwidth),
                 verifier,
                 buffers: EncodeBuffers::new(),
@@ -90,10 +92,10 @@ impl Worker {
     pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<Done>) {
         self.cores.apply();
         for work in work {
-            let job = match work {
+            let mut job = match work {
                 Work::Make(job) => job,
-                Work::Prepare { mut staging, needs } => {
-                    staging.prepare(&needs);
+                Work::Prepare { mut staging, needs, rule } => {
+                    staging.prepare(&needs, rule);
                     if done.send(Done { outcome: None, staging }).is_err() {
                         break;
                     }
@@ -107,7 +109,9 @@ impl Worker {
                 }
             };
             let version = job.progress.iteration;
-            let outcome = match self.make(&job) {
+            let made = self.make(&mut job);
+            job.staging.thaw();
+            let outcome = match made {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
                 Err(CheckpointFailure::Aborted) => Outcome::Aborted { version },
                 Err(CheckpointFailure::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
@@ -131,11 +135,13 @@ impl Worker {
         self.keeper.finished(self.context.store.as_ref(), self.context.comm.as_ref());
     }
 
-    fn make(&mut self, job: &CheckpointJob) -> Result<Saved, CheckpointFailure> {
+    fn make(&mut self, job: &mut CheckpointJob) -> Result<Saved, CheckpointFailure> {
         self.encoder.near.begin();
+        let brought = self.bring_near(job);
+        let job = &*job;
         let mut summary = EncodingSummary::new(job);
         self.examine(job, &mut summary)?;
-        let sealed = self.write(job, &mut summary);
+        let sealed = self.write(job, brought, &mut summary);
         let start = self.context.clock.now();
         let verdict = self.publish(job, sealed, &mut summary);
         summary.spent.write_seconds += since(self.context.clock.now(), start);
@@ -152,6 +158,8 @@ impl Worker {
             bound: summary.bound,
             achieved_error: summary.achieved_error,
             raw_bytes: job.staging.raw_bytes(),
+            copied_bytes: job.staging.copied_bytes,
+            frozen_bytes: job.staging.frozen_bytes,
             extra_iterations: job.predicted,
             payload_bytes,
             residual: summary.residual,
@@ -161,7 +169,21 @@ impl Worker {
                 ..summary.afar
             },
             dropped: summary.dropped,
+            increment_reasons: self.encoder.increments.take_reasons(),
         })
+    }
+
+    /// Copies frozen values that a judge needs all of. A rank that fails takes part in what all
+    /// ranks measure, with zeros, and writes nothing.
+    fn bring_near(&self, job: &mut CheckpointJob) -> Result<(), PipelineError> {
+        let is_examined = self.checks_corruption && job.reported.kind != ResidualKind::Unknown;
+        let plan = job.plan;
+        let is_needed = |staged: &Staged| {
+            let is_lossy = plan.scheme == Scheme::Lossy && self.encoder.may_be_lossy(plan.resume, staged);
+            is_lossy || is_examined && staged.record.role == Role::Iterate
+        };
+        let needed = job.staging.staged.iter_mut().filter(|staged| is_needed(staged));
+        needed.map(Staged::bring_near).fold(Ok(()), Result::and)
     }
 
     /// Looks at the iterate before anything is written: with a corrupted one there is no version.
@@ -187,13 +209,21 @@ impl Worker {
     }
 
     /// Makes this rank's part of the version durable, but not yet visible.
-    fn write(&mut self, job: &CheckpointJob, summary: &mut EncodingSummary) -> Result<VersionPart, CheckpointFailure> {
+    fn write(
+        &mut self,
+        job: &CheckpointJob,
+        brought: Result<(), PipelineError>,
+        summary: &mut EncodingSummary,
+    ) -> Result<VersionPart, CheckpointFailure> {
         if self.next_begin.is_none() {
             let WorkerContext { store, comm, .. } = &self.context;
             let swept = self.keeper.sweep_before(job.progress.iteration, store.as_ref(), comm.as_ref())?;
             self.swept(swept, summary);
         }
         let mut draft = self.begin(job)?;
+        if let Err(error) = brought {
+            draft = DraftState::Lost(error.into());
+        }
         for staged in &job.staging.staged {
             if let Err(failure) = self.encoder.save(job, staged, &self.context, &mut draft, summary) {
                 draft = DraftState::Lost(failure);

@@ -11,12 +11,14 @@ use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
     AfarProblem, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution,
-    Encoded, Grain, HeldFrame, HeldParent, HeldValues, Lent, LentMut, Manifest, Observation, Operator, Parent, Plan,
-    Policy, Progress, Registered, Resume, Role, Scheme, SolveError, Status, Store, Values, ValuesMut, Variable,
-    VariableMut,
+    Encoded, Grain, HeldFrame, HeldParent, HeldValues, IncrementMode, Lent, LentMut, Manifest, Observation, Operator,
+    Parent, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError, Status, Store, Values,
+    ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
-use recoup_pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig, Timing};
+use recoup_pipeline::{
+    CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig, StagingMode, Timing,
+};
 use recoup_testkit::{AfarCopy, AfarPlace, AfarVec};
 
 /// Values of a vector of one frame.
@@ -115,8 +117,10 @@ fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
         max_bytes: None,
         rivals: Vec::new(),
         key_every: 3,
+        increments: IncrementMode::Auto,
         checks_corruption: true,
         synchronous: false,
+        staging: StagingMode::Copy,
         worker_stays: false,
         tolerance: 1e-10,
         bytes_per_second: None,
@@ -216,7 +220,7 @@ impl Registered for AfarOwner {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {

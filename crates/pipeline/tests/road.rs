@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, Grain, Iteration, NextCall,
-    Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, Scheme, Sealed, Status, Store,
-    StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
+    BoundRule, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, Grain, IncrementMode,
+    Iteration, NextCall, Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme,
+    Sealed, Status, Store, StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
-use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, Timing, Variables};
+use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing, Variables};
 use recoup_solvers::{Cg, Identity, Pool, Stop, System};
 use recoup_testkit::stack::files_on_stack;
 
@@ -69,8 +69,10 @@ fn config(store: Arc<dyn Store>, clock: Arc<dyn Clock>, policy: SavesAt) -> Sess
         max_bytes: None,
         rivals: Vec::new(),
         key_every: 1,
+        increments: IncrementMode::Auto,
         checks_corruption: false,
         synchronous: true,
+        staging: StagingMode::Copy,
         worker_stays: false,
         tolerance: 1e-10,
         bytes_per_second: None,
@@ -242,7 +244,7 @@ impl Registered for Counting {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 /// Lending was once done twice at every safe point: for a solver on a device, two copies of all its

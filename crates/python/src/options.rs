@@ -30,6 +30,7 @@ pub(crate) struct SessionOptions {
     keep: usize,
     max_bytes: Option<u64>,
     key_every: usize,
+    increments: String,
     threads: Option<usize>,
     rtol: f64,
     synchronous: bool,
@@ -85,6 +86,7 @@ impl SessionOptions {
             .bound(parsed::<BoundRule>(&self.bound)?)
             .keep(self.keep)
             .key_every(self.key_every)
+            .increments(parsed(&self.increments)?)
             .tolerance(self.rtol)
             .synchronous(self.synchronous)
             .same_operator(self.same_operator)

@@ -4,9 +4,10 @@
 use numpy::{PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use recoup::core::{
-    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, Variable, VariableMut,
+    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, Variable, VariableMut, Zones,
     revision_of,
 };
+use recoup::pipeline::WriteTable;
 
 use crate::device_array::DeviceArray;
 use crate::host_array::{HostArray, HostArrayMut, dims};
@@ -22,6 +23,9 @@ pub(crate) struct ProtectedArray {
     /// A spare: a variable only while versions hold it, or once it was taken into use.
     pub(crate) is_spare: bool,
     pub(crate) is_used: bool,
+    element: ElementType,
+    /// Writes that the program announces, where it announces all of them.
+    pub(crate) writes: Option<WriteTable>,
 }
 
 /// The place of an array's values.
@@ -44,21 +48,27 @@ impl ProtectedArray {
             }
             let dims = dims(&array.shape);
             let name = name.to_owned();
+            let element = array.element;
             let place = ArrayPlace::Device(array);
-            return Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare });
+            return Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare, element, writes: None });
         }
         let array = array.cast::<PyUntypedArray>()?;
         if !array.is_c_contiguous() {
             return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
         }
-        HostArray::of(name, array)?;
+        let element = HostArray::of(name, array)?.values()?.element();
         if matches!(role, Role::Iterate | Role::Direction) && array.cast::<PyArrayDyn<f64>>().is_err() {
             return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.dtype())));
         }
         let name = name.to_owned();
         let dims = dims(array.shape());
         let place = ArrayPlace::NumPy(array.clone().unbind());
-        Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare })
+        Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare, element, writes: None })
+    }
+
+    /// Begins a new table of announced writes: nothing is known of writes before.
+    pub(crate) fn track(&mut self) {
+        self.writes = Some(WriteTable::new(self.dims.iter().product(), self.element));
     }
 
     fn distribution(&self) -> Distribution {
@@ -130,7 +140,8 @@ impl<'a> LentArrays<'a> {
         let variable = |(p, reading): (&'a ProtectedArray, &'a ReadableArray<'_>)| {
             let dims = p.dims;
             let values = reading.lend()?;
-            Ok(Variable { dims, ..Variable::new(&p.name, p.role, values, p.distribution()) })
+            let zones = p.writes.as_ref().map(|writes| writes as &dyn Zones);
+            Ok(Variable { dims, zones, ..Variable::new(&p.name, p.role, values, p.distribution()) })
         };
         Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
     }

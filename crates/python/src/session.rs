@@ -12,7 +12,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
-use recoup::core::{Difference, Plan, Progress, Scheme, Status};
+use recoup::core::{Difference, Plan, Progress, SafePoint, Scheme, Status};
 use recoup::pipeline;
 
 use crate::operator::{PyOperator, Raised};
@@ -83,8 +83,8 @@ impl PySession {
     /// Returns the progress of the solve, and records it for `close`.
     fn progress(&self, iteration: u64, residual_norm: f64) -> PyResult<Progress> {
         let status = Status::Running;
-        let is_safe_point = true;
-        let progress = Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, is_safe_point };
+        let safe_point = SafePoint::Any;
+        let progress = Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, safe_point };
         self.state()?.relative_residual = progress.relative_residual();
         Ok(progress)
     }
@@ -175,6 +175,25 @@ impl PySession {
             Some(before) => *before = ProtectedArray { is_used: before.is_used || !spare, ..protected },
             None => state.protected.push(protected),
         }
+        Ok(())
+    }
+
+    /// Begins to track an array whose writes the program announces.
+    fn track(&self, name: &str) -> PyResult<()> {
+        let mut state = self.state()?;
+        let protected = state.protected.iter_mut().find(|p| p.name == name);
+        protected.ok_or_else(|| refused(format!("array {name}: not protected")))?.track();
+        Ok(())
+    }
+
+    /// Announces a write to a tracked array.
+    fn touch(&self, name: &str, start: usize, stop: Option<usize>) -> PyResult<()> {
+        let state = self.state()?;
+        let protected = state.protected.iter().find(|p| p.name == name);
+        let protected = protected.ok_or_else(|| refused(format!("array {name}: not protected")))?;
+        let writes = protected.writes.as_ref();
+        let writes = writes.ok_or_else(|| refused(format!("array {name}: touched, but not tracked")))?;
+        writes.touch(start..stop.unwrap_or(usize::MAX));
         Ok(())
     }
 

@@ -16,12 +16,12 @@ use recoup::SystemClock;
 use recoup::cache::{NodeStore, Partners, Protection, Tiers};
 use recoup::comm::MpiJob;
 use recoup::core::{
-    BoundRule, Clock, CodecId, Comm, Distribution, MethodProfile, Operator, Plan, Progress, Registered, Resume, Role,
-    Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
+    BoundRule, Clock, CodecId, Comm, Distribution, IncrementMode, MethodProfile, Operator, Plan, Progress, Registered,
+    Resume, Role, SafePoint, Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
 };
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Outcome, Reference, Session, SessionConfig, Timing};
+use recoup::pipeline::{Codecs, Outcome, Reference, Session, SessionConfig, StagingMode, Timing};
 use recoup::solvers::{DistributedPoisson3d, Pool};
 use recoup_testkit::mpirun;
 
@@ -124,7 +124,9 @@ fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dy
         keep: 1,
         rivals: Vec::new(),
         key_every: 1,
+        increments: IncrementMode::Auto,
         max_bytes: None,
+        staging: StagingMode::Copy,
         worker_stays: false,
         checks_corruption: true,
         synchronous: false,
@@ -169,7 +171,7 @@ fn measure(name: &str, plan: Plan, iterate: &Iterate, operator: &DistributedPois
             residual_norm: square[0].sqrt(),
             rhs_norm: square[0].sqrt(),
             status: Status::Running,
-            is_safe_point: true,
+            safe_point: SafePoint::Any,
         };
         comm.barrier().unwrap();
         blocked.push(slowest(session.checkpoint(plan, progress, &[iterate]).unwrap().blocking_seconds));

@@ -14,11 +14,13 @@ use std::sync::Arc;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{BoundRule, Clock, CodecId, MethodProfile, Plan, Progress, Resume, Scheme, Status};
+use recoup::core::{
+    BoundRule, Clock, CodecId, IncrementMode, MethodProfile, Plan, Progress, Resume, SafePoint, Scheme, Status,
+};
 use recoup::io::MemoryStore;
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Session, SessionConfig, Timing, Variables};
+use recoup::pipeline::{Codecs, Session, SessionConfig, StagingMode, Timing, Variables};
 
 const LEN: usize = 32 << 20;
 const VERSIONS: u64 = 10;
@@ -87,7 +89,9 @@ fn run(way: &Way) -> StagingTimes {
         keep: 1,
         rivals: Vec::new(),
         key_every: 1,
+        increments: IncrementMode::Auto,
         max_bytes: None,
+        staging: StagingMode::Copy,
         worker_stays: false,
         checks_corruption: false,
         synchronous: false,
@@ -122,7 +126,7 @@ fn run(way: &Way) -> StagingTimes {
 }
 
 fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn median(mut seconds: Vec<f64>) -> f64 {

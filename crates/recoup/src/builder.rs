@@ -8,12 +8,12 @@ use std::time::Duration;
 use recoup_cache::{ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
-    AfarProblem, BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store,
-    StoreError, each,
+    AfarProblem, BoundRule, Clock, CodecId, Comm, IncrementMode, MethodProfile, Operator, Plan, Policy, Resume, Scheme,
+    Store, StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
-use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, Timing};
+use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, StagingMode, Timing};
 
 use crate::{TierCosts, TierOptions};
 
@@ -69,6 +69,8 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         keep: 2,
         max_bytes: None,
         key_every: KEY_EVERY,
+        staging: StagingMode::Auto,
+        increments: IncrementMode::Auto,
         worker_stays: false,
         checks_corruption: true,
         tolerance: RTOL,
@@ -94,6 +96,8 @@ pub struct Builder {
     keep: usize,
     max_bytes: Option<u64>,
     key_every: usize,
+    staging: StagingMode,
+    increments: IncrementMode,
     worker_stays: bool,
     checks_corruption: bool,
     tolerance: f64,
@@ -286,6 +290,23 @@ impl Builder {
     #[must_use]
     pub fn key_every(mut self, versions: usize) -> Self {
         self.key_every = versions.max(1);
+        self
+    }
+
+    /// Stages vectors whose owner sees all writes to them by a copy, or freezes them without one
+    /// [default: as takes less of the solver's time]. The library's solvers see theirs.
+    #[must_use]
+    pub fn staging(mut self, mode: StagingMode) -> Self {
+        self.staging = mode;
+        self
+    }
+
+    /// Lets versions of variables that are saved exactly hold only what changed since the version
+    /// before [default: where that pays]. Changes are found by hashes of 64 KiB, or told by the
+    /// owner ([`Variable::zones`](recoup_core::Variable::zones)). [`Builder::key_every`] applies.
+    #[must_use]
+    pub fn increments(mut self, mode: IncrementMode) -> Self {
+        self.increments = mode;
         self
     }
 
@@ -488,7 +509,9 @@ impl Builder {
             max_bytes: self.max_bytes,
             rivals: self.rivals,
             key_every: self.key_every,
+            increments: self.increments,
             synchronous,
+            staging: self.staging,
             worker_stays: self.worker_stays,
             checks_corruption: self.checks_corruption,
             tolerance: self.tolerance,

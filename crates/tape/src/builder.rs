@@ -7,9 +7,11 @@ use recoup_core::{Bound, Codec};
 use recoup_pages::{PageRegion, PageSize};
 
 use crate::coded::CodedShelf;
-use crate::coder::{CodingSettings, StateCoder};
+use crate::coder::StateCoder;
+use crate::coding::CodingSettings;
 use crate::error::TapeError;
 use crate::machine::TapeMachine;
+use crate::record_coder::RecordCoder;
 use crate::settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 use crate::shelf::StateShelf;
 use crate::spill::SpillDirectory;
@@ -70,6 +72,7 @@ struct OpenLevel {
     storage: LevelStorage,
     bytes: u64,
     growth: Growth,
+    is_coded: bool,
 }
 
 impl Tape {
@@ -85,7 +88,8 @@ impl TapeBuilder {
     /// named. It is mapped while the tape is used. Memory of the host consists of huge pages then,
     /// and is registered by chunks, in turn with the user's other processes on this machine.
     ///
-    /// States are kept as they are: a tape with a device has no codec.
+    /// With a codec, states are coded when they leave the device, one by one. Those that never
+    /// leave it come back bit for bit.
     #[must_use]
     pub fn device(self, bytes: u64) -> Self {
         Self { device_bytes: bytes, ..self }
@@ -202,10 +206,11 @@ impl TapeBuilder {
     /// [`TapeError::NoRoom`] without memory and directory, [`TapeError::Memory`] for more than the
     /// machine has, [`TapeError::Spill`] for a directory that cannot be used, and
     /// [`TapeError::Occupied`] if states of an earlier run are there. With a device,
-    /// [`TapeError::Device`] if there is none or it refuses, [`TapeError::CodedDevice`], and
-    /// [`TapeError::NotBuilt`].
+    /// [`TapeError::Device`] if there is none or it refuses, [`TapeError::CodedDevice`],
+    /// [`TapeError::ChainedDevice`] and [`TapeError::NotBuilt`].
     pub fn build(self) -> Result<Tape, TapeError> {
-        let mut levels = self.open_memory()?;
+        let coder = self.coder_below_device()?;
+        let mut levels = self.open_memory(coder.as_ref())?;
         let spill = self.spill.as_deref().map(|path| self.open_spill(path)).transpose()?;
         if let Some(directory) = &spill {
             let bytes = self.spill_bytes.unwrap_or(SPILL_BYTES_MAX);
@@ -213,33 +218,65 @@ impl TapeBuilder {
                 storage: LevelStorage::Spill(Arc::clone(directory)),
                 bytes,
                 growth: Growth::Ready,
+                is_coded: coder.is_some(),
             });
         }
         if levels.is_empty() {
             return Err(TapeError::NoRoom);
         }
-        let of_level = |level: &OpenLevel| LevelSettings { bytes: level.bytes, growth: level.growth.clone() };
+        let of_level = |level: &OpenLevel| LevelSettings {
+            bytes: level.bytes,
+            growth: level.growth.clone(),
+            is_coded: level.is_coded,
+        };
         let eviction = self.eviction.unwrap_or(Eviction::Fifo);
         let settings = TapeSettings { levels: levels.iter().map(of_level).collect(), eviction };
         let storage = levels.into_iter().map(|level| level.storage).collect();
         let machine = TapeMachine::start(settings, storage, self.turns())?;
-        let mut shelf = StateShelf::new(machine, spill);
+        let before = if coder.is_none() { self.coding() } else { None };
+        let mut shelf = StateShelf::new(machine, spill, coder);
         let damaged = shelf.reopen()?;
+        Tape::new(CodedShelf::new(shelf, before.map(StateCoder::new)), self.dims, damaged)
+    }
+
+    fn coding(&self) -> Option<CodingSettings> {
         let threads = self.threads.unwrap_or(1);
         let key_every = self.key_every.unwrap_or(1);
-        let coder = self.coding.map(|coding| StateCoder::new(CodingSettings { threads, key_every, ..coding }));
-        Tape::new(CodedShelf::new(shelf, coder), self.dims, damaged)
+        self.coding.clone().map(|coding| CodingSettings { threads, key_every, ..coding })
+    }
+
+    /// Returns the codec that works between a device and the levels below it. Without a device,
+    /// states are coded before they reach the first level.
+    fn coder_below_device(&self) -> Result<Option<Arc<RecordCoder>>, TapeError> {
+        match self.coding() {
+            Some(coding) if self.device_bytes > 0 => {
+                if coding.key_every > 1 {
+                    return Err(TapeError::ChainedDevice);
+                }
+                if self.host_bytes == 0 && self.spill.is_none() {
+                    return Err(TapeError::CodedDevice);
+                }
+                Ok(Some(Arc::new(RecordCoder::new(coding))))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Opens the levels in memory.
-    fn open_memory(&self) -> Result<Vec<OpenLevel>, TapeError> {
+    fn open_memory(&self, coder: Option<&Arc<RecordCoder>>) -> Result<Vec<OpenLevel>, TapeError> {
         let bytes = self.host_bytes;
         if bytes > 0 {
             check_memory(bytes)?;
         }
         if self.device_bytes > 0 {
-            return self.open_device();
+            return self.open_device(coder);
         }
+        self.open_pages(false)
+    }
+
+    /// Opens memory of the host that no device copies to, if there shall be any.
+    fn open_pages(&self, is_coded: bool) -> Result<Vec<OpenLevel>, TapeError> {
+        let bytes = self.host_bytes;
         if bytes == 0 {
             return Ok(Vec::new());
         }
@@ -252,33 +289,34 @@ impl TapeBuilder {
             }
             growth = Growth::Ready;
         }
-        Ok(vec![OpenLevel { storage: LevelStorage::Pages(Arc::new(region)), bytes, growth }])
+        Ok(vec![OpenLevel { storage: LevelStorage::Pages(Arc::new(region)), bytes, growth, is_coded }])
     }
 
     /// Opens memory of the device, and memory of the host below it, if there shall be any.
     #[cfg(feature = "cuda")]
-    fn open_device(&self) -> Result<Vec<OpenLevel>, TapeError> {
+    fn open_device(&self, coder: Option<&Arc<RecordCoder>>) -> Result<Vec<OpenLevel>, TapeError> {
         use recoup_core::{AfarError, AfarErrorKind};
         use recoup_device::{Device, DeviceError, HostBuffer, afar_error};
 
         use crate::device_cache::DeviceCache;
 
-        if self.coding.is_some() {
-            return Err(TapeError::CodedDevice);
-        }
         let refused = |error: DeviceError| TapeError::Device(afar_error(error));
         let unregistered = |message| TapeError::Device(AfarError { message, kind: AfarErrorKind::Failed });
         let device = self.device.clone().map_or_else(|| Device::open(0), Ok).map_err(refused)?;
         let bytes = self.device_bytes;
         let chunk_bytes = self.chunk_bytes.unwrap_or(MAPPED_BYTES).min(bytes);
-        let cache = DeviceCache::reserve(&device, bytes, chunk_bytes).map_err(refused)?;
+        let cache = DeviceCache::reserve(&device, bytes, chunk_bytes, coder.cloned()).map_err(refused)?;
         let mut growth = Growth::Mapped { chunk_bytes };
         if self.is_prepared {
             cache.prepare().map_err(refused)?;
             growth = Growth::Ready;
         }
-        let mut levels = vec![OpenLevel { storage: LevelStorage::Device(Arc::new(cache)), bytes, growth }];
-        if self.host_bytes > 0 {
+        let storage = LevelStorage::Device(Arc::new(cache));
+        let mut levels = vec![OpenLevel { storage, bytes, growth, is_coded: false }];
+        if coder.is_some() {
+            // Payloads come through memory of the codec, so no copy of the device goes to this one.
+            levels.extend(self.open_pages(true)?);
+        } else if self.host_bytes > 0 {
             let bytes = self.host_bytes;
             let chunk_bytes = self.chunk_bytes.unwrap_or(AHEAD_BYTES).min(bytes);
             let buffer = HostBuffer::reserve(&device, bytes as usize, chunk_bytes as usize).map_err(refused)?;
@@ -288,13 +326,14 @@ impl TapeBuilder {
                 buffer.register(bytes as usize).map_err(refused)?;
                 growth = Growth::Ready;
             }
-            levels.push(OpenLevel { storage: LevelStorage::Buffer(Arc::new(buffer)), bytes, growth });
+            let storage = LevelStorage::Buffer(Arc::new(buffer));
+            levels.push(OpenLevel { storage, bytes, growth, is_coded: false });
         }
         Ok(levels)
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn open_device(&self) -> Result<Vec<OpenLevel>, TapeError> {
+    fn open_device(&self, _coder: Option<&Arc<RecordCoder>>) -> Result<Vec<OpenLevel>, TapeError> {
         Err(TapeError::NotBuilt { feature: "cuda" })
     }
 

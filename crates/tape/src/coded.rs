@@ -1,8 +1,9 @@
-//! States by their steps, as values: raw, or through a codec.
+//! States by their steps, as values: raw, through a codec, or from levels that have one between
+//! them.
 
 use recoup_core::{Bound, CodecError, CodecId};
 
-use crate::coder::{StateCoder, check_length};
+use crate::coder::StateCoder;
 use crate::error::TapeError;
 use crate::payload::{PayloadSource, PayloadTarget, StateTarget};
 use crate::record::{StateHeader, StateLink};
@@ -48,6 +49,9 @@ impl CodedShelf {
                 pushed => return pushed,
             }
         }
+        if let Some(coder) = self.shelf.coder() {
+            coder.check_bound().map_err(|source| TapeError::Codec { step, source })?;
+        }
         let header = StateHeader {
             number: 0,
             step,
@@ -73,8 +77,13 @@ impl CodedShelf {
                 found_len: target.len(),
             });
         }
-        if header.codec == CodecId::Raw && header.link == StateLink::Alone {
-            check_length(&header)?;
+        let is_raw = header.codec == CodecId::Raw && header.link == StateLink::Alone;
+        if let Some(coder) = self.shelf.coder() {
+            coder.check(&header)?;
+        } else if is_raw {
+            header.check_length().map_err(|source| TapeError::Codec { step, source })?;
+        }
+        if is_raw || self.shelf.coder().is_some() {
             let payload = PayloadTarget::State(target);
             return match reading {
                 Reading::Pop => self.shelf.pop(step, payload),

@@ -5,10 +5,10 @@
 //! way back, at the cost of room for a group.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, Parent, Values, ValuesMut};
+use recoup_core::{Chain, CodecId, Context, Parent, Values, ValuesMut};
 
+use crate::coding::CodingSettings;
 use crate::error::TapeError;
 use crate::owned::{StateValues, read_bytes};
 use crate::payload::{PayloadSource, PayloadTarget};
@@ -17,17 +17,6 @@ use crate::shelf::StateShelf;
 
 /// Bytes of the hash that names a parent.
 const HASH_BYTES: usize = 16;
-
-/// The codec of a tape, and its settings.
-#[derive(Clone)]
-pub(crate) struct CodingSettings {
-    pub(crate) codec: Arc<dyn Codec>,
-    pub(crate) bound: Bound,
-    /// Threads that encode and decode a state.
-    pub(crate) threads: usize,
-    /// Distance of states that are coded alone; the others follow the one before.
-    pub(crate) key_every: usize,
-}
 
 /// A state as its decoder gives it back.
 #[derive(Clone, Debug)]
@@ -87,7 +76,7 @@ impl StateCoder {
         let link = match chain {
             _ if encoded.follows => StateLink::Follows,
             Chain::Alone => StateLink::Alone,
-            Chain::Start | Chain::Follow(_) => StateLink::Start,
+            Chain::Start | Chain::Follow(_) | Chain::Changed(_) => StateLink::Start,
         };
         let header = StateHeader {
             number: 0,
@@ -155,7 +144,7 @@ impl StateCoder {
         let mut values = self.spare.pop().unwrap_or_else(StateValues::new);
         values.reshape(header.element, header.len());
         if header.codec == CodecId::Raw {
-            check_length(header)?;
+            header.check_length().map_err(|source| TapeError::Codec { step: header.step, source })?;
             read_bytes(payload, values.values_mut());
         } else {
             self.decode_coded(header, payload, parent, values.values_mut())?;
@@ -185,15 +174,6 @@ impl StateCoder {
         let context = Context { threads: self.settings.threads, ..Context::grid(dims).chained(chain) };
         codec.decode(payload, header.bound, &context, target).map_err(|source| TapeError::Codec { step, source })
     }
-}
-
-/// Compares the bytes of a raw payload with those of its values.
-pub(crate) fn check_length(header: &StateHeader) -> Result<(), TapeError> {
-    if header.payload_bytes == (header.len() * header.element.size()) as u64 {
-        return Ok(());
-    }
-    let source = CodecError::Damaged { codec: CodecId::Raw, what: "its length is not that of its values" };
-    Err(TapeError::Codec { step: header.step, source })
 }
 
 impl std::fmt::Debug for StateCoder {

@@ -7,12 +7,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{Afar, AfarError, AfarErrorKind};
-use recoup_device::{Device, DeviceError, DeviceTicket, HostBuffer, Mapped, PlacedCopy, Stream, afar_error};
+use recoup_core::{Afar, AfarError, AfarErrorKind, CodecError, HeldValues};
+use recoup_device::{
+    Device, DeviceError, DeviceTicket, HostBuffer, Mapped, MappedPart, PlacedCopy, Stream, afar_error,
+};
 
-use crate::owned::{raw_mut, write_bytes};
+use crate::owned::{raw_mut, read_bytes, write_bytes};
 use crate::payload::{PayloadSource, PayloadTarget, RecordSource, RecordTarget, StateTarget, fetch};
-use crate::record::HEADER_BYTES;
+use crate::record::{HEADER_BYTES, StateHeader};
+use crate::record_coder::{CodingRoom, RecordCoder};
 use crate::work::Extent;
 
 /// Copies of the program under way before those that are done are looked for.
@@ -30,6 +33,8 @@ pub(crate) struct DeviceCache {
     down: Stream,
     up: Stream,
     under_way: Mutex<ProgramCopies>,
+    /// Works between this level and those below, if they are coded.
+    coder: Option<Arc<RecordCoder>>,
 }
 
 /// Copies of the program that may be under way.
@@ -49,7 +54,12 @@ struct PlaceUse {
 
 impl DeviceCache {
     /// Reserves `bytes` bytes, which are mapped by chunks.
-    pub(crate) fn reserve(device: &Device, bytes: u64, chunk_bytes: u64) -> Result<Self, DeviceError> {
+    pub(crate) fn reserve(
+        device: &Device,
+        bytes: u64,
+        chunk_bytes: u64,
+        coder: Option<Arc<RecordCoder>>,
+    ) -> Result<Self, DeviceError> {
         Ok(Self {
             mapped: Arc::new(Mapped::reserve(device, bytes as usize, chunk_bytes as usize)?),
             calls: Stream::new(device)?,
@@ -57,7 +67,13 @@ impl DeviceCache {
             up: Stream::new(device)?,
             device: device.clone(),
             under_way: Mutex::default(),
+            coder,
         })
+    }
+
+    /// Returns the codec between this level and those below.
+    pub(crate) fn coder(&self) -> Option<&RecordCoder> {
+        self.coder.as_deref()
     }
 
     /// Maps memory up to this watermark.
@@ -107,32 +123,30 @@ impl DeviceCache {
 
     /// Puts a record of the program in its place.
     pub(crate) fn store(&self, extent: Extent, source: &mut RecordSource<'_>) -> Result<(), String> {
-        let end = HEADER_BYTES + source.payload_bytes;
-        let part = |start: usize, end: usize| self.mapped.view_mut::<u8>(extent.start as usize + start, end - start);
-        let ends = self.after_program(&self.calls, extent, || {
-            self.calls.fill_zero(&mut part(end, extent.bytes as usize))?;
-            self.calls.upload(&source.header, &mut part(0, HEADER_BYTES))
-        });
-        ends.map_err(message)?;
-        let upload = |bytes: &[u8]| self.calls.upload(bytes, &mut part(HEADER_BYTES, end)).map_err(message);
+        self.frame(&self.calls, extent, &source.header)?;
+        let place = payload_of(extent, &source.header);
+        let upload = |bytes: &[u8]| {
+            let mut target = self.mapped.view_mut::<u8>(place.start as usize, bytes.len());
+            self.calls.upload(bytes, &mut target).map_err(message)
+        };
         match &mut source.payload {
             PayloadSource::Values(values) => match values.as_raw() {
                 Some(bytes) => upload(bytes),
                 None => {
-                    let mut bytes = vec![0; end - HEADER_BYTES];
+                    let mut bytes = vec![0; place.bytes as usize];
                     write_bytes(*values, &mut bytes);
                     upload(&bytes)
                 }
             },
             PayloadSource::Afar { values, .. } => {
-                let frozen = self.mapped.freeze(&self.device, extent.start as usize + HEADER_BYTES, *values);
+                let frozen = self.mapped.freeze(&self.device, place.start as usize, *values);
                 match frozen.map_err(|error| error.to_string())? {
                     PlacedCopy::Here(ticket) => {
                         self.note(extent, ticket);
                         Ok(())
                     }
                     PlacedCopy::Elsewhere(held) => {
-                        let mut bytes = vec![0; end - HEADER_BYTES];
+                        let mut bytes = vec![0; place.bytes as usize];
                         fetch(held.as_ref(), &mut bytes)?;
                         upload(&bytes)
                     }
@@ -141,9 +155,21 @@ impl DeviceCache {
         }
     }
 
+    /// Writes what is around the payload of a record: its header, and zeros to the end of its
+    /// place.
+    fn frame(&self, stream: &Stream, extent: Extent, header: &StateHeader) -> Result<(), String> {
+        let end = payload_of(extent, header).end();
+        let bytes = extent.end().checked_sub(end).ok_or("a place that is too small for its state")?;
+        let framed = self.after_program(stream, extent, || {
+            stream.fill_zero(&mut self.mapped.view_mut::<u8>(end as usize, bytes as usize))?;
+            stream.upload(&header.encode(), &mut self.mapped.view_mut(extent.start as usize, HEADER_BYTES))
+        });
+        framed.map_err(message)
+    }
+
     /// Gives the payload of a place to the program.
     pub(crate) fn give(&self, extent: Extent, target: &mut RecordTarget<'_>) -> Result<(), String> {
-        let payload = Extent { start: extent.start + HEADER_BYTES as u64, bytes: target.payload_bytes as u64 };
+        let payload = payload_of(extent, &target.header);
         match &mut target.payload {
             PayloadTarget::State(StateTarget::Afar { values, .. }) => match self.thaw(payload, *values) {
                 // The values may rest at another place.
@@ -158,6 +184,75 @@ impl DeviceCache {
             PayloadTarget::Decoder(_) => {}
         }
         target.payload.read(&self.download(&self.calls, payload)?)
+    }
+
+    /// Encodes the state at a place for the level below: on the device, if the codec knows it.
+    /// Returns the bytes of the record.
+    pub(crate) fn encode(&self, extent: Extent, target: &mut [u8]) -> Result<usize, String> {
+        let coder = self.coder().ok_or("no codec")?;
+        let mut header = [0; HEADER_BYTES];
+        self.read(&self.down, extent, &mut header)?;
+        let header = StateHeader::decode(&header)?;
+        let place = payload_of(extent, &header);
+        coder.with_room(|CodingRoom { payload, values }| {
+            let there = self.lend(&self.down, place, &header, |held| {
+                coder.encode_held(&header, held, payload).map_err(afar_codec_error)
+            });
+            let coded = match there {
+                Ok(Some(coded)) => coded,
+                _ => {
+                    values.reshape(header.element, header.len());
+                    match raw_mut(values.values_mut()) {
+                        Some(bytes) => self.read(&self.down, place, bytes)?,
+                        None => read_bytes(&self.download(&self.down, place)?, values.values_mut()),
+                    }
+                    coder.encode(&header, values.values(), payload)
+                }
+            };
+            coded.write_record(target, |bytes| {
+                bytes.copy_from_slice(payload);
+                Ok(())
+            })
+        })
+    }
+
+    /// Decodes a record of the level below to a place: on the device, if the codec knows it.
+    pub(crate) fn decode(&self, extent: Extent, record: &[u8]) -> Result<(), String> {
+        let coder = self.coder().ok_or("no codec")?;
+        let header = StateHeader::decode(record)?;
+        let payload = header.payload_of(record)?;
+        let raw = header.as_raw();
+        let place = payload_of(extent, &raw);
+        self.frame(&self.up, extent, &raw)?;
+        let there = self
+            .lend(&self.up, place, &raw, |held| coder.decode_held(&header, payload, held).map_err(afar_codec_error));
+        if there == Ok(true) {
+            return Ok(());
+        }
+        coder.with_room(|CodingRoom { values, .. }| {
+            values.reshape(header.element, header.len());
+            coder.decode(&header, payload, values.values_mut())?;
+            let mut bytes = vec![0; place.bytes as usize];
+            write_bytes(values.values(), &mut bytes);
+            self.fetched(place, &bytes)
+        })
+    }
+
+    /// Lends the values at a place to work of the codec, after the copies of the program there. All
+    /// of it is over when this returns.
+    fn lend<R>(
+        &self,
+        stream: &Stream,
+        place: Extent,
+        header: &StateHeader,
+        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, AfarError>,
+    ) -> Result<R, AfarError> {
+        let before = self.order(stream, place).map_err(afar_error)?;
+        let ticket = stream.ticket().map_err(afar_error)?;
+        let part = MappedPart { offset: place.start as usize, element: header.element, len: header.len() };
+        let done = self.mapped.lend(&self.device, part, ticket, work)?;
+        self.under_way().copies.retain(|copy| !before.contains(&copy.number));
+        Ok(done)
     }
 
     /// Overwrites values on the device with a payload, in their owner's stream.
@@ -217,6 +312,16 @@ impl DeviceCache {
     fn under_way(&self) -> MutexGuard<'_, ProgramCopies> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the bytes of the payload in the place of a record.
+fn payload_of(extent: Extent, header: &StateHeader) -> Extent {
+    Extent { start: extent.start + HEADER_BYTES as u64, bytes: header.payload_bytes }
+}
+
+/// Turns the error of a codec on a device into one of the place.
+fn afar_codec_error(error: CodecError) -> AfarError {
+    AfarError { message: error.to_string(), kind: AfarErrorKind::Failed }
 }
 
 /// Returns the words of an error.

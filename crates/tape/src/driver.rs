@@ -6,7 +6,7 @@ use crate::event::{AdoptedState, TapeAction, TapeEvent};
 use crate::mover::{EndedMove, MoveTicket, Mover};
 use crate::policy::TapePolicy;
 use crate::settings::TapeSettings;
-use crate::work::{PlaceError, StateId, WorkId};
+use crate::work::{PlaceError, StateBytes, StateId, WorkId};
 
 /// Work that a mover has, and its start.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ impl<M: Mover> TapeDriver<M> {
     ///
     /// # Errors
     /// [`PlaceError::Full`] if the level has no room for it.
-    pub fn adopt(&mut self, bytes: u64) -> Result<AdoptedState, PlaceError> {
+    pub fn adopt(&mut self, bytes: StateBytes) -> Result<AdoptedState, PlaceError> {
         self.policy.adopt(bytes)
     }
 
@@ -161,8 +161,9 @@ impl<M: Mover> TapeDriver<M> {
         let begun = self.begun.remove(&ended.ticket);
         let Some(Begun { work, since_seconds }) = begun else { return };
         let seconds = self.mover.now_seconds() - since_seconds;
-        let failure = ended.result.err().map(|error| error.reason);
-        self.tell(TapeEvent::Ended { work, failure, seconds });
+        let EndedMove { written_bytes, result, .. } = ended;
+        let failure = result.err().map(|error| error.reason);
+        self.tell(TapeEvent::Ended { work, failure, written_bytes, seconds });
     }
 
     fn tell(&mut self, event: TapeEvent) {
@@ -183,7 +184,8 @@ impl<M: Mover> TapeDriver<M> {
                         self.begun.insert(ticket, Begun { work: id, since_seconds });
                     }
                     Err(error) => {
-                        let failed = TapeEvent::Ended { work: id, failure: Some(error.reason), seconds: 0.0 };
+                        let failure = Some(error.reason);
+                        let failed = TapeEvent::Ended { work: id, failure, written_bytes: None, seconds: 0.0 };
                         actions.extend(self.policy.handle(failed));
                     }
                 },

@@ -49,9 +49,16 @@ pub enum TapeError {
         /// The feature.
         feature: &'static str,
     },
-    /// A codec was named for a tape on a device.
-    #[error("states in the memory of a device are kept as they are: leave the codec out, or the device")]
+    /// A codec was named for a tape in the memory of a device alone.
+    #[error(
+        "states are coded when they leave the memory of a device: name memory of the host, or a spill directory, or leave the codec out"
+    )]
     CodedDevice,
+    /// States of a device were to be coded against each other.
+    #[error(
+        "states leave the memory of a device one by one, so none is coded against another: code each alone, or leave the device out"
+    )]
+    ChainedDevice,
     /// Saving needs a spill directory.
     #[error("a tape without a spill directory cannot be saved; name one when it is made")]
     NothingKept,

@@ -39,6 +39,8 @@ pub enum TapeEvent {
         work: WorkId,
         /// Reason of the mover, if the work failed.
         failure: Option<String>,
+        /// Bytes that a copy between levels has written, if they are known.
+        written_bytes: Option<u64>,
         /// Time it took.
         seconds: f64,
     },

@@ -96,18 +96,18 @@ impl HostMover {
 
     fn run(&mut self, work: TapeWork, ticket: MoveTicket) {
         let ended = Arc::clone(&self.ended);
-        let end = move |result: Result<(), String>| ended.end(ticket, work, result);
+        let end = move |result: Result<Option<u64>, String>| ended.end(ticket, work, result);
         match work {
             TapeWork::Extend { level, to } => {
                 let level = self.levels[level].clone();
-                self.threads.run(move || level.extend(to), end);
+                self.threads.run(move || level.extend(to).map(|()| None), end);
             }
             TapeWork::Touch { level, to } => {
                 let from = std::mem::replace(&mut self.marks[level].touched, to);
                 let level = self.levels[level].clone();
                 let touch = move || {
                     level.touch(from..to);
-                    Ok(())
+                    Ok(None)
                 };
                 self.threads.run(touch, end);
             }
@@ -115,17 +115,18 @@ impl HostMover {
                 let from = std::mem::replace(&mut self.marks[level].locked, to);
                 let level = self.levels[level].clone();
                 let turns = self.turns.clone();
-                self.threads.run(move || level.pin(from..to, turns.as_deref()), end);
+                self.threads.run(move || level.pin(from..to, turns.as_deref()).map(|()| None), end);
             }
-            TapeWork::Copy { source, target, bytes } => {
+            TapeWork::Copy { source, target, bytes, room_bytes } => {
                 let (Location::Level { level: from, start }, Location::Level { level: to, start: place }) =
                     (source, target)
                 else {
                     unreachable!("the calling thread does the copies of the program");
                 };
                 let extent = Extent { start, bytes };
+                let place = Extent { start: place, bytes: room_bytes };
                 let [source, target] = [from, to].map(|level| self.levels[level].clone());
-                self.threads.run(move || source.copy(extent, &target, place), end);
+                self.threads.run(move || source.copy(extent, &target, place).map(Some), end);
             }
         }
     }
@@ -137,8 +138,8 @@ impl Mover for HostMover {
         self.n_tickets += 1;
         self.n_under_way += 1;
         let place = match work {
-            TapeWork::Copy { source: Location::Program, target: Location::Level { level, start }, bytes }
-            | TapeWork::Copy { source: Location::Level { level, start }, target: Location::Program, bytes } => {
+            TapeWork::Copy { source: Location::Program, target: Location::Level { level, start }, bytes, .. }
+            | TapeWork::Copy { source: Location::Level { level, start }, target: Location::Program, bytes, .. } => {
                 Some((level, Extent { start, bytes }))
             }
             _ => None,
@@ -191,9 +192,14 @@ impl Drop for HostMover {
 }
 
 impl EndedWork {
-    fn end(&self, ticket: MoveTicket, work: TapeWork, result: Result<(), String>) {
-        let result = result.map_err(|reason| MoveError { work, reason });
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(EndedMove { ticket, result });
+    fn end(&self, ticket: MoveTicket, work: TapeWork, result: Result<Option<u64>, String>) {
+        let written_bytes = result.as_ref().ok().copied().flatten();
+        let result = result.map(|_| ()).map_err(|reason| MoveError { work, reason });
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(EndedMove {
+            ticket,
+            written_bytes,
+            result,
+        });
         self.bell.ring();
     }
 }
@@ -202,9 +208,9 @@ impl ProgramCopy {
     /// Does the copy, and ends its work.
     pub(crate) fn run(self, side: &mut ProgramSide<'_, '_>) {
         let result = match side {
-            ProgramSide::Push(source) => self.level.store(self.extent, source),
-            ProgramSide::Pop(target) => self.level.give(self.extent, target),
-            ProgramSide::Nothing => Ok(()),
+            ProgramSide::Push(source) => self.level.store(self.extent, source).map(Some),
+            ProgramSide::Pop(target) => self.level.give(self.extent, target).map(|()| None),
+            ProgramSide::Nothing => Ok(None),
         };
         self.ended.end(self.ticket, self.work, result);
     }

@@ -4,7 +4,7 @@
 use crate::ring::PlaceRing;
 use crate::settings::{Growth, LevelSettings, Registration, Touching};
 use crate::touching::{TouchMode, TouchModel};
-use crate::work::{Extent, StateId};
+use crate::work::{Extent, StateBytes, StateId};
 
 /// Bytes that are touched at a time. A copy that comes waits for no more.
 const TOUCH_BYTES: u64 = 16 << 20;
@@ -38,6 +38,7 @@ pub(crate) struct CacheLevel {
     /// End of the last place so far.
     used: u64,
     growth: Growth,
+    is_coded: bool,
     mode: TouchMode,
     is_extending: bool,
     is_touching: bool,
@@ -61,6 +62,7 @@ impl CacheLevel {
             pinned: exists,
             used: 0,
             growth: settings.growth,
+            is_coded: settings.is_coded,
             mode,
             is_extending: false,
             is_touching: false,
@@ -74,6 +76,21 @@ impl CacheLevel {
 
     pub(crate) fn usable(&self) -> u64 {
         self.usable
+    }
+
+    /// Returns whether it holds states as a codec has left them.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.is_coded
+    }
+
+    /// Returns the bytes that a state needs here: at most, until it was coded.
+    pub(crate) fn needed(&self, bytes: StateBytes) -> u64 {
+        bytes.reserved(self.is_coded)
+    }
+
+    /// Returns whether a state is not larger than all of it.
+    pub(crate) fn fits(&self, bytes: StateBytes) -> bool {
+        self.needed(bytes) <= self.bytes
     }
 
     /// Returns whether all of it may be used; before, no state leaves it.

@@ -11,8 +11,10 @@
 
 mod bell;
 mod builder;
+mod call;
 mod coded;
 mod coder;
+mod coding;
 #[cfg(feature = "cuda")]
 mod device_cache;
 mod driver;
@@ -26,6 +28,7 @@ mod owned;
 mod payload;
 mod policy;
 mod record;
+mod record_coder;
 mod ring;
 mod settings;
 mod shelf;
@@ -54,4 +57,4 @@ pub use settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, 
 pub use shelf::DamagedState;
 pub use tape::{StateShape, Tape, TapeReport};
 pub use touching::{TouchMode, TouchModel};
-pub use work::{Extent, Location, PlaceError, StateId, TapeWork, WorkId};
+pub use work::{Extent, Location, PlaceError, StateBytes, StateId, TapeWork, WorkId};

@@ -13,7 +13,7 @@ use crate::payload::{RecordSource, RecordTarget};
 use crate::settings::TapeSettings;
 use crate::storage::LevelStorage;
 use crate::turns::PinTurns;
-use crate::work::{PlaceError, StateId};
+use crate::work::{PlaceError, StateBytes, StateId};
 
 /// A driver, and the bell that its mover rings.
 #[derive(Debug)]
@@ -82,8 +82,13 @@ impl TapeMachine {
         self.shared.lock().turn();
     }
 
-    pub(crate) fn adopt(&mut self, bytes: usize) -> Result<AdoptedState, PlaceError> {
-        self.shared.lock().adopt(bytes as u64)
+    pub(crate) fn adopt(&mut self, bytes: StateBytes) -> Result<AdoptedState, PlaceError> {
+        self.shared.lock().adopt(bytes)
+    }
+
+    /// Bytes that the states take.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.shared.lock().policy().stored_bytes()
     }
 
     /// Returns the state that is popped next if the program goes on as announced.

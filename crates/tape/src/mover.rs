@@ -11,6 +11,9 @@ pub struct MoveTicket(pub u64);
 pub struct EndedMove {
     /// Name that [`Mover::start`] gave.
     pub ticket: MoveTicket,
+    /// Bytes that a copy to a level has written: not more than it had room for. `None` for other
+    /// work, and for copies that are as long as they were asked to be.
+    pub written_bytes: Option<u64>,
     /// Its error, if it failed.
     pub result: Result<(), MoveError>,
 }

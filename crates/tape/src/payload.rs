@@ -3,19 +3,23 @@
 //! Values lie in memory of the host, or rest elsewhere. A level at the same place takes them there;
 //! any other level takes their bytes.
 
+use std::sync::Arc;
+
 use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
 use crate::owned::{StateValues, copy, read_bytes, write_bytes};
-use crate::record::HEADER_BYTES;
+use crate::record::StateHeader;
+use crate::record_coder::{CodingRoom, RecordCoder};
 
 /// Memory at the place of values that rest elsewhere, kept from one state to the next.
 pub(crate) type SpareCopy = Option<Box<dyn HeldValues>>;
 
-/// A record that is pushed.
+/// A record that is pushed, not coded.
 pub(crate) struct RecordSource<'a> {
-    pub(crate) header: [u8; HEADER_BYTES],
-    pub(crate) payload_bytes: usize,
+    pub(crate) header: StateHeader,
     pub(crate) payload: PayloadSource<'a>,
+    /// Works on the way to a level that is coded.
+    pub(crate) coder: Option<Arc<RecordCoder>>,
 }
 
 /// Values that become a payload.
@@ -26,8 +30,11 @@ pub(crate) enum PayloadSource<'a> {
 
 /// A record that is read.
 pub(crate) struct RecordTarget<'a> {
-    pub(crate) payload_bytes: usize,
+    /// Its header in a level that is not coded.
+    pub(crate) header: StateHeader,
     pub(crate) payload: PayloadTarget<'a>,
+    /// Works on the way from a level that is coded.
+    pub(crate) coder: Option<Arc<RecordCoder>>,
 }
 
 /// The reader of a payload.
@@ -43,13 +50,17 @@ pub(crate) enum StateTarget<'a> {
 }
 
 impl RecordSource<'_> {
-    /// Writes the record to its place: header, payload, and zeros to the end.
-    pub(crate) fn write(&mut self, place: &mut [u8]) -> Result<(), String> {
-        let (header, rest) = place.split_at_mut(HEADER_BYTES);
-        let (payload, end) = rest.split_at_mut(self.payload_bytes);
-        header.copy_from_slice(&self.header);
-        end.fill(0);
-        self.payload.write(payload)
+    /// Writes the record to its place, coded where there is a codec. Returns its bytes.
+    pub(crate) fn write(&mut self, place: &mut [u8]) -> Result<usize, String> {
+        let Self { header, payload, coder } = self;
+        let Some(coder) = coder else { return header.write_record(place, |bytes| payload.write(bytes)) };
+        coder.with_room(|room| {
+            let coded = payload.encode(coder, header, room)?;
+            coded.write_record(place, |bytes| {
+                bytes.copy_from_slice(&room.payload);
+                Ok(())
+            })
+        })
     }
 }
 
@@ -83,6 +94,34 @@ impl PayloadSource<'_> {
         Ok(())
     }
 
+    /// Encodes the values, and returns the header of the coded record.
+    fn encode(
+        &mut self,
+        coder: &RecordCoder,
+        header: &StateHeader,
+        room: &mut CodingRoom,
+    ) -> Result<StateHeader, String> {
+        let CodingRoom { payload, values: fetched } = room;
+        match self {
+            Self::Values(values) => Ok(coder.encode(header, *values, payload)),
+            Self::Afar { values, spare } => {
+                let held = values.hold(values.len(), spare.take()).map_err(|error| error.to_string())?;
+                let there = coder.encode_held(header, held.as_ref(), payload);
+                let coded = match there {
+                    Ok(Some(coded)) => coded,
+                    _ => {
+                        fetched.reshape(values.element(), values.len());
+                        held.fetch(0, fetched.values_mut()).map_err(|error| error.to_string())?;
+                        coder.encode(header, fetched.values(), payload)
+                    }
+                };
+                // Work on a copy that the codec has failed on may be under way.
+                **spare = there.is_ok().then_some(held);
+                Ok(coded)
+            }
+        }
+    }
+
     fn write(&mut self, target: &mut [u8]) -> Result<(), String> {
         match self {
             Self::Values(values) => write_bytes(*values, target),
@@ -97,11 +136,15 @@ impl PayloadSource<'_> {
 }
 
 impl RecordTarget<'_> {
-    /// Reads the payload of a record.
+    /// Reads the payload of a record, coded or not.
     pub(crate) fn read(&mut self, record: &[u8]) -> Result<(), String> {
-        let end = HEADER_BYTES + self.payload_bytes;
-        let payload = record.get(HEADER_BYTES..end).ok_or_else(|| format!("{} bytes, {end} expected", record.len()))?;
-        self.payload.read(payload)
+        match &self.coder {
+            Some(coder) => {
+                let header = StateHeader::decode(record)?;
+                self.payload.decode(coder, &header, header.payload_of(record)?)
+            }
+            None => self.payload.read(self.header.payload_of(record)?),
+        }
     }
 }
 
@@ -119,6 +162,37 @@ impl PayloadTarget<'_> {
         }
         Ok(())
     }
+
+    /// Decodes the payload of a record: where the values of the program rest, if the codec knows
+    /// the place.
+    fn decode(&mut self, coder: &RecordCoder, header: &StateHeader, payload: &[u8]) -> Result<(), String> {
+        match self {
+            Self::State(StateTarget::Values(values)) => coder.decode(header, payload, values.reborrow()),
+            Self::State(StateTarget::Afar { values, spare }) => {
+                let fill = |room: &mut dyn HeldValues| decode_to(room, coder, header, payload);
+                overwrite_by(*values, spare, fill).map_err(|error| error.to_string())
+            }
+            Self::Decoder(_) => Err("a record is decoded once".to_owned()),
+        }
+    }
+}
+
+/// Decodes the payload of a record to memory where values rest, there or here.
+fn decode_to(
+    room: &mut dyn HeldValues,
+    coder: &RecordCoder,
+    header: &StateHeader,
+    payload: &[u8],
+) -> Result<(), AfarError> {
+    if let Ok(true) = coder.decode_held(header, payload, room) {
+        return Ok(());
+    }
+    coder.with_room(|CodingRoom { values, .. }| {
+        values.reshape(header.element, header.len());
+        let decoded = coder.decode(header, payload, values.values_mut());
+        decoded.map_err(|message| AfarError { message, kind: AfarErrorKind::Failed })?;
+        room.put(0, values.values())
+    })
 }
 
 impl StateTarget<'_> {
@@ -178,10 +252,20 @@ fn values_at(element: ElementType, bytes: &mut [u8]) -> Option<ValuesMut<'_>> {
 
 /// Overwrites values that rest elsewhere, through memory at their place.
 fn overwrite(target: &mut dyn Afar, spare: &mut SpareCopy, values: Values<'_>) -> Result<(), AfarError> {
-    let fits = |held: &dyn HeldValues| held.element() == values.element() && held.len() == values.len();
+    overwrite_by(target, spare, |room| room.put(0, values))
+}
+
+/// Overwrites values that rest elsewhere with those that `fill` gives to memory at their place.
+fn overwrite_by(
+    target: &mut dyn Afar,
+    spare: &mut SpareCopy,
+    fill: impl Fn(&mut dyn HeldValues) -> Result<(), AfarError>,
+) -> Result<(), AfarError> {
+    let n_values = target.len();
+    let fits = |held: &dyn HeldValues| held.element() == target.element() && held.len() == n_values;
     let earlier = spare.take().filter(|held| fits(held.as_ref()));
     let mut through = |target: &mut dyn Afar, mut room: Box<dyn HeldValues>| {
-        room.put(0, values)?;
+        fill(room.as_mut())?;
         target.overwrite(room.as_ref())?;
         *spare = Some(room);
         Ok(())
@@ -191,6 +275,6 @@ fn overwrite(target: &mut dyn Afar, spare: &mut SpareCopy, values: Values<'_>) -
         None | Some(Err(AfarError { kind: AfarErrorKind::Failed, .. })) => {}
         Some(done) => return done,
     }
-    let room = target.room(values.len())?;
+    let room = target.room(n_values)?;
     through(target, room)
 }

@@ -9,44 +9,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::call::{CallKind, ProgramCall};
 use crate::event::{AdoptedState, TapeAction, TapeEvent};
 use crate::level::{CacheLevel, GrowthMoment, GrowthStep};
 use crate::settings::{Eviction, TapeSettings};
 use crate::state::{Residence, TapeStates};
 use crate::touching::{MeasuredRate, TouchMode};
-use crate::work::{Extent, Location, PlaceError, StateId, TapeWork, WorkId};
+use crate::work::{Extent, Location, PlaceError, StateBytes, StateId, TapeWork, WorkId};
 
 /// Direction in which the program goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TapePass {
     Forward,
     Backward,
-}
-
-/// The call in which the program waits.
-#[derive(Clone, Copy, Debug)]
-struct ProgramCall {
-    kind: CallKind,
-    /// Its copy is under way.
-    is_copying: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallKind {
-    Push(StateId),
-    Pop(StateId),
-    Peek(StateId),
-    Keep,
-}
-
-impl CallKind {
-    /// Returns the state that the program reads.
-    fn reads(self) -> Option<StateId> {
-        match self {
-            Self::Pop(id) | Self::Peek(id) => Some(id),
-            Self::Push(_) | Self::Keep => None,
-        }
-    }
 }
 
 /// Meaning of work that is under way.
@@ -120,7 +95,9 @@ impl TapePolicy {
             TapeEvent::Keep => self.begin_call(CallKind::Keep),
             TapeEvent::Announce(order) => self.states.announce(order),
             TapeEvent::Turn => self.pass = TapePass::Backward,
-            TapeEvent::Ended { work, failure, seconds } => self.end(work, failure, seconds),
+            TapeEvent::Ended { work, failure, written_bytes, seconds } => {
+                self.end(work, failure, written_bytes, seconds);
+            }
         }
         self.advance();
         std::mem::take(&mut self.actions)
@@ -142,16 +119,24 @@ impl TapePolicy {
     ///
     /// # Errors
     /// [`PlaceError::Full`] if the level has no room for it.
-    pub fn adopt(&mut self, bytes: u64) -> Result<AdoptedState, PlaceError> {
+    pub fn adopt(&mut self, bytes: StateBytes) -> Result<AdoptedState, PlaceError> {
         let level = self.levels.len() - 1;
-        let extent = self.levels[level].ring.fit(bytes, self.levels[level].usable());
-        let extent = extent.ok_or(PlaceError::Full { bytes })?;
+        let needed = self.levels[level].needed(bytes);
+        let extent = self.levels[level].ring.fit(needed, self.levels[level].usable());
+        let extent = extent.ok_or(PlaceError::Full { bytes: needed })?;
         let id = self.states.add(bytes, self.levels.len());
         self.arrive(id, level, extent);
         if let Some(residence) = self.states.get_mut(id).and_then(|state| state.residences[level].as_mut()) {
             residence.is_whole = true;
         }
         Ok(AdoptedState { id, extent })
+    }
+
+    /// Bytes that the states on the tape take, each where it is smallest.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        let live = self.states.iter().filter(|(_, state)| !state.is_consumed);
+        live.map(|(_, state)| state.bytes.reserved(true)).sum()
     }
 
     /// Number of bytes of a level that may be used; it only rises.
@@ -175,7 +160,7 @@ impl TapePolicy {
             return;
         }
         self.levels.iter_mut().for_each(|level| level.choose_mode(bytes, interval_seconds));
-        let id = self.states.add(bytes, self.levels.len());
+        let id = self.states.add(StateBytes::uncoded(bytes), self.levels.len());
         self.begin_call(CallKind::Push(id));
     }
 
@@ -238,14 +223,15 @@ impl TapePolicy {
     }
 
     fn serve_push(&mut self, id: StateId, is_last_attempt: bool) {
-        let Some(bytes) = self.states.get(id).map(|state| state.bytes) else { return };
+        let Some(bytes) = self.states.get(id).map(|state| state.bytes.raw) else { return };
         let mut levels = (0..self.levels.len()).filter(|&level| self.levels[level].bytes() >= bytes);
         let levels: Vec<usize> = if is_last_attempt { levels.collect() } else { levels.next().into_iter().collect() };
         for level in levels {
             if let Some(extent) = self.room(level, bytes, None) {
                 self.arrive(id, level, extent);
                 let target = Location::Level { level, start: extent.start };
-                self.begin(Purpose::Store { id, level }, TapeWork::Copy { source: Location::Program, target, bytes });
+                let work = TapeWork::Copy { source: Location::Program, target, bytes, room_bytes: bytes };
+                self.begin(Purpose::Store { id, level }, work);
                 self.mark_copying();
                 return;
             }
@@ -263,9 +249,11 @@ impl TapePolicy {
         if state.comes_nearer(level) {
             return;
         }
-        let bytes = state.bytes;
+        let room_bytes = state.bytes.raw;
+        let bytes = self.levels[level].needed(state.bytes);
         let Some(source) = self.read(id, level) else { return };
-        self.begin(Purpose::Give { id, level, is_last }, TapeWork::Copy { source, target: Location::Program, bytes });
+        let work = TapeWork::Copy { source, target: Location::Program, bytes, room_bytes };
+        self.begin(Purpose::Give { id, level, is_last }, work);
         self.mark_copying();
     }
 
@@ -275,7 +263,7 @@ impl TapePolicy {
         let last = self.levels.len() - 1;
         let live = || self.states.iter().filter(|(_, state)| !state.is_consumed);
         let newest = live().next_back().map_or(StateId(0), |(id, _)| id);
-        let missing = live().find(|(_, state)| !state.is_whole_at(last)).map(|(id, state)| (id, state.bytes));
+        let missing = live().find(|(_, state)| !state.is_whole_at(last)).map(|(id, state)| (id, state.bytes.raw));
         match missing {
             None => self.reply(Ok(newest)),
             Some((id, bytes)) if is_last_attempt => self.reply(Err(PlaceError::Kept { id, bytes })),
@@ -290,24 +278,28 @@ impl TapePolicy {
             return;
         }
         let next = level + 1;
-        let fits = |bytes: u64| bytes <= self.levels[next].bytes();
-        let wants =
-            |id: &StateId| self.states.get(*id).is_some_and(|state| state.wants_drain(level) && fits(state.bytes));
+        let wants = |id: &StateId| {
+            let fits = |bytes: StateBytes| self.levels[next].fits(bytes);
+            self.states.get(*id).is_some_and(|state| state.wants_drain(level) && fits(state.bytes))
+        };
         let urgent = self.urgent[level].iter().copied().find(wants);
         let forward = || self.states.iter().map(|(id, _)| id).find(wants);
         let is_kept = self.call.is_some_and(|call| call.kind == CallKind::Keep);
         let is_forward = self.pass == TapePass::Forward || is_kept;
         let Some(id) = urgent.or_else(|| if is_forward { forward() } else { None }) else { return };
-        let Some(bytes) = self.states.get(id).map(|state| state.bytes) else { return };
-        let Some(extent) = self.room(next, bytes, None) else { return };
+        let Some([bytes, room_bytes]) = self.bytes_at(id, [level, next]) else { return };
+        let Some(extent) = self.room(next, room_bytes, None) else { return };
         if self.levels[next].waits_for_pages(extent) {
             return;
         }
-        let measures = self.rate_of_copy(next, extent);
+        // The time of a copy that is coded is the codec's.
+        let is_plain = self.levels[level].is_coded() == self.levels[next].is_coded();
+        let measures = self.rate_of_copy(next, extent).filter(|_| is_plain);
         let Some(source) = self.read(id, level) else { return };
         self.arrive(id, next, extent);
         let target = Location::Level { level: next, start: extent.start };
-        self.begin(Purpose::Drain { id, level, measures }, TapeWork::Copy { source, target, bytes });
+        let work = TapeWork::Copy { source, target, bytes, room_bytes };
+        self.begin(Purpose::Drain { id, level, measures }, work);
     }
 
     /// Copies the state that is popped next, of those that are not there, from the next level to
@@ -318,17 +310,17 @@ impl TapePolicy {
         }
         let popped = self.call.and_then(|call| call.kind.reads());
         let wants = |id: &StateId| {
-            let fits = |bytes: u64| bytes <= self.levels[level].bytes();
+            let fits = |bytes: StateBytes| self.levels[level].fits(bytes);
             self.states.get(*id).is_some_and(|state| state.wants_fetch(level) && fits(state.bytes))
         };
         let next = self.states.upcoming().enumerate().find(|(_, id)| Some(*id) != popped && wants(id));
         let Some((distance, id)) = next else { return };
-        let Some(bytes) = self.states.get(id).map(|state| state.bytes) else { return };
-        let Some(extent) = self.room(level, bytes, Some(distance)) else { return };
+        let Some([room_bytes, bytes]) = self.bytes_at(id, [level, level + 1]) else { return };
+        let Some(extent) = self.room(level, room_bytes, Some(distance)) else { return };
         let Some(source) = self.read(id, level + 1) else { return };
         self.arrive(id, level, extent);
         let target = Location::Level { level, start: extent.start };
-        self.begin(Purpose::Fetch { id, level }, TapeWork::Copy { source, target, bytes });
+        self.begin(Purpose::Fetch { id, level }, TapeWork::Copy { source, target, bytes, room_bytes });
     }
 
     /// Starts the next steps with which levels grow.
@@ -375,16 +367,17 @@ impl TapePolicy {
             let Some(residence) = state.residences[level] else { continue };
             let is_drained = state.is_drained(level);
             let is_moving = !residence.is_whole || (residence.n_readers > 0 && is_drained);
-            let can_drain = is_drained || (state.can_drain() && state.bytes <= self.levels[level + 1].bytes());
+            let can_drain = is_drained || (state.can_drain() && self.levels[level + 1].fits(state.bytes));
             let position = distances.get(&id).copied().unwrap_or(usize::MAX);
             if is_moving || !can_drain || distance.is_some_and(|needed| position <= needed) {
                 continue;
             }
-            undrained_bytes += if is_drained { 0 } else { state.bytes };
+            let bytes = residence.extent.bytes;
+            undrained_bytes += if is_drained { 0 } else { bytes };
             let waiting = if is_drained { 0.0 } else { undrained_bytes as f64 };
             let score = match self.eviction {
                 Eviction::Fifo => id.0 as f64,
-                Eviction::KnownOrder => waiting + state.bytes as f64 / (position as f64 + 1.0),
+                Eviction::KnownOrder => waiting + bytes as f64 / (position as f64 + 1.0),
             };
             scores.insert(id, score);
         }
@@ -406,6 +399,12 @@ impl TapePolicy {
         if let Some(state) = self.states.get_mut(id) {
             state.residences[level] = Some(Residence { extent, is_whole: false, n_readers: 0 });
         }
+    }
+
+    /// Returns the bytes of a state in two levels: at most, where it was not coded so far.
+    fn bytes_at(&self, id: StateId, levels: [usize; 2]) -> Option<[u64; 2]> {
+        let state = self.states.get(id)?;
+        Some(levels.map(|level| self.levels[level].needed(state.bytes)))
     }
 
     /// Notes a copy that reads a state from a level, and returns from where.
@@ -431,7 +430,7 @@ impl TapePolicy {
         })
     }
 
-    fn end(&mut self, work: WorkId, failure: Option<String>, seconds: f64) {
+    fn end(&mut self, work: WorkId, failure: Option<String>, written_bytes: Option<u64>, seconds: f64) {
         let is_done = failure.is_none();
         let outcome = |id: StateId| failure.map_or(Ok(id), |reason| Err(PlaceError::Copy { id, reason }));
         let purpose = self.under_way.remove(&work);
@@ -442,6 +441,7 @@ impl TapePolicy {
                 self.levels[level].end_step(step, is_done);
             }
             Some(Purpose::Store { id, level }) => {
+                self.take_back(id, level, written_bytes.filter(|_| is_done));
                 self.end_arrival(id, level, is_done);
                 if !is_done {
                     self.states.remove(id);
@@ -460,6 +460,7 @@ impl TapePolicy {
             Some(Purpose::Drain { id, level, measures }) => {
                 self.learn_copy(id, level + 1, measures, seconds);
                 self.end_move(id, is_done, true);
+                self.take_back(id, level + 1, written_bytes.filter(|_| is_done));
                 self.end_arrival(id, level + 1, is_done);
                 self.end_reading(id, level);
             }
@@ -490,6 +491,17 @@ impl TapePolicy {
             self.evict(id, level);
         }
         is_below
+    }
+
+    /// Takes back what a coded state does not need of its place.
+    fn take_back(&mut self, id: StateId, level: usize, written_bytes: Option<u64>) {
+        let level_of = &mut self.levels[level];
+        let written_bytes = written_bytes.filter(|_| level_of.is_coded());
+        let (Some(state), Some(bytes)) = (self.states.get_mut(id), written_bytes) else { return };
+        if let Some(residence) = &mut state.residences[level] {
+            residence.extent = level_of.ring.shrink(residence.extent, bytes);
+            state.bytes.coded = Some(bytes);
+        }
     }
 
     /// Makes a copy that arrived whole, or gives its place back.
@@ -550,7 +562,7 @@ impl TapePolicy {
     fn learn_copy(&mut self, id: StateId, level: usize, measures: Option<MeasuredRate>, seconds: f64) {
         let is_touching = self.levels[level].is_touching();
         let measures = measures.filter(|rate| is_touching == (*rate == MeasuredRate::SharedCopy));
-        let bytes = self.states.get(id).map_or(0, |state| state.bytes);
+        let bytes = self.bytes_at(id, [level; 2]).map_or(0, |[bytes, _]| bytes);
         if let (Some(rate), Some(model)) = (measures, self.levels[level].model()) {
             model.learn(rate, bytes as f64 / seconds);
         }

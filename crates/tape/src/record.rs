@@ -4,7 +4,7 @@
 //! Promises: [`FORMAT.md`](../FORMAT.md) states the layout. No byte of a file is given out before
 //! its checksum held.
 
-use recoup_core::{Bound, CodecId, ElementType};
+use recoup_core::{Bound, CodecError, CodecId, ElementType};
 
 /// The first bytes of a record. The last of them is the version of the format.
 const MAGIC: [u8; 8] = *b"RCTAPE\0\x01";
@@ -54,6 +54,42 @@ impl StateHeader {
     /// Returns the bytes of the place that the record takes.
     pub(crate) fn place_bytes(&self) -> usize {
         place_bytes(self.payload_bytes as usize)
+    }
+
+    /// Returns the header of the same state, not coded.
+    pub(crate) fn as_raw(&self) -> Self {
+        let payload_bytes = (self.len() * self.element.size()) as u64;
+        Self { codec: CodecId::Raw, bound: Bound::Lossless, link: StateLink::Alone, payload_bytes, ..*self }
+    }
+
+    /// Writes a record to its place: header, payload, and zeros to its end. Returns its bytes,
+    /// which may be fewer than the place has.
+    pub(crate) fn write_record(
+        &self,
+        place: &mut [u8],
+        fill: impl FnOnce(&mut [u8]) -> Result<(), String>,
+    ) -> Result<usize, String> {
+        let bytes = self.place_bytes();
+        let found = place.len();
+        let record = place.get_mut(..bytes).ok_or_else(|| format!("a place of {found} bytes for {bytes}"))?;
+        let (header, rest) = record.split_at_mut(HEADER_BYTES);
+        let (payload, end) = rest.split_at_mut(self.payload_bytes as usize);
+        header.copy_from_slice(&self.encode());
+        end.fill(0);
+        fill(payload).map(|()| bytes)
+    }
+
+    /// Compares the bytes of a raw payload with those of its values.
+    pub(crate) fn check_length(&self) -> Result<(), CodecError> {
+        let what = "its length is not that of its values";
+        let is_right = self.payload_bytes == self.as_raw().payload_bytes;
+        if is_right { Ok(()) } else { Err(CodecError::Damaged { codec: CodecId::Raw, what }) }
+    }
+
+    /// Returns the payload of a record with this header.
+    pub(crate) fn payload_of<'a>(&self, record: &'a [u8]) -> Result<&'a [u8], String> {
+        let end = HEADER_BYTES + self.payload_bytes as usize;
+        record.get(HEADER_BYTES..end).ok_or_else(|| format!("{} bytes, {end} expected", record.len()))
     }
 
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {

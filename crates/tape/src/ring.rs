@@ -58,6 +58,23 @@ impl PlaceRing {
         self.cursor = extent.end();
     }
 
+    /// Takes back what a place does not need: it keeps its first `bytes` bytes, and the next one
+    /// may follow them.
+    ///
+    /// # Panics
+    /// If no place begins there, or it is smaller.
+    pub fn shrink(&mut self, extent: Extent, bytes: u64) -> Extent {
+        let place = self.places.get_mut(&extent.start).filter(|place| place.bytes == extent.bytes);
+        let place = place.unwrap_or_else(|| panic!("{extent:?} is no place"));
+        assert!(bytes <= place.bytes, "{bytes} bytes of {extent:?}");
+        place.bytes = bytes;
+        let kept = Extent { bytes, ..extent };
+        if self.cursor == extent.end() {
+            self.cursor = kept.end();
+        }
+        kept
+    }
+
     /// Takes a place back.
     ///
     /// # Panics
@@ -122,6 +139,18 @@ mod tests {
         ring.free(Extent { start: 0, bytes: 30 });
         assert_eq!(ring.fit(10, 100), Some(Extent { start: 90, bytes: 10 }), "after the last one first");
         assert_eq!(ring.fit(20, 100), Some(Extent { start: 0, bytes: 20 }));
+    }
+
+    #[test]
+    fn bytes_that_a_place_gives_back_are_the_next_ones_given_out() {
+        let mut ring = filled(&[30, 60], 100);
+        let kept = ring.shrink(Extent { start: 30, bytes: 60 }, 20);
+        assert_eq!(kept, Extent { start: 30, bytes: 20 });
+        assert_eq!(ring.fit(50, 100), Some(Extent { start: 50, bytes: 50 }));
+        ring.free(kept);
+        assert_eq!(ring.fit(70, 100), Some(Extent { start: 30, bytes: 70 }));
+        let first = ring.shrink(Extent { start: 0, bytes: 30 }, 30);
+        assert_eq!(first.bytes, 30, "a place may need all it has");
     }
 
     #[test]

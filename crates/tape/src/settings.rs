@@ -18,6 +18,8 @@ pub struct LevelSettings {
     pub bytes: u64,
     /// Way in which its memory becomes usable.
     pub growth: Growth,
+    /// States are held as a codec has left them. Levels below a coded one are coded.
+    pub is_coded: bool,
 }
 
 /// Choice of the states that leave a full level.

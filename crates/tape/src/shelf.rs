@@ -7,14 +7,17 @@ use crate::error::TapeError;
 use crate::machine::TapeMachine;
 use crate::payload::{PayloadSource, PayloadTarget, RecordSource, RecordTarget};
 use crate::record::{StateHeader, StateLink};
+use crate::record_coder::RecordCoder;
 use crate::spill::SpillDirectory;
-use crate::work::{PlaceError, StateId};
+use crate::work::{PlaceError, StateBytes, StateId};
 
 /// Records in levels of memory, by the steps of the program.
 #[derive(Debug)]
 pub(crate) struct StateShelf {
     machine: TapeMachine,
     spill: Option<Arc<SpillDirectory>>,
+    /// Works between levels, if some of them are coded.
+    coder: Option<Arc<RecordCoder>>,
     headers: BTreeMap<StateId, StateHeader>,
     ids: BTreeMap<u64, StateId>,
     /// Number of the next push.
@@ -31,8 +34,12 @@ pub struct DamagedState {
 }
 
 impl StateShelf {
-    pub(crate) fn new(machine: TapeMachine, spill: Option<Arc<SpillDirectory>>) -> Self {
-        Self { machine, spill, headers: BTreeMap::new(), ids: BTreeMap::new(), number: 0 }
+    pub(crate) fn new(
+        machine: TapeMachine,
+        spill: Option<Arc<SpillDirectory>>,
+        coder: Option<Arc<RecordCoder>>,
+    ) -> Self {
+        Self { machine, spill, coder, headers: BTreeMap::new(), ids: BTreeMap::new(), number: 0 }
     }
 
     /// Takes in the states that the spill directory holds, and returns the damaged ones.
@@ -53,12 +60,32 @@ impl StateShelf {
                 }
             };
             let step = header.step;
-            let adopted = self.machine.adopt(header.place_bytes());
+            let adopted = self.machine.adopt(self.bytes_of(&header));
             let adopted = adopted.map_err(|source| TapeError::Place { step, source })?;
             spill.adopt(adopted.extent.start, state.path);
             self.note(adopted.id, header);
         }
         Ok(damaged)
+    }
+
+    /// Returns the bytes of a state that the spill directory holds.
+    fn bytes_of(&self, header: &StateHeader) -> StateBytes {
+        let here = header.place_bytes() as u64;
+        match self.coder {
+            Some(_) => StateBytes { raw: header.as_raw().place_bytes() as u64, coded: Some(here) },
+            None => StateBytes::uncoded(here),
+        }
+    }
+
+    /// Returns the header that a state has in a level that is not coded.
+    fn header_above(&self, id: StateId) -> StateHeader {
+        let header = self.headers[&id];
+        if self.coder.is_some() { header.as_raw() } else { header }
+    }
+
+    /// Returns the codec between levels.
+    pub(crate) fn coder(&self) -> Option<&RecordCoder> {
+        self.coder.as_deref()
     }
 
     fn note(&mut self, id: StateId, header: StateHeader) {
@@ -72,8 +99,7 @@ impl StateShelf {
         let step = header.step;
         self.check_new(step)?;
         let header = StateHeader { number: self.number, ..header };
-        let payload_bytes = header.payload_bytes as usize;
-        let mut source = RecordSource { header: header.encode(), payload_bytes, payload };
+        let mut source = RecordSource { header, payload, coder: self.coder.clone() };
         let pushed = self.machine.push(header.place_bytes(), &mut source);
         let id = pushed.map_err(|source| TapeError::Place { step, source })?;
         self.note(id, header);
@@ -88,7 +114,8 @@ impl StateShelf {
     /// Pops a state.
     pub(crate) fn pop(&mut self, step: u64, payload: PayloadTarget<'_>) -> Result<(), TapeError> {
         let id = self.id(step)?;
-        let mut target = RecordTarget { payload_bytes: self.headers[&id].payload_bytes as usize, payload };
+        let header = self.header_above(id);
+        let mut target = RecordTarget { header, payload, coder: self.coder.clone() };
         self.machine.pop(id, &mut target).map_err(|source| TapeError::Place { step, source })?;
         self.headers.remove(&id);
         self.ids.remove(&step);
@@ -98,7 +125,8 @@ impl StateShelf {
     /// Reads a state, which stays.
     pub(crate) fn peek(&mut self, step: u64, payload: PayloadTarget<'_>) -> Result<(), TapeError> {
         let id = self.id(step)?;
-        let mut target = RecordTarget { payload_bytes: self.headers[&id].payload_bytes as usize, payload };
+        let header = self.header_above(id);
+        let mut target = RecordTarget { header, payload, coder: self.coder.clone() };
         let read = self.machine.peek(id, &mut target);
         read.map_err(|source| TapeError::Place { step, source }).map(|_| ())
     }
@@ -179,7 +207,7 @@ impl StateShelf {
 
     /// Bytes that the states take.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        self.headers.values().map(|header| header.place_bytes() as u64).sum()
+        self.machine.stored_bytes()
     }
 
     fn id(&self, step: u64) -> Result<StateId, TapeError> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::work::{Extent, StateId};
+use crate::work::{Extent, StateBytes, StateId};
 
 /// Copies down, and copies up, that a state may fail before they are given up.
 const FAILURES_MAX: u32 = 3;
@@ -20,7 +20,7 @@ pub(crate) struct Residence {
 /// A state and its copies.
 #[derive(Clone, Debug)]
 pub(crate) struct TapeState {
-    pub(crate) bytes: u64,
+    pub(crate) bytes: StateBytes,
     /// Its copy in each level.
     pub(crate) residences: Vec<Option<Residence>>,
     /// Given back to the program. What is left of it goes when nothing uses it.
@@ -85,7 +85,7 @@ pub(crate) struct TapeStates {
 }
 
 impl TapeStates {
-    pub(crate) fn add(&mut self, bytes: u64, n_levels: usize) -> StateId {
+    pub(crate) fn add(&mut self, bytes: StateBytes, n_levels: usize) -> StateId {
         let id = StateId(self.n_pushed);
         self.n_pushed += 1;
         let residences = vec![None; n_levels];

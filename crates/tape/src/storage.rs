@@ -80,11 +80,11 @@ impl LevelStorage {
         }
     }
 
-    /// Puts a record of the program in its place.
-    pub(crate) fn store(&self, extent: Extent, source: &mut RecordSource<'_>) -> Result<(), String> {
+    /// Puts a record of the program in its place, and returns its bytes.
+    pub(crate) fn store(&self, extent: Extent, source: &mut RecordSource<'_>) -> Result<u64, String> {
         #[cfg(feature = "cuda")]
         if let Self::Device(cache) = self {
-            return cache.store(extent, source);
+            return cache.store(extent, source).map(|()| extent.bytes);
         }
         self.write(extent, |place| source.write(place))
     }
@@ -98,27 +98,43 @@ impl LevelStorage {
         self.read(extent, |record| target.read(record))
     }
 
-    /// Copies a place to one of another level.
-    pub(crate) fn copy(&self, extent: Extent, target: &Self, start: u64) -> Result<(), String> {
-        let place = Extent { start, bytes: extent.bytes };
+    /// Copies a state to a place of another level, through the codec where one level is coded.
+    /// Returns the bytes that it needs there.
+    pub(crate) fn copy(&self, extent: Extent, target: &Self, place: Extent) -> Result<u64, String> {
         match (self, target) {
             #[cfg(feature = "cuda")]
-            (Self::Device(cache), Self::Buffer(buffer)) => cache.drain(extent, buffer, start as usize),
+            (Self::Device(cache), _) if cache.coder().is_some() => {
+                target.write(place, |place| cache.encode(extent, place))
+            }
             #[cfg(feature = "cuda")]
-            (Self::Buffer(buffer), Self::Device(cache)) => cache.fetch(place, buffer, extent.start as usize),
-            (Self::Spill(directory), _) => target.write(place, |place| directory.read(extent.start, place)),
-            (_, Self::Spill(directory)) => self.read(extent, |record| directory.write(start, record)),
+            (_, Self::Device(cache)) if cache.coder().is_some() => {
+                self.read(extent, |record| cache.decode(place, record).map(|()| place.bytes))
+            }
+            #[cfg(feature = "cuda")]
+            (Self::Device(cache), Self::Buffer(buffer)) => {
+                cache.drain(extent, buffer, place.start as usize).map(|()| place.bytes)
+            }
+            #[cfg(feature = "cuda")]
+            (Self::Buffer(buffer), Self::Device(cache)) => {
+                cache.fetch(place, buffer, extent.start as usize).map(|()| place.bytes)
+            }
+            (Self::Spill(directory), _) => {
+                target.write(place, |place| directory.read(extent.start, place).map(|()| place.len()))
+            }
+            (_, Self::Spill(directory)) => {
+                self.read(extent, |record| directory.write(place.start, record).map(|()| place.bytes))
+            }
             _ => target.write(place, |place| {
                 self.read(extent, |record| {
                     place.copy_from_slice(record);
-                    Ok(())
+                    Ok(record.len())
                 })
             }),
         }
     }
 
     /// Lends the bytes of a place to be read, where a processor sees them.
-    fn read(&self, extent: Extent, take: impl FnOnce(&[u8]) -> Result<(), String>) -> Result<(), String> {
+    fn read<R>(&self, extent: Extent, take: impl FnOnce(&[u8]) -> Result<R, String>) -> Result<R, String> {
         match self {
             Self::Pages(region) => take(&region.read(range(extent))),
             #[cfg(feature = "cuda")]
@@ -133,24 +149,27 @@ impl LevelStorage {
         }
     }
 
-    /// Lends the bytes of a place to be written.
-    fn write(&self, extent: Extent, fill: impl FnOnce(&mut [u8]) -> Result<(), String>) -> Result<(), String> {
-        match self {
-            Self::Pages(region) => fill(&mut region.write(range(extent))),
+    /// Lends the bytes of a place to be written: the first of them, as many as `fill` returns.
+    fn write(&self, extent: Extent, fill: impl FnOnce(&mut [u8]) -> Result<usize, String>) -> Result<u64, String> {
+        let written = match self {
+            Self::Pages(region) => fill(&mut region.write(range(extent)))?,
             #[cfg(feature = "cuda")]
-            Self::Buffer(buffer) => fill(&mut buffer.write(range(extent)).map_err(message)?),
+            Self::Buffer(buffer) => fill(&mut buffer.write(range(extent)).map_err(message)?)?,
             #[cfg(feature = "cuda")]
             Self::Device(cache) => {
                 let mut record = vec![0; extent.bytes as usize];
-                fill(&mut record)?;
-                cache.fetched(extent, &record)
+                let written = fill(&mut record)?;
+                cache.fetched(extent, &record)?;
+                written
             }
             Self::Spill(directory) => {
                 let mut record = vec![0; extent.bytes as usize];
-                fill(&mut record)?;
-                directory.write(extent.start, &record)
+                let written = fill(&mut record)?;
+                directory.write(extent.start, &record[..written])?;
+                written
             }
-        }
+        };
+        Ok(written as u64)
     }
 }
 

@@ -29,10 +29,10 @@ impl MoverThreads {
     }
 
     /// Runs `work` on a thread, then gives `end` its result. A panic of the work is an error.
-    pub(crate) fn run<W, E>(&self, work: W, end: E)
+    pub(crate) fn run<T, W, E>(&self, work: W, end: E)
     where
-        W: FnOnce() -> Result<(), String> + Send + 'static,
-        E: FnOnce(Result<(), String>) + Send + 'static,
+        W: FnOnce() -> Result<T, String> + Send + 'static,
+        E: FnOnce(Result<T, String>) + Send + 'static,
     {
         let job =
             Box::new(move || end(catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(said(&*panic)))));

@@ -69,15 +69,41 @@ pub enum TapeWork {
         /// New watermark.
         to: u64,
     },
-    /// Copies bytes.
+    /// Copies a state. If one of the levels is coded and the other end is not, a codec works on the
+    /// way.
     Copy {
-        /// Place of the bytes.
+        /// Place of the state.
         source: Location,
-        /// Place they are copied to.
+        /// Place it is copied to.
         target: Location,
-        /// Number of them.
+        /// Number of bytes at the source.
         bytes: u64,
+        /// Number of bytes that the target has for it; an encoder may need fewer.
+        room_bytes: u64,
     },
+}
+
+/// Bytes of a state, in levels of either kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateBytes {
+    /// Bytes where it is not coded, which are the most it takes anywhere.
+    pub raw: u64,
+    /// Bytes where it is coded, once that is known.
+    pub coded: Option<u64>,
+}
+
+impl StateBytes {
+    /// Bytes of a state that was not coded so far.
+    #[must_use]
+    pub fn uncoded(raw: u64) -> Self {
+        Self { raw, coded: None }
+    }
+
+    /// Returns the bytes to reserve for it in a level that is coded, or is not.
+    #[must_use]
+    pub fn reserved(self, is_coded: bool) -> u64 {
+        self.coded.filter(|_| is_coded).unwrap_or(self.raw)
+    }
 }
 
 /// Errors of a call, from the levels and their places.

@@ -58,6 +58,8 @@ impl RandomRun {
         let size_max = 1 + below(&mut rng, first.min(60));
         let is_roomy = n_levels == 1 || below(&mut rng, 3) > 0;
         let mut levels = Vec::new();
+        // No level, or the lower ones.
+        let coded_from = 1 + below(&mut rng, 4) as usize;
         for level in 0..n_levels {
             let is_last = level + 1 == n_levels;
             // 40 states of the largest size, twice, and as much again for gaps.
@@ -67,12 +69,10 @@ impl RandomRun {
                 1 => Growth::Mapped { chunk_bytes: unit * (1 + below(&mut rng, 80)) },
                 _ => paged(&mut rng, unit),
             };
-            levels.push(LevelSettings { bytes: bytes * unit, growth });
+            levels.push(LevelSettings { bytes: bytes * unit, growth, is_coded: level >= coded_from });
         }
         let eviction = [Eviction::Fifo, Eviction::KnownOrder][below(&mut rng, 2) as usize];
-        let real =
-            |level: &LevelSettings| WitnessLevel::new(level.bytes, !matches!(level.growth, Growth::Mapped { .. }));
-        let witnessed = levels.iter().map(real).collect();
+        let witnessed = levels.iter().map(WitnessLevel::new).collect();
         let failures = if may_fail { 0.1 * rng.uniform() } else { 0.0 };
         let witness = Witness::new(Rng::new(seed ^ 0x5eed), witnessed, failures, betrayal);
         let driver = TapeDriver::new(TapeSettings { levels, eviction }, witness);

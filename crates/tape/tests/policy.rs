@@ -6,7 +6,7 @@ use recoup_tape::{
 };
 
 fn level(bytes: u64, growth: Growth) -> LevelSettings {
-    LevelSettings { bytes, growth }
+    LevelSettings { bytes, growth, is_coded: false }
 }
 
 fn policy(levels: Vec<LevelSettings>, eviction: Eviction) -> TapePolicy {
@@ -35,7 +35,7 @@ fn push(policy: &mut TapePolicy, bytes: u64) -> Vec<TapeAction> {
 
 fn end(policy: &mut TapePolicy, work: WorkId, is_done: bool) -> Vec<TapeAction> {
     let failure = (!is_done).then(|| "refused".to_owned());
-    policy.handle(TapeEvent::Ended { work, failure, seconds: 1.0 })
+    policy.handle(TapeEvent::Ended { work, failure, written_bytes: None, seconds: 1.0 })
 }
 
 /// Pushes a state and ends its copy; returns what is started then.

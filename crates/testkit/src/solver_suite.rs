@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use recoup_core::{Iteration, MethodProfile, Progress, Resume, Role, Status, Variable};
+use recoup_core::{Iteration, MethodProfile, Progress, Resume, Role, SafePoint, SolveError, Status, Variable};
 
 use crate::{doubles, set_doubles};
 
@@ -43,6 +43,7 @@ pub fn check_solver(case: &SolverCase<'_, '_>) {
     revision_changes_with_the_variables(case);
     exact_resume_is_bitwise_at_every_safe_point(case);
     every_resume_converges_from_what_its_version_holds(case);
+    versions_in_mid_cycle_restart_from_their_iterate(case);
     unknown_resumes_are_refused(case);
 }
 
@@ -124,7 +125,7 @@ pub fn exact_resume_is_bitwise_at_every_safe_point(case: &SolverCase<'_, '_>) {
     let mut states = vec![(solver.progress(), saved(&*solver, Resume::Exact))];
     let undisturbed = run(&mut *solver, |solver| {
         history.push(solver.progress());
-        if solver.progress().is_safe_point {
+        if solver.progress().safe_point != SafePoint::No {
             states.push((solver.progress(), saved(solver, Resume::Exact)));
         }
     });
@@ -153,7 +154,7 @@ pub fn exact_resume_is_bitwise_at_every_safe_point(case: &SolverCase<'_, '_>) {
 pub fn every_resume_converges_from_what_its_version_holds(case: &SolverCase<'_, '_>) {
     let half = run(&mut *(case.make)(), |_| {}).iteration / 2;
     let mut solver = (case.make)();
-    while solver.progress().iteration < half || !solver.progress().is_safe_point {
+    while solver.progress().iteration < half || solver.progress().safe_point != SafePoint::Any {
         step(&mut *solver);
     }
     let at = solver.progress().iteration;
@@ -172,6 +173,34 @@ pub fn every_resume_converges_from_what_its_version_holds(case: &SolverCase<'_, 
     }
 }
 
+/// Checks that a version of a state that offers exact versions only serves a restarted resume, from
+/// its iterate, and refuses to pass for one of a resume in between.
+///
+/// # Panics
+/// When it does not.
+pub fn versions_in_mid_cycle_restart_from_their_iterate(case: &SolverCase<'_, '_>) {
+    let mut solver = (case.make)();
+    while solver.progress().safe_point != SafePoint::Exact {
+        if step(&mut *solver).status != Status::Running {
+            return;
+        }
+    }
+    let at = solver.progress().iteration;
+    let state = saved(&*solver, Resume::Exact);
+    let mut solver = room_for(case, &state);
+    for &how in case.resumes.iter().filter(|&&how| how != Resume::Restarted) {
+        let refused = solver.resume(at, how);
+        assert!(matches!(refused, Err(SolveError::Resume { .. })), "{how}: {refused:?}");
+    }
+    let progress = solver.resume(at, Resume::Restarted).unwrap_or_else(|error| panic!("restarted resume: {error}"));
+    assert_eq!((progress.iteration, progress.safe_point), (at, SafePoint::Any));
+    let norm = (case.true_residual)(&iterate(&*solver));
+    // As for every other resume: sums in another order.
+    assert!((progress.residual_norm - norm).abs() <= 1e-9 * norm, "residual {} is {norm}", progress.residual_norm);
+    let end = run(&mut *solver, |_| {});
+    assert_true_residual(case, &*solver, end);
+}
+
 /// A resume that the method does not offer is an error, and no panic.
 ///
 /// # Panics
@@ -179,7 +208,7 @@ pub fn every_resume_converges_from_what_its_version_holds(case: &SolverCase<'_, 
 pub fn unknown_resumes_are_refused(case: &SolverCase<'_, '_>) {
     if !case.resumes.contains(&Resume::Deflated) {
         let refused = (case.make)().resume(0, Resume::Deflated);
-        assert!(matches!(refused, Err(recoup_core::SolveError::Resume { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(SolveError::Resume { .. })), "{refused:?}");
     }
 }
 
@@ -191,13 +220,21 @@ fn saved(solver: &dyn Iteration, how: Resume) -> SavedVariables {
     solver.variables().iter().map(|v| (v.name.to_owned(), saved(v))).collect()
 }
 
-/// A fresh solver after a restore of `state`, everything else NaN.
+/// A fresh solver after a restore of `state` and a resume.
 fn resumed<'s>(
     case: &SolverCase<'_, 's>,
     state: &SavedVariables,
     iteration: u64,
     how: Resume,
 ) -> Box<dyn Iteration + 's> {
+    let mut solver = room_for(case, state);
+    let progress = solver.resume(iteration, how).unwrap_or_else(|error| panic!("{how} resume: {error}"));
+    assert_eq!(progress, solver.progress(), "resume reports the progress");
+    solver
+}
+
+/// A fresh solver with the variables of `state`, everything else NaN.
+fn room_for<'s>(case: &SolverCase<'_, 's>, state: &SavedVariables) -> Box<dyn Iteration + 's> {
     let mut solver = (case.make)();
     let held: Vec<&str> = state.iter().filter(|(_, saved)| saved.is_some()).map(|(name, _)| name.as_str()).collect();
     solver.make_room(&held);
@@ -208,8 +245,6 @@ fn resumed<'s>(
     }
     let room: Vec<&str> = solver.variables_mut().iter().map(|variable| variable.name).collect();
     assert!(held.iter().all(|name| room.contains(name)), "no room for all of {held:?}");
-    let progress = solver.resume(iteration, how).unwrap_or_else(|error| panic!("{how} resume: {error}"));
-    assert_eq!(progress, solver.progress(), "resume reports the progress");
     solver
 }
 

@@ -252,6 +252,7 @@ fn frame(variable: &VariableRecord, run: usize, len: usize, coded: Coded) -> Fra
 pub fn store_suite<S: Store>(make: impl Fn() -> S) {
     versions_come_back_bit_for_bit(&make());
     drafts_never_count(&make());
+    frames_written_one_by_one_are_the_version_written_at_once(&make());
     dropped_draft_is_gone(&make());
     version_that_is_there_is_refused_and_missing_one_named(&make());
     damaged_frame_is_named_not_returned(&make());
@@ -285,6 +286,32 @@ fn drafts_never_count(store: &dyn Store) {
     draft.publish(store).unwrap();
     draft.assert_whole(store);
     kept.assert_whole(store);
+}
+
+/// Their sizes and checksums of structure are compared with the manifest, and payloads one by one.
+fn frames_written_one_by_one_are_the_version_written_at_once(store: &dyn Store) {
+    let mut sample = SampleVersion::new(4, 2);
+    sample.publish(store).unwrap();
+    let at_once = store.manifest(4).unwrap();
+    store.remove(4).unwrap();
+    let mut files = Vec::new();
+    for rank in 0..sample.ranks {
+        let mut draft = store.begin(4, rank).unwrap();
+        let mut parts = sample.parts.iter_mut().filter(|part| part.record.rank == rank).peekable();
+        while let Some(part) = parts.next() {
+            let last = if parts.peek().is_none() { NextCall::Seal } else { NextCall::Write };
+            let count = part.frames.len().max(1);
+            for run in 0..count {
+                let next = if run + 1 == count { last } else { NextCall::Frames };
+                let range = run..(run + 1).min(part.frames.len());
+                draft.write(&part.record, &mut part.frames[range], next).unwrap();
+            }
+        }
+        files.extend(draft.seal().unwrap().files);
+    }
+    store.publish(&sample.manifest(files), &Solo).unwrap();
+    assert_eq!(store.manifest(4).unwrap(), at_once);
+    sample.assert_whole(store);
 }
 
 fn dropped_draft_is_gone(store: &dyn Store) {

@@ -36,6 +36,8 @@ pub(super) struct RankFile {
     gaps: u64,
     /// The rank, and what it has written.
     written: [(usize, Vec<WrittenVariable>); 1],
+    /// The last of these variables has more frames.
+    has_more: bool,
     /// The record of a file that was written at once, with its one variable.
     whole: Option<FileRecord>,
 }
@@ -71,13 +73,14 @@ impl RankFile {
         let end = SUPERBLOCK_BYTES;
         let gaps = 0;
         let written = [(rank, Vec::new())];
-        Ok(Self { path, file, version, rank, throttle, end, gaps, written, whole: None })
+        Ok(Self { path, file, version, rank, throttle, end, gaps, written, has_more: false, whole: None })
     }
 
     /// The file of this payload, in one write, where nothing else is in it and it is large enough;
     /// says whether it is there.
     fn write_whole(&mut self, payload: &[u8]) -> Result<bool, StoreError> {
-        if self.written[0].1.len() != 1 || self.throttle.is_some() {
+        let [WrittenVariable { frames, .. }] = &*self.written[0].1 else { return Ok(false) };
+        if frames.len() != 1 || self.throttle.is_some() {
             return Ok(false);
         }
         let (mut head, mut tail) = structure(self.end, self.version, &self.written);
@@ -91,6 +94,16 @@ impl RankFile {
         tail.resize((bytes - self.end) as usize, 0);
         self.whole = Some(self.record(&head, &tail, 0));
         Ok(true)
+    }
+
+    /// Begins a variable, whose first frame is `first`, behind a gap where it pays.
+    fn begin_variable(&mut self, variable: &VariableRecord, first: Option<&Frame>) {
+        let gap = first.map_or(0, |frame| gap(&frame.payload, self.end));
+        self.gaps += gap;
+        self.end += gap;
+        let written =
+            WrittenVariable { variable: variable.clone(), frames: Vec::new(), form: Form::without_frames(variable) };
+        self.written[0].1.push(written);
     }
 
     /// Writes frames back to back.
@@ -188,27 +201,25 @@ pub(super) fn structure_crc32c(head: &[u8], gaps: u64, tail: &[u8]) -> u32 {
 impl Draft for RankFile {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         assert!(self.whole.is_none(), "nothing is written behind the last variable");
+        if !self.has_more {
+            self.begin_variable(variable, frames.first());
+        }
+        self.has_more = next == NextCall::Frames;
         let start = self.end;
-        let gap = frames.first().map_or(0, |frame| gap(&frame.payload, self.end));
-        self.gaps += gap;
-        self.end += gap;
+        let written = self.written[0].1.last_mut().expect("a variable was begun: its frames follow");
         for frame in frames.iter_mut() {
             frame.record.place = Some(Place { file: file_name(self.rank), offset: self.end });
             self.end += frame.payload.len() as u64;
+            written.form.add(variable, frame);
+            written.frames.push(frame.record.clone());
         }
-        let records = frames.iter().map(|f| f.record.clone()).collect();
-        self.written[0].1.push(WrittenVariable {
-            variable: variable.clone(),
-            frames: records,
-            form: form(variable, frames),
-        });
         if let [frame] = frames
             && next == NextCall::Seal
             && self.write_whole(&frame.payload)?
         {
             return Ok(());
         }
-        self.write_frames(frames, start + gap)
+        self.write_frames(frames, start)
     }
 
     fn seal(mut self: Box<Self>) -> Result<Sealed, StoreError> {
@@ -330,20 +341,29 @@ fn at(frame: &FrameRecord, skipped: u32) -> Chunk {
     Chunk { address, bytes: frame.payload_bytes, filter_mask }
 }
 
-/// Chunks where HDF5 can read every frame, encoded bytes otherwise.
-pub(super) fn form(variable: &VariableRecord, frames: &[Frame]) -> Form {
-    let frame_bytes = variable.frame_dims.iter().product::<usize>() * variable.element.size();
-    let is_raw = |f: &Frame| f.record.storage == Storage::Raw || f.record.codec == CodecId::Raw;
-    let filters = frames.iter().find(|f| !is_raw(f)).map(|f| f.filters.clone());
-    let fits = |f: &Frame| match &filters {
-        _ if is_raw(f) => f.payload.len() == frame_bytes,
-        Some(filters) => !filters.is_empty() && f.filters == *filters,
-        None => false,
-    };
-    if are_chunks(variable) && frames.iter().all(fits) {
-        Form::Chunked(filters.unwrap_or_default())
-    } else {
-        Form::Opaque
+impl Form {
+    /// Returns the form of a variable before its first frame.
+    pub(super) fn without_frames(variable: &VariableRecord) -> Self {
+        if are_chunks(variable) { Self::Chunked(Vec::new()) } else { Self::Opaque }
+    }
+
+    /// Takes note of a frame: chunks where HDF5 can read every frame, encoded bytes otherwise.
+    pub(super) fn add(&mut self, variable: &VariableRecord, frame: &Frame) {
+        let Self::Chunked(filters) = self else { return };
+        let frame_bytes = variable.frame_dims.iter().product::<usize>() * variable.element.size();
+        let is_raw = frame.record.storage == Storage::Raw || frame.record.codec == CodecId::Raw;
+        let fits = if is_raw {
+            frame.payload.len() == frame_bytes
+        } else if filters.is_empty() {
+            // The first frame that is not raw gives the filters of all.
+            filters.clone_from(&frame.filters);
+            !filters.is_empty()
+        } else {
+            *filters == frame.filters
+        };
+        if !fits {
+            *self = Self::Opaque;
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use recoup_core::{
 };
 
 use super::blocks::SUPERBLOCK_BYTES;
-use super::rank_file::{Form, WrittenVariable, file_name, form, structure, structure_crc32c};
+use super::rank_file::{Form, WrittenVariable, file_name, structure, structure_crc32c};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -61,8 +61,9 @@ impl HeldParts {
     pub(super) fn draft(&self, version: u64, rank: usize) -> Box<dyn Draft> {
         self.lock().retain(|&(sealed, of), _| sealed == version && of != rank);
         let part = HeldPart::default();
+        let bytes = SUPERBLOCK_BYTES;
         let opaque = Vec::new();
-        Box::new(SharedFileDraft { parts: self.clone(), version, rank, part, bytes: SUPERBLOCK_BYTES, opaque })
+        Box::new(SharedFileDraft { parts: self.clone(), version, rank, part, bytes, opaque, form: None })
     }
 
     pub(super) fn clear(&self) {
@@ -83,17 +84,24 @@ struct SharedFileDraft {
     part: HeldPart,
     bytes: u64,
     opaque: Vec<String>,
+    /// The form of a variable that has more frames.
+    form: Option<Form>,
 }
 
 impl Draft for SharedFileDraft {
     /// The places are those of a file of the rank's own; publishing moves them.
-    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], _next: NextCall) -> Result<(), StoreError> {
+    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
+        let mut form = self.form.take().unwrap_or_else(|| Form::without_frames(variable));
         for frame in frames.iter_mut() {
+            form.add(variable, frame);
             frame.record.place = Some(Place { file: file_name(self.rank), offset: self.bytes });
             self.bytes += frame.payload.len() as u64;
             self.part.payloads.push(frame.payload.to_vec());
         }
-        let form = form(variable, frames);
+        if next == NextCall::Frames {
+            self.form = Some(form);
+            return Ok(());
+        }
         if form == Form::Opaque {
             self.opaque.push(variable.name.clone());
         }

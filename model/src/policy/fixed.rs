@@ -166,6 +166,10 @@ impl FixedPolicy {
 }
 
 impl Policy for FixedPolicy {
+    fn first_plan(&self) -> Option<Plan> {
+        Some(self.plan())
+    }
+
     fn is_adaptive(&self) -> bool {
         self.interval == Interval::Auto
     }

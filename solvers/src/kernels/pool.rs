@@ -37,7 +37,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::kernels::sys::{RowSlices, for_chunks, for_slabs, run_on, sum_blocks};
+use crate::kernels::sys::{RowSlices, for_chunks, for_rows, for_slabs, run_on, sum_blocks};
 pub use crate::kernels::team::{BLOCK, CHUNKS_MAX};
 use crate::kernels::team::{Crew, PartJob, Partition, Team, add, sum_alone};
 
@@ -83,13 +83,13 @@ impl Pool {
         }
     }
 
-    /// Calls `body` once per thread with its rows of `0..n` and these rows of `vectors`, all of
-    /// length `n`.
+    /// Calls `body` with the rows of `0..n` and these rows of `vectors`, all of length `n`: once
+    /// per thread, or zone by zone while a frozen copy of a vector needs its values.
     ///
     /// # Panics
     /// When a vector has another length than `n`, or a thread panicked.
     pub fn for_rows<V: RowSlices>(&self, n: usize, vectors: V, body: impl Fn(Range<usize>, V::View) + Sync) {
-        for_slabs(self, Partition::new(n, BLOCK), vectors, &mut [], |rows, view, _scratch| body(rows, view));
+        for_rows(self, Partition::new(n, BLOCK), vectors, body);
     }
 
     /// Works as [`Pool::for_rows`] with parts that are whole slabs of `unit` rows, and a piece of

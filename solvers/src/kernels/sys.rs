@@ -63,6 +63,11 @@ pub unsafe trait RowSlices: Sized {
     /// No two views alive at one time overlap, `rows` lies below the `n` given to `lend`, and what
     /// was lent is still exclusively borrowed.
     unsafe fn view(lent: &Self::Lent, rows: &Range<usize>) -> Self::View;
+
+    /// Returns the most rows that one view should have, where that is for the vectors to say.
+    fn rows_at_once(_lent: &Self::Lent) -> usize {
+        usize::MAX
+    }
 }
 
 /// A slice to be handed out in disjoint pieces.
@@ -82,6 +87,20 @@ impl<'a, T> Disjoint<'a, T> {
     /// Takes the exclusive borrow of `slice`.
     pub(crate) fn new(slice: &'a mut [T]) -> Self {
         Self { start: slice.as_mut_ptr(), len: slice.len(), borrow: PhantomData }
+    }
+
+    /// The values from `start` on.
+    ///
+    /// # Safety
+    /// They live, and nothing else writes them, as long as `'a`. Whoever else reads them promises
+    /// not to read a piece of them.
+    pub(crate) unsafe fn of_raw(start: *mut T, len: usize) -> Self {
+        Self { start, len, borrow: PhantomData }
+    }
+
+    /// Number of values.
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     /// The piece `range`.
@@ -151,6 +170,10 @@ unsafe impl<V: RowSlices> RowSlices for Vec<V> {
         // SAFETY: the caller's promise is the same.
         lent.iter().map(|lent| unsafe { V::view(lent, rows) }).collect()
     }
+
+    fn rows_at_once(lent: &Self::Lent) -> usize {
+        lent.iter().map(V::rows_at_once).min().unwrap_or(usize::MAX)
+    }
 }
 
 // SAFETY: lends nothing.
@@ -177,6 +200,10 @@ macro_rules! row_slices_of_tuples {
             unsafe fn view(lent: &Self::Lent, rows: &Range<usize>) -> Self::View {
                 // SAFETY: the caller's promise is the same.
                 unsafe { ($($name::view(&lent.$index, rows),)+) }
+            }
+
+            fn rows_at_once(lent: &Self::Lent) -> usize {
+                usize::MAX$(.min($name::rows_at_once(&lent.$index)))+
             }
         }
     };
@@ -208,6 +235,27 @@ pub(crate) fn for_slabs<V: RowSlices>(
             let view = unsafe { V::view(&lent, &rows) };
             // SAFETY: the same, for the pieces.
             body(rows, view, unsafe { scratch.range(part * piece..(part + 1) * piece) });
+        }
+    });
+}
+
+/// Calls `body` for the rows of each part, as many at once as `vectors` allow.
+pub(crate) fn for_rows<V: RowSlices>(
+    pool: &impl Crew,
+    partition: Partition,
+    vectors: V,
+    body: impl Fn(Range<usize>, V::View) + Sync,
+) {
+    let lent = vectors.lend(partition.n);
+    let at_once = V::rows_at_once(&lent).min(partition.n).max(1);
+    let threads = pool.threads();
+    pool.run(partition.chunks(), &|part| {
+        let all = partition.rows(&partition.part(part, threads));
+        for start in all.clone().step_by(at_once) {
+            let rows = start..(start + at_once).min(all.end);
+            // SAFETY: the pool calls each part once, and no two parts or pieces of one overlap.
+            let view = unsafe { V::view(&lent, &rows) };
+            body(rows, view);
         }
     });
 }
@@ -319,6 +367,11 @@ impl<T: Plain> AlignedBuffer<T> {
 }
 
 impl<T: Plain> AlignedBuffer<T> {
+    /// The first value, for whoever promises not to write what others read.
+    pub(crate) fn start(&self) -> *mut T {
+        self.start.as_ptr()
+    }
+
     /// Copies the values to memory that the threads of `pool` touch first.
     pub(crate) fn copied_by(&self, pool: &impl Crew) -> Self {
         Self::copy_of(pool, self, self.slot)

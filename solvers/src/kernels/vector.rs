@@ -8,19 +8,11 @@ use std::ops::Range;
 
 use crate::Pool;
 use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
-use crate::kernels::sys::AlignedBuffer;
+pub use sys::{RowsMut, Vector};
 
-/// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
-#[derive(Clone)]
-pub struct Vector(AlignedBuffer<f64>);
+mod sys;
 
 impl Vector {
-    /// `n` zeros. Vectors used in one pass should differ in `slot` (0 to 15).
-    #[must_use]
-    pub fn zeros(pool: &Pool, n: usize, slot: usize) -> Self {
-        Self(AlignedBuffer::zeros(pool, n, slot))
-    }
-
     /// A copy of `values`.
     #[must_use]
     pub fn copy_of(pool: &Pool, values: &[f64], slot: usize) -> Self {
@@ -54,20 +46,6 @@ impl std::fmt::Debug for Vector {
     }
 }
 
-impl std::ops::Deref for Vector {
-    type Target = [f64];
-
-    fn deref(&self) -> &[f64] {
-        &self.0
-    }
-}
-
-impl std::ops::DerefMut for Vector {
-    fn deref_mut(&mut self) -> &mut [f64] {
-        &mut self.0
-    }
-}
-
 impl AsRef<[f64]> for Vector {
     fn as_ref(&self) -> &[f64] {
         self
@@ -88,13 +66,13 @@ pub fn norm_squared(pool: &Pool, x: &[f64]) -> f64 {
 }
 
 /// `target = x`.
-pub fn copy(pool: &Pool, x: &[f64], target: &mut [f64]) {
-    pool.for_rows(x.len(), target, |rows, target| target.copy_from_slice(&x[rows]));
+pub fn copy<'t>(pool: &Pool, x: &[f64], target: impl Into<RowsMut<'t>>) {
+    pool.for_rows(x.len(), target.into(), |rows, target| target.copy_from_slice(&x[rows]));
 }
 
 /// `target = alpha x`.
-pub fn scaled_copy(pool: &Pool, alpha: f64, x: &[f64], target: &mut [f64]) {
-    pool.for_rows(x.len(), target, |rows, target| {
+pub fn scaled_copy<'t>(pool: &Pool, alpha: f64, x: &[f64], target: impl Into<RowsMut<'t>>) {
+    pool.for_rows(x.len(), target.into(), |rows, target| {
         for (target, x) in target.iter_mut().zip(&x[rows]) {
             *target = alpha * x;
         }
@@ -102,13 +80,13 @@ pub fn scaled_copy(pool: &Pool, alpha: f64, x: &[f64], target: &mut [f64]) {
 }
 
 /// `y += alpha x`.
-pub fn axpy(pool: &Pool, alpha: f64, x: &[f64], y: &mut [f64]) {
-    pool.for_rows(x.len(), y, |rows, y| axpy_block(alpha, &x[rows], y));
+pub fn axpy<'y>(pool: &Pool, alpha: f64, x: &[f64], y: impl Into<RowsMut<'y>>) {
+    pool.for_rows(x.len(), y.into(), |rows, y| axpy_block(alpha, &x[rows], y));
 }
 
 /// `y = x + beta y`.
-pub fn xpay(pool: &Pool, x: &[f64], beta: f64, y: &mut [f64]) {
-    pool.for_rows(x.len(), y, |rows, y| {
+pub fn xpay<'y>(pool: &Pool, x: &[f64], beta: f64, y: impl Into<RowsMut<'y>>) {
+    pool.for_rows(x.len(), y.into(), |rows, y| {
         for (y, x) in y.iter_mut().zip(&x[rows]) {
             *y = x + beta * *y;
         }
@@ -116,8 +94,8 @@ pub fn xpay(pool: &Pool, x: &[f64], beta: f64, y: &mut [f64]) {
 }
 
 /// `y += alpha x`, and the new `y . y`.
-pub fn axpy_norm(pool: &Pool, alpha: f64, x: &[f64], y: &mut [f64]) -> f64 {
-    let [sum] = pool.sum_rows(x.len(), y, |rows, y| {
+pub fn axpy_norm<'y>(pool: &Pool, alpha: f64, x: &[f64], y: impl Into<RowsMut<'y>>) -> f64 {
+    let [sum] = pool.sum_rows(x.len(), y.into(), |rows, y| {
         axpy_block(alpha, &x[rows], y);
         [dot_block(y, y)]
     });
@@ -144,12 +122,26 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
 }
 
 /// `w += alpha sum_j h_j v_j` in one pass over `w`.
-pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, basis: &[B], h: &[f64], w: &mut [f64]) {
+pub fn multi_axpy<'w, B: AsRef<[f64]> + Sync>(
+    pool: &Pool,
+    alpha: f64,
+    basis: &[B],
+    h: &[f64],
+    w: impl Into<RowsMut<'w>>,
+) {
+    let w = w.into();
     pool.for_rows(w.len(), w, |rows, w| multi_axpy_block(alpha, basis, h, &rows, w));
 }
 
 /// `w += alpha sum_j h_j v_j` in one pass over `w`, and the new `w . w`.
-pub fn multi_axpy_norm<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, basis: &[B], h: &[f64], w: &mut [f64]) -> f64 {
+pub fn multi_axpy_norm<'w, B: AsRef<[f64]> + Sync>(
+    pool: &Pool,
+    alpha: f64,
+    basis: &[B],
+    h: &[f64],
+    w: impl Into<RowsMut<'w>>,
+) -> f64 {
+    let w = w.into();
     let [sum] = pool.sum_rows(w.len(), w, |rows, w| {
         multi_axpy_block(alpha, basis, h, &rows, w);
         [dot_block(w, w)]
@@ -180,7 +172,7 @@ pub fn combine(pool: &Pool, columns: &[Vec<f64>], basis: &mut [Vector]) {
     let n = basis.first().map_or(0, |v| v.len());
     let count = columns.len();
     assert!(columns.iter().all(|column| column.len() == basis.len()), "one coefficient for each vector");
-    let views: Vec<&mut [f64]> = basis.iter_mut().map(|v| &mut v[..]).collect();
+    let views: Vec<RowsMut<'_>> = basis.iter_mut().map(Vector::rows_mut).collect();
     pool.for_rows(n, views, |rows, mut views| {
         let mut room = vec![0.0; COMBINED_ROWS * count];
         for first in (0..rows.len()).step_by(COMBINED_ROWS) {

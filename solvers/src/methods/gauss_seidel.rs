@@ -161,15 +161,21 @@ impl<'a> GaussSeidel<'a> {
         Ok(Box::new(Self::new(of.system, of.rows.ok_or(missing)?, relaxation, of.x0, of.stop)?))
     }
 
-    /// Relaxes one row. Returns whether its value changed.
-    fn relax(&mut self, i: usize) -> bool {
-        let (columns, values) = self.matrix.row(i);
-        let product = columns.iter().zip(values).fold(0.0, |sum, (&j, a)| sum + a * self.x[j as usize]);
-        let before = self.x[i];
-        let b = self.own_rhs.as_deref().unwrap_or(self.system.b)[i];
-        // x_i = x_i + omega (b_i - a_i x) / a_ii
-        self.x[i] = before + self.relaxation.omega() * (b - product) * self.inverse_diagonal[i];
-        self.x[i] != before
+    /// Relaxes rows, one after the other. Returns whether a value changed.
+    fn relax(&mut self, rows: impl Iterator<Item = usize>) -> bool {
+        let rhs = self.own_rhs.as_deref().unwrap_or(self.system.b);
+        let omega = self.relaxation.omega();
+        let x: &mut [f64] = &mut self.x;
+        let mut has_changed = false;
+        for i in rows {
+            let (columns, values) = self.matrix.row(i);
+            let product = columns.iter().zip(values).fold(0.0, |sum, (&j, a)| sum + a * x[j as usize]);
+            let before = x[i];
+            // x_i = x_i + omega (b_i - a_i x) / a_ii
+            x[i] = before + omega * (rhs[i] - product) * self.inverse_diagonal[i];
+            has_changed |= x[i] != before;
+        }
+        has_changed
     }
 
     /// Subtracts from b what other ranks' x contribute: r + A' x, with A' the entries between rows
@@ -222,9 +228,9 @@ impl Iteration for GaussSeidel<'_> {
         }
         self.take_in_others()?;
         let n = self.x.len();
-        let mut changed = (0..n).fold(false, |changed, i| self.relax(i) | changed);
+        let mut changed = self.relax(0..n);
         if let Relaxation::Ssor { .. } = self.relaxation {
-            changed = (0..n).rev().fold(changed, |changed, i| self.relax(i) | changed);
+            changed |= self.relax((0..n).rev());
         }
         self.progress.iteration += 1;
         self.measure_residual()?;

@@ -20,28 +20,39 @@
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
 //! | x | 1 | iterate |
-//! | v (deflated restarting) | k + 1 | exact and traditional: with them the cycle begins again; else given up |
-//! | basis, r, work | m + 3 | rebuilt from x (and v) at a cycle end |
+//! | v carried over (deflated restarting) | k + 1 | exact and traditional at a cycle end; else given up |
+//! | basis | m + 1 | exact in mid-cycle: the vectors so far, j + 1 after j steps; else rebuilt |
+//! | r, work | 2 | rebuilt from x (and v) at a cycle end; free in mid-cycle |
 //! | b, A, M | - | static |
 //!
-//! Safe points are cycle ends. There a restarted and an exact resume of GMRES(m) are the same
-//! thing, and bitwise: every cycle begins with `r = b - A x`.
+//! At a cycle end a restarted and an exact resume of GMRES(m) are the same thing, and bitwise:
+//! every cycle begins with `r = b - A x`. In mid-cycle x is that of the cycle's start, so only an
+//! exact resume is offered; with it come H, c, the scales and the estimate of the residual. Vectors
+//! do not change once they are in the basis: of versions in a row, each has one new one.
 
 mod cycle;
+mod estimate;
 mod harvest;
 mod least_squares;
 mod passes;
+mod sided;
+mod state;
 
 use recoup_core::{
-    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SafePoint, SolveError,
+    Status,
 };
 
-use cycle::Cycle;
+use cycle::{Cycle, ESTIMATE};
+use estimate::{CycleNumbers, Gain, RecalledNumbers, ResidualEstimate, to_numbers};
 use harvest::Start;
+use least_squares::hessenberg_len;
 pub use passes::GmresPasses;
+use sided::SidedPreconditioner;
+use state::CycleState;
 
 use crate::methods::named::{MethodInputs, NamedMethod, Setting};
-use crate::methods::shared::{FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Side, Stop, System};
 
@@ -58,11 +69,7 @@ const LEAST_GAIN: f64 = 1e-12;
 const RESIDUAL_GAP: f64 = 1e-3;
 /// Largest number of directions carried over.
 pub const HARVEST_MAX: usize = 16;
-/// Names of the carried vectors as variables: a pair more than asked for, and the residual's.
-const NAMES: [&str; HARVEST_MAX + 2] = [
-    "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17",
-];
-/// The name of the small problem they belong to.
+/// The name of the small problem over the directions carried over, as a variable.
 const START: &str = "h";
 
 /// GMRES(m).
@@ -108,9 +115,7 @@ pub(super) const GMRES_DR: NamedMethod = NamedMethod {
 /// Restarted GMRES.
 pub struct Gmres<'a, S: GmresPasses = System<'a>> {
     system: S,
-    preconditioner: &'a dyn Preconditioner,
-    inverse: S::Inverse<'a>,
-    side: Side,
+    m: SidedPreconditioner<'a, S>,
     limits: ResidualLimits,
     x: S::Vector,
     r: S::Vector,
@@ -118,32 +123,11 @@ pub struct Gmres<'a, S: GmresPasses = System<'a>> {
     cycle: Cycle<S>,
     estimate: ResidualEstimate,
     gain: Gain,
+    /// Both, as a version in the middle of a cycle holds them.
+    numbers: CycleNumbers,
     /// Directions to carry over from cycle to cycle; 0 for GMRES(m).
     wanted: usize,
     progress: Progress,
-}
-
-/// The residual norm by the small problem, and when to measure the true one.
-#[derive(Clone, Copy)]
-struct ResidualEstimate {
-    /// `||r||` over the norm of the small problem, as last measured.
-    ratio: f64,
-    /// Norm of the small problem at which the true residual is measured.
-    look_at: f64,
-}
-
-/// Gain of a cycle over the last one.
-#[derive(Clone, Copy)]
-struct Gain {
-    /// Norm of the preconditioned residual at the start of the cycle.
-    beta: f64,
-    /// The last cycle gained nothing.
-    has_stalled: bool,
-}
-
-impl Gain {
-    /// The state before the first cycle.
-    const NONE: Self = Self { beta: f64::INFINITY, has_stalled: false };
 }
 
 /// Options of GMRES.
@@ -177,9 +161,7 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         }
         let rhs_norm = rhs_norm(system.host())?;
         let mut gmres = Self {
-            preconditioner,
-            inverse: system.inverse(preconditioner)?,
-            side: options.side,
+            m: SidedPreconditioner::new(&system, preconditioner, options.side)?,
             limits: ResidualLimits::new(options.stop, rhs_norm)?,
             x: loaded(&system, x, SLOTS_BEHIND_BASIS)?,
             r: system.zeros(SLOTS_BEHIND_BASIS + 1)?,
@@ -187,6 +169,7 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
             cycle: Cycle::new(&system, m)?,
             estimate: ResidualEstimate { ratio: 1.0, look_at: 0.0 },
             gain: Gain::NONE,
+            numbers: CycleNumbers::default(),
             wanted: 0,
             progress: start(rhs_norm),
             system,
@@ -224,12 +207,12 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
     /// Records the norm of `b - A x` at a safe point.
     fn record_safe_point(&mut self, residual_norm: f64) {
         self.limits.record(residual_norm, &mut self.progress);
-        self.progress.is_safe_point = true;
+        self.progress.safe_point = SafePoint::Any;
     }
 
     /// Starts a cycle from x and `r = b - A x`.
     fn start_plain_cycle(&mut self) -> Result<(), SolveError> {
-        self.precondition_residual()?;
+        self.m.precondition_residual(&self.system, &self.r, &mut self.work)?;
         let squared = norm(&self.system, &self.work)?.powi(2);
         self.start_estimate(&[squared.sqrt()]);
         self.cycle.start_from_vector(&self.system, &mut self.work, squared)
@@ -239,7 +222,7 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
     /// `start`. Returns false where its residual is not the true one or the problem is singular; a
     /// plain cycle must be started then.
     fn start_deflated_cycle(&mut self, start: &Start) -> Result<bool, SolveError> {
-        self.precondition_residual()?;
+        self.m.precondition_residual(&self.system, &self.r, &mut self.work)?;
         let known = norm(&self.system, &self.work)?;
         let gap = (start.residual.norm() - known).abs();
         if gap.is_nan() || gap > RESIDUAL_GAP * known {
@@ -255,23 +238,13 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         Ok(false)
     }
 
-    /// r, or `M^-1 r` from the left, into `work`.
-    fn precondition_residual(&mut self) -> Result<(), SolveError> {
-        match self.side {
-            Side::Left if !self.preconditioner.is_identity() => {
-                self.system.precondition(&self.inverse, &self.r, &mut self.work)
-            }
-            Side::Left | Side::Right => self.system.copy(&self.r, &mut self.work),
-        }
-    }
-
     /// Starts the estimate of a cycle whose residual, preconditioned from the left, is c over its
     /// basis, and ends the solve where the last cycle gained too little.
     fn start_estimate(&mut self, c: &[f64]) {
         let beta = c.iter().map(|c| c * c).sum::<f64>().sqrt();
         let tolerance = self.limits.tolerance;
         let residual_norm = self.progress.residual_norm;
-        self.estimate = match self.side {
+        self.estimate = match self.m.side {
             Side::Left => {
                 ResidualEstimate { ratio: residual_norm / beta, look_at: LOOK_EARLY * tolerance * beta / residual_norm }
             }
@@ -290,34 +263,18 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
 
     /// The next basis vector becomes the preconditioned product of the newest one.
     fn multiply(&mut self) -> Result<(), SolveError> {
-        let system = &self.system;
         let (v, w) = self.cycle.newest_and_next();
-        if self.preconditioner.is_identity() {
-            // w = A v
-            return system.multiply(v, w);
-        }
-        match self.side {
-            Side::Left => {
-                // w = M^-1 A v
-                system.multiply(v, &mut self.work)?;
-                system.precondition(&self.inverse, &self.work, w)
-            }
-            Side::Right => {
-                // w = A M^-1 v
-                system.precondition(&self.inverse, v, &mut self.work)?;
-                system.multiply(&self.work, w)
-            }
-        }
+        self.m.multiply(&self.system, v, w, &mut self.work)
     }
 
     /// The iterate of the columns so far into `work`, its residual into `r`, and the norm of that.
     fn form_iterate(&mut self) -> Result<f64, SolveError> {
         let system = &self.system;
-        if self.side == Side::Right && !self.preconditioner.is_identity() {
+        if self.m.is_applied_from(Side::Right) {
             // x_k = x + M^-1 V y
             system.clear(&mut self.r)?;
             self.cycle.add_minimiser(system, &mut self.r)?;
-            system.precondition(&self.inverse, &self.r, &mut self.work)?;
+            system.precondition(&self.m.inverse, &self.r, &mut self.work)?;
             system.xpay(&self.x, 1.0, &mut self.work)?;
         } else {
             // x_k = x + V y
@@ -351,6 +308,8 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         std::mem::swap(&mut self.x, &mut self.work);
         self.record_safe_point(residual_norm);
         if self.progress.status != Status::Running {
+            // The vectors belong to the iterate before.
+            self.cycle.state = CycleState::Plain;
             return Ok(());
         }
         let start = self.cycle.carry_over(&self.system, self.wanted)?;
@@ -364,20 +323,42 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
             _ => self.start_plain_cycle(),
         }
     }
+
+    /// Goes on with a restored cycle after so many steps of it. Returns false where this solve
+    /// would not have made it.
+    fn resume_within(&mut self, iteration: u64, columns: usize) -> Result<bool, SolveError> {
+        let Self { system, m, work, .. } = self;
+        if !self.cycle.recall(system, columns, |v, w| m.multiply(system, v, w, work))? {
+            return Ok(false);
+        }
+        let RecalledNumbers { estimate, gain, residual_norm } =
+            RecalledNumbers::new(self.numbers, self.limits.tolerance);
+        self.estimate = estimate;
+        self.gain = gain;
+        let Progress { rhs_norm, .. } = self.progress;
+        let status = Status::Running;
+        self.progress = Progress { iteration, residual_norm, rhs_norm, status, safe_point: SafePoint::Exact };
+        Ok(true)
+    }
 }
 
 impl<S: GmresPasses> Registered for Gmres<'_, S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
-        each_rows(&NAMES, FOR_TRADITIONAL, solver.cycle.basis[..solver.cycle.carried.vectors()]);
-        some(numbers in solver.cycle.carried.start) {
-            scalars(START, FOR_TRADITIONAL, numbers[..]);
+        each_rows(&solver.cycle.names, solver.cycle.state.role(), solver.cycle.basis[..solver.cycle.state.vectors()]);
+        given(CycleState::Within { columns } in solver.cycle.state) {
+            scalars("hessenberg", FOR_EXACT, solver.cycle.small.hessenberg[..hessenberg_len(*columns)]);
+            scalars("c", FOR_EXACT, solver.cycle.small.c[..=*columns]);
+            scalars("scales", FOR_EXACT, solver.cycle.scales[..=*columns]);
+            scalars(ESTIMATE, FOR_EXACT, solver.numbers[..]);
+        }
+        given(CycleState::Deflated { start, .. } in solver.cycle.state) {
+            scalars(START, FOR_TRADITIONAL, start[..]);
         }
     }
 
     fn make_room(&mut self, saved: &[&str]) {
-        let names = NAMES.iter().take(self.cycle.length_max());
-        self.cycle.make_room(names.filter(|name| saved.contains(name)).count());
+        self.cycle.make_room(saved);
     }
 }
 
@@ -396,18 +377,31 @@ impl<S: GmresPasses> Iteration for Gmres<'_, S> {
         let can_grow = self.cycle.extend(&self.system, &mut self.work)?;
         self.progress.iteration += 1;
         self.progress.residual_norm = self.cycle.residual_norm() * self.estimate.ratio;
-        self.progress.is_safe_point = false;
+        self.progress.safe_point = SafePoint::Exact;
         let is_last = !can_grow || self.cycle.is_full();
         if is_last || self.cycle.residual_norm() <= self.estimate.look_at {
             self.measure_residual(is_last)?;
         }
+        self.numbers = to_numbers(self.estimate, self.gain, &self.progress, self.limits.tolerance);
         Ok(self.progress)
     }
 
-    /// Continues from x alone, or with the vectors carried over where there are any and an exact or
-    /// traditional resume is asked for: these two are the same here.
+    /// Continues in the middle of a cycle where a version holds one and an exact resume is asked
+    /// for, and else from x: with the vectors carried over where there are any and an exact or
+    /// traditional resume is asked for.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
-        if how == Resume::Deflated {
+        let is_resumed = match self.cycle.state {
+            _ if how == Resume::Restarted => true,
+            CycleState::Within { columns } if how == Resume::Exact => {
+                if self.resume_within(iteration, columns)? {
+                    return Ok(self.progress);
+                }
+                false
+            }
+            CycleState::Within { .. } | CycleState::Misfit => false,
+            CycleState::Plain | CycleState::Deflated { .. } => how != Resume::Deflated,
+        };
+        if !is_resumed {
             return Err(SolveError::Resume { method: self.name(), how });
         }
         self.progress.iteration = iteration;
@@ -415,14 +409,15 @@ impl<S: GmresPasses> Iteration for Gmres<'_, S> {
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         self.record_safe_point(residual_norm);
         if self.progress.status != Status::Running {
+            self.cycle.state = CycleState::Plain;
             return Ok(self.progress);
         }
-        let start = if how > Resume::Deflated { self.cycle.carried_start() } else { None };
+        let start = if how == Resume::Restarted { None } else { self.cycle.state.start() };
         self.start_cycle(start)?;
         Ok(self.progress)
     }
 
-    /// Safe points are cycle ends, where `b - A x` was computed.
+    /// At cycle ends, `b - A x` was computed.
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::True
     }
@@ -459,8 +454,8 @@ impl<S: GmresPasses> Method for Gmres<'_, S> {
         let n = a.rows() as f64;
         let m = self.cycle.length_max() as f64;
         let matrix = a.bytes() as f64;
-        let is_identity = self.preconditioner.is_identity();
-        let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes_per_apply() as f64 };
+        let is_identity = self.m.matrix.is_identity();
+        let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.m.matrix.bytes_per_apply() as f64 };
         let k = self.wanted as f64;
         // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m +
         // k - 1) / 2 on average.

@@ -112,7 +112,7 @@ impl<S: JacobiPasses> Jacobi<S> {
 impl<S: JacobiPasses> Registered for Jacobi<S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
-        some(norm in solver.reported) {
+        given(Some(norm) in solver.reported) {
             scalars(RESIDUAL_NORM, FOR_EXACT, norm[..]);
         }
     }

@@ -236,12 +236,12 @@ impl<'a> PipelinedCg<'a> {
     fn advance(&mut self, alpha: f64, beta: f64) -> [f64; SUMS] {
         let pool = self.system.pool;
         let n = &self.n[..];
-        let x = &mut self.x[..];
-        let p = &mut self.p[..];
-        let r = &mut self.r[..];
-        let s = &mut self.s[..];
-        let w = &mut self.w[..];
-        let z = &mut self.z[..];
+        let x = self.x.rows_mut();
+        let p = self.p.rows_mut();
+        let r = self.r.rows_mut();
+        let s = self.s.rows_mut();
+        let w = self.w.rows_mut();
+        let z = self.z.rows_mut();
         let Some(Preconditioned { u, q, m }) = &mut self.preconditioned else {
             return pool.sum_rows(n.len(), ((x, p), (r, s), (w, z)), |rows, ((x, p), (r, s), (w, z))| {
                 pursue_block(alpha, beta, r, p, x);
@@ -250,8 +250,8 @@ impl<'a> PipelinedCg<'a> {
                 sums_block(r, r, w)
             });
         };
-        let u = &mut u[..];
-        let q = &mut q[..];
+        let u = u.rows_mut();
+        let q = q.rows_mut();
         let m = &m[..];
         pool.sum_rows(n.len(), ((x, p), (r, s), (w, z), (u, q)), |rows, ((x, p), (r, s), (w, z), (u, q))| {
             // p = u + beta p, x = x + alpha p
@@ -352,7 +352,7 @@ impl Registered for PipelinedCg<'_> {
         rows("w", FOR_EXACT, solver.w);
         rows("s", FOR_EXACT, solver.s);
         rows("z", FOR_EXACT, solver.z);
-        some(preconditioned in solver.preconditioned) {
+        given(Some(preconditioned) in solver.preconditioned) {
             rows("u", FOR_EXACT, preconditioned.u);
             rows("q", FOR_EXACT, preconditioned.q);
         }

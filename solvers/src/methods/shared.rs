@@ -1,6 +1,6 @@
 //! Norms and residuals over all ranks, limits, and roles, for all methods.
 
-use recoup_core::{BreakdownReason, Progress, Resume, Role, SolveError, Status};
+use recoup_core::{BreakdownReason, Progress, Resume, Role, SafePoint, SolveError, Status};
 
 use crate::kernels::vector::norm_squared;
 use crate::{Space, Stop, System};
@@ -68,7 +68,7 @@ pub(crate) const FOR_TRADITIONAL: Role = Role::Recomputed { saved_for: Resume::T
 /// The progress of a solve that has not begun.
 pub(crate) fn start(rhs_norm: f64) -> Progress {
     let status = Status::Running;
-    Progress { iteration: 0, residual_norm: rhs_norm, rhs_norm, status, is_safe_point: true }
+    Progress { iteration: 0, residual_norm: rhs_norm, rhs_norm, status, safe_point: SafePoint::Any }
 }
 
 /// The residual norms between which a solve goes on.

@@ -15,7 +15,7 @@ use crate::Space;
 /// - `rows(name, role, place);` for a vector of one value for each row,
 /// - `scalars(name, role, place);` for numbers that are the same on every rank,
 /// - `each_rows(names, role, place);` for as many vectors as there are,
-/// - `some(value in place) { .. }` for what an `Option` holds.
+/// - `given(pattern in place) { .. }` for what an `Option` or another enum holds now.
 macro_rules! lend_variables {
     (|$solver:ident| $($list:tt)+) => {
         fn variables(&self) -> Vec<recoup_core::Variable<'_>> {
@@ -40,8 +40,8 @@ macro_rules! lend_variables {
         }
     };
     (@lend $lent:ident [$($mutable:tt)?]) => {};
-    (@lend $lent:ident [$($mutable:tt)?] some($value:ident in $place:expr) { $($inner:tt)+ } $($rest:tt)*) => {
-        if let Some($value) = &$($mutable)? $place {
+    (@lend $lent:ident [$($mutable:tt)?] given($value:pat in $place:expr) { $($inner:tt)+ } $($rest:tt)*) => {
+        if let $value = &$($mutable)? $place {
             lend_variables!(@lend $lent [$($mutable)?] $($inner)+);
         }
         lend_variables!(@lend $lent [$($mutable)?] $($rest)*);
@@ -70,16 +70,16 @@ impl<'v, S: Space> LentVariables<'v, S> {
 
     pub(crate) fn rows(&mut self, name: &'v str, role: Role, vector: &'v S::Vector) {
         let variable = Variable::new(name, role, S::lend(vector), self.distribution);
-        self.variables.push(Variable { dims: self.dims, ..variable });
+        self.variables.push(Variable { dims: self.dims, zones: Some(vector), ..variable });
     }
 
     pub(crate) fn scalars(&mut self, name: &'v str, role: Role, values: &'v [f64]) {
         self.variables.push(Variable::new(name, role, Values::F64(values), Distribution::Replicated));
     }
 
-    pub(crate) fn each_rows(&mut self, names: &[&'v str], role: Role, vectors: &'v [S::Vector]) {
+    pub(crate) fn each_rows<N: AsRef<str>>(&mut self, names: &'v [N], role: Role, vectors: &'v [S::Vector]) {
         for (name, vector) in names.iter().zip(vectors) {
-            self.rows(name, role, vector);
+            self.rows(name.as_ref(), role, vector);
         }
     }
 }
@@ -106,9 +106,9 @@ impl<S: Space> Revision<S> {
         self.number = revision_with(self.number, &Variable { dims: [values.len(), 1, 1], ..variable });
     }
 
-    pub(crate) fn each_rows(&mut self, names: &[&str], role: Role, vectors: &[S::Vector]) {
+    pub(crate) fn each_rows<N: AsRef<str>>(&mut self, names: &[N], role: Role, vectors: &[S::Vector]) {
         for (name, vector) in names.iter().zip(vectors) {
-            self.rows(name, role, vector);
+            self.rows(name.as_ref(), role, vector);
         }
     }
 }
@@ -132,9 +132,9 @@ impl<'v, S: Space> LentVariablesMut<'v, S> {
         self.variables.push(VariableMut::new(name, ValuesMut::F64(values)));
     }
 
-    pub(crate) fn each_rows(&mut self, names: &[&'v str], role: Role, vectors: &'v mut [S::Vector]) {
+    pub(crate) fn each_rows<N: AsRef<str>>(&mut self, names: &'v [N], role: Role, vectors: &'v mut [S::Vector]) {
         for (name, vector) in names.iter().zip(vectors) {
-            self.rows(name, role, vector);
+            self.rows(name.as_ref(), role, vector);
         }
     }
 }

@@ -57,7 +57,7 @@ impl Space for System<'_> {
     }
 
     fn clear(&self, target: &mut Vector) -> Result<(), SolveError> {
-        self.pool.for_rows(target.len(), &mut target[..], |_, target| target.fill(0.0));
+        self.pool.for_rows(target.len(), target.rows_mut(), |_, target| target.fill(0.0));
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Space for System<'_> {
     }
 
     fn divide(&self, divisor: f64, y: &mut Vector) -> Result<(), SolveError> {
-        self.pool.for_rows(y.len(), &mut y[..], |_, y| y.iter_mut().for_each(|y| *y /= divisor));
+        self.pool.for_rows(y.len(), y.rows_mut(), |_, y| y.iter_mut().for_each(|y| *y /= divisor));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Whole solves on a device and on the host, step by step: every variable has the same bits.
 
 use recoup_comm::Solo;
-use recoup_core::{Lent, Operator, Registered, Resume, SolveError, Status, ValuesMut};
+use recoup_core::{Lent, Operator, Registered, Resume, SafePoint, SolveError, Status, ValuesMut};
 use recoup_cuda_double::Settings;
 use recoup_device::{Device, FreezeSettings};
 use recoup_solvers::device::DeviceSystem;
@@ -209,7 +209,7 @@ fn compare_resumes(case: Case<'_>, how: Resume, device: &Device) {
     let mut first = case.here();
     let mut there = case.there(device).unwrap();
     let mut here = case.here();
-    while first.progress().iteration < 4 || !first.progress().is_safe_point {
+    while first.progress().iteration < 4 || first.progress().safe_point != SafePoint::Any {
         first.step().unwrap();
     }
     let iteration = first.progress().iteration;
@@ -224,7 +224,7 @@ fn compare_resumes(case: Case<'_>, how: Resume, device: &Device) {
         }
         compare_solvers(&label, &*there, &*here);
         let mut steps = 0;
-        while here.progress().status == Status::Running && (steps < 3 || !here.progress().is_safe_point) {
+        while here.progress().status == Status::Running && (steps < 3 || here.progress().safe_point != SafePoint::Any) {
             assert_eq!(there.step(), here.step(), "{label}");
             steps += 1;
         }

@@ -128,6 +128,15 @@ static void test_protect(double *x)
     EXPECT(recoup_grid(h, "z", 10, 10, 10), RECOUP_E_NAME);
     EXPECT(recoup_grid(h, NULL, 10, 10, 10), RECOUP_E_ARGUMENT);
     EXPECT(recoup_grid(0, "x", 10, 10, 10), RECOUP_E_HANDLE);
+    EXPECT(recoup_touch(h, "x", 0, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_track(h, "x"), RECOUP_OK);
+    EXPECT(recoup_track(h, "z"), RECOUP_E_NAME);
+    EXPECT(recoup_track(h, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_track(0, "x"), RECOUP_E_HANDLE);
+    EXPECT(recoup_touch(h, "x", 999, UINT64_MAX), RECOUP_OK);
+    EXPECT(recoup_touch(h, "z", 0, 1), RECOUP_E_NAME);
+    EXPECT(recoup_touch(h, NULL, 0, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_touch(0, "x", 0, 1), RECOUP_E_HANDLE);
     EXPECT(recoup_close(h), RECOUP_OK);
 }
 

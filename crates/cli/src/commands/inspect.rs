@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use recoup::cache::{MEMORY_DIR, RankShelf, RunMemory, RunPlace};
-use recoup::core::{Bound, Manifest, Prediction, Store, StoreError};
+use recoup::core::{Bound, CodecId, Manifest, Prediction, Store, StoreError};
 use serde::Serialize;
 
 use crate::directory::{DirectoryArgs, open, set_aside};
@@ -114,6 +114,10 @@ struct VariableReport {
     achieved_error: f64,
     frames: usize,
     payload_bytes: u64,
+    /// Frames that hold only what changed since the version before.
+    increment_frames: usize,
+    /// The part of `payload_bytes` that those take.
+    increment_bytes: u64,
 }
 
 /// Lists and reports.
@@ -236,7 +240,10 @@ fn variables(manifest: &Manifest) -> Vec<VariableReport> {
     let report = |variable: &recoup::core::VariableRecord| {
         let frames: Vec<_> =
             manifest.frames.iter().filter(|f| f.variable == variable.name && f.rank == variable.rank).collect();
+        let increments: Vec<_> = frames.iter().filter(|f| f.codec == CodecId::Increment).collect();
         VariableReport {
+            increment_frames: increments.len(),
+            increment_bytes: increments.iter().map(|f| f.payload_bytes).sum(),
             name: variable.name.clone(),
             rank: variable.rank,
             role: serde_json::to_value(variable.role).map(|role| role_name(&role)).unwrap_or_default(),
@@ -300,6 +307,10 @@ fn tables(report: &InspectReport) -> Tables {
     {
         variables.note("recomputed: a restart makes it from the iterate; saved, so that the recurrences go on");
     }
+    let contents = report.runs.iter().flat_map(|run| &run.versions).filter_map(|of| of.content.as_ref());
+    if contents.flat_map(|content| &content.variables).any(|variable| variable.increment_frames > 0) {
+        variables.note("increment n/m: n of m frames hold only what changed since the version before");
+    }
     versions.note("chain: versions read to restore it; N': extra iterations expected of a recovery; in: its tiers");
     Tables([versions, variables])
 }
@@ -332,11 +343,19 @@ fn variable_rows(table: &mut TextTable, label: &str, content: &Content) {
             variable.name.clone(),
             variable.role.clone(),
             variable.len.to_string(),
-            variable.codec.clone(),
+            codec_cell(variable),
             three_digits(&variable.bound),
             if variable.achieved_error == 0.0 { "0".to_owned() } else { format!("{:.2e}", variable.achieved_error) },
             bytes(variable.payload_bytes as f64),
         ]);
+    }
+}
+
+/// Returns the codec of a variable, and how many of its frames hold only what changed.
+fn codec_cell(variable: &VariableReport) -> String {
+    match variable.increment_frames {
+        0 => variable.codec.clone(),
+        increments => format!("increment {increments}/{}", variable.frames),
     }
 }
 

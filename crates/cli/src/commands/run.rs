@@ -159,11 +159,12 @@ fn account(report: &RunReport) -> Account {
 
 /// Sums the bytes of all ranks. Collective.
 fn all_ranks(mut account: Account, comm: &dyn Comm) -> Result<Account> {
-    let Account { raw_bytes, payload_bytes, device_frames, device_bytes, .. } = account;
-    let mut sums = [raw_bytes, payload_bytes, device_frames, device_bytes].map(|count| count as f64);
+    let Account { raw_bytes, payload_bytes, frozen_bytes, device_frames, device_bytes, .. } = account;
+    let mut sums = [raw_bytes, payload_bytes, frozen_bytes, device_frames, device_bytes].map(|count| count as f64);
     comm.sum(&mut sums)?;
     let sums = sums.map(|sum| sum as u64);
-    [account.raw_bytes, account.payload_bytes, account.device_frames, account.device_bytes] = sums;
+    [account.raw_bytes, account.payload_bytes, account.frozen_bytes, account.device_frames, account.device_bytes] =
+        sums;
     Ok(account)
 }
 
@@ -441,6 +442,9 @@ fn table(report: &RunJson) -> TextTable {
     table.row(["interval".to_owned(), optional(report.interval_seconds, seconds)]);
     table.row(["ratio".to_owned(), optional(report.ratio_mean, |v| format!("{v:.2}"))]);
     table.row(["written".to_owned(), bytes(report.payload_bytes as f64)]);
+    if report.frozen_bytes > 0 {
+        table.row(["frozen without a copy".to_owned(), bytes(report.frozen_bytes as f64)]);
+    }
     if report.solve.device.is_some() {
         table.row(["frames encoded on the device".to_owned(), report.device_frames.to_string()]);
         table.row(["fetched raw from the device".to_owned(), bytes(report.device_bytes as f64)]);

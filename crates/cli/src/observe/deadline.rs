@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use recoup::SystemClock;
-use recoup::core::{Clock, Progress};
+use recoup::core::{Clock, Plan, Progress, SafePoint};
 
 use crate::observe::saves::{Saves, unix_seconds};
 use crate::options::duration_or_zero;
@@ -82,6 +82,8 @@ pub(crate) struct Deadline {
     end: End,
     /// Saves to the store, and drains from memory to the directory behind it.
     saves: [Arc<Saves>; 2],
+    /// The plan of the version that the run stops with.
+    plan: Option<Plan>,
     stop: Arc<AtomicBool>,
     /// The last safe point, and the longest way from one to the next.
     safe_at: Duration,
@@ -90,10 +92,11 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Watches a run whose saves are seen by `saves`, one after the other; raises `stop`.
-    pub(crate) fn new(end: End, saves: [Arc<Saves>; 2], stop: Arc<AtomicBool>) -> Self {
+    /// Watches a run whose saves are seen by `saves`, one after the other; raises `stop`. The run
+    /// stops with a version of `plan`, if with any.
+    pub(crate) fn new(end: End, saves: [Arc<Saves>; 2], plan: Option<Plan>, stop: Arc<AtomicBool>) -> Self {
         let safe_at = end.clock.now();
-        Self { end, saves, stop, safe_at, longest_way: Duration::ZERO, has_told: false }
+        Self { end, saves, plan, stop, safe_at, longest_way: Duration::ZERO, has_told: false }
     }
 
     /// Checks the time after an iteration.
@@ -102,7 +105,11 @@ impl Deadline {
     }
 
     fn look_at(&mut self, progress: &Progress, now: Duration) {
-        if progress.is_safe_point {
+        let can_stop = match &self.plan {
+            Some(plan) => progress.safe_point.admits(plan),
+            None => progress.safe_point == SafePoint::Any,
+        };
+        if can_stop {
             self.longest_way = self.longest_way.max(now.saturating_sub(self.safe_at));
             self.safe_at = now;
         }
@@ -137,7 +144,7 @@ mod tests {
         let args = EndArgs { stop_before, ..EndArgs::default() };
         let end = End { clock: Arc::default(), at: Duration::from_secs(end_seconds), args, is_slurms };
         let stop = Arc::new(AtomicBool::new(false));
-        Deadline { safe_at: Duration::ZERO, ..Deadline::new(end, Default::default(), stop) }
+        Deadline { safe_at: Duration::ZERO, ..Deadline::new(end, Default::default(), None, stop) }
     }
 
     /// Returns the first second at which it stops a run with a safe point every `way` seconds.
@@ -146,8 +153,8 @@ mod tests {
             let residual_norm = 1.0;
             let rhs_norm = 1.0;
             let status = Status::Running;
-            let is_safe_point = second.is_multiple_of(way);
-            let progress = Progress { iteration: *second, residual_norm, rhs_norm, status, is_safe_point };
+            let safe_point = if second.is_multiple_of(way) { SafePoint::Any } else { SafePoint::Exact };
+            let progress = Progress { iteration: *second, residual_norm, rhs_norm, status, safe_point };
             deadline.look_at(&progress, Duration::from_secs(*second));
             deadline.stop.load(Ordering::Acquire)
         };

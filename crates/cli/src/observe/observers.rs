@@ -63,12 +63,14 @@ impl Observers {
         let adds = newest.is_some() || was_repaired() || args.child.is_some();
         let path = args.results.residual_log.as_ref().filter(|_| is_first);
         let log = path.map(|path| ResidualLog::open(path, observed_run.clock.clone(), adds)).transpose();
+        let plan = args.protection.stop_plan(args.scheme, setup.args().method);
         let deadline = signals.end.clone().filter(|_| observed_run.store.is_some() && !args.protection.is_virtual());
         Ok(Self {
             saves_last: args.saves_last(),
             log: agree(comm, log)?,
-            deadline: deadline
-                .map(|end| Deadline::new(end, [saves.clone(), observed_run.drains.clone()], signals.stop.clone())),
+            deadline: deadline.map(|end| {
+                Deadline::new(end, [saves.clone(), observed_run.drains.clone()], plan, signals.stop.clone())
+            }),
             status: is_first.then(|| status(args, setup, newest.unwrap_or(0), &saves)).flatten().map(Arc::new),
             saves,
         })

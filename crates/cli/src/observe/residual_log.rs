@@ -96,7 +96,7 @@ fn continued(file: &mut File, length: u64) -> std::io::Result<(u64, f64)> {
 #[cfg(test)]
 mod tests {
     use recoup::SystemClock;
-    use recoup::core::Status;
+    use recoup::core::{SafePoint, Status};
 
     use super::*;
 
@@ -108,8 +108,8 @@ mod tests {
         let mut log = ResidualLog::open(&path, Arc::new(SystemClock::new()), true).unwrap();
         assert_eq!(log.before, (7, 2.5));
         let status = Status::Running;
-        let is_safe_point = true;
-        log.write(&Progress { iteration: 5, residual_norm: 1.0, rhs_norm: 4.0, status, is_safe_point }, 1);
+        let safe_point = SafePoint::Any;
+        log.write(&Progress { iteration: 5, residual_norm: 1.0, rhs_norm: 4.0, status, safe_point }, 1);
         let text = std::fs::read_to_string(&path).unwrap();
         let last: Vec<&str> = text.lines().next_back().unwrap().split(',').collect();
         assert_eq!((text.lines().count(), last[0], last[1], last[3]), (4, "8", "5", "2.5e-1"), "{text}");

@@ -309,7 +309,7 @@ pub(crate) fn host() -> String {
 
 #[cfg(test)]
 mod tests {
-    use recoup::core::Status;
+    use recoup::core::{SafePoint, Status};
 
     use super::*;
 
@@ -340,7 +340,7 @@ mod tests {
             residual_norm: 1e-8,
             rhs_norm: 1.0,
             status: Status::Converged,
-            is_safe_point: true,
+            safe_point: SafePoint::Any,
         };
         file.conclude(Ended::Converged, &progress);
         drop(file);

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use recoup::core::{BoundRule, Clock, Codec, CodecId, Plan, Policy, Resume, Scheme};
+use recoup::core::{BoundRule, Clock, Codec, CodecId, IncrementMode, Plan, Policy, Resume, Scheme};
 use recoup::model::interval::Interval;
 use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
+use recoup::pipeline::StagingMode;
 use recoup::solvers::NamedMethod;
 
 use crate::exit::Exit;
@@ -89,6 +90,17 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "K", default_value_t = recoup::KEY_EVERY as u16,
           value_parser = clap::value_parser!(u16).range(1..), help_heading = "Checkpoints")]
     pub(crate) key_every: u16,
+
+    /// Staging of the vectors of a version: copied at once; frozen without a copy, while the solver
+    /// keeps what it overwrites until it is saved; or as takes less of the solver's time.
+    #[arg(long, value_name = "auto|copy|touch", default_value = "auto", help_heading = "Checkpoints")]
+    pub(crate) staging: StagingMode,
+
+    /// Versions of variables saved exactly that hold only what changed since the version before:
+    /// off (none), hash (all, by hashes of 64 KiB), auto (where that pays). None with --key-every
+    /// 1.
+    #[arg(long, value_name = "MODE", default_value_t = IncrementMode::Auto, help_heading = "Checkpoints")]
+    pub(crate) increments: IncrementMode,
 
     /// Wait until each version is durable [default in virtual time, as in published experiments].
     #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]
@@ -418,7 +430,7 @@ impl ProtectionArgs {
 pub(crate) fn needs_bound(id: CodecId) -> bool {
     match id {
         CodecId::Qb | CodecId::Zfp | CodecId::Sz3 => true,
-        CodecId::Raw | CodecId::Zstd | CodecId::Pco => false,
+        CodecId::Raw | CodecId::Zstd | CodecId::Pco | CodecId::Increment => false,
     }
 }
 
@@ -471,6 +483,9 @@ mod tests {
     #[test]
     fn help_text_of_codec_tells_lossless_codecs_from_those_that_need_a_bound() {
         let codec = help("codec");
-        assert!(codec.contains("lossless ones (raw, zstd or pco)") && codec.contains("pco or sz3 where"), "{codec}");
+        assert!(
+            codec.contains("lossless ones (raw, zstd, pco or increment)") && codec.contains("pco or sz3 where"),
+            "{codec}"
+        );
     }
 }

@@ -86,7 +86,9 @@ class Session:
     keep: versions kept, and with each those it is coded against.
     max_bytes: fewer versions are kept if they take more bytes than this. The newest, and those it is coded against, are
         always kept. The version being written comes on top.
-    key_every: one lossy version of this number stands alone, the others are coded against the one before.
+    key_every: one version of this number stands alone, the others may be coded against the one before.
+    increments: which versions of arrays saved exactly hold only what changed since the version before: ``off`` (none),
+        ``hash`` (all, found by hashes of 64 KiB, or by `touch`) or ``auto`` (where that pays).
     threads: threads that work while the solver waits, in the copy of a save, a restore and a synchronous save; cores of this
         process divided by the ranks when None. The bytes do not depend on it.
     rtol: the solver's tolerance on the relative residual, from which ``auto`` predicts the remaining work.
@@ -128,6 +130,7 @@ class Session:
         keep: int = 2,
         max_bytes: int | None = None,
         key_every: int = 10,
+        increments: str = "auto",
         threads: int | None = None,
         rtol: float = 1e-6,
         synchronous: bool = False,
@@ -155,6 +158,7 @@ class Session:
             "keep": keep,
             "max_bytes": max_bytes,
             "key_every": key_every,
+            "increments": increments,
             "threads": threads,
             "rtol": rtol,
             "synchronous": synchronous,
@@ -206,6 +210,18 @@ class Session:
         """
         with named(f"array {name}"):
             self._native.protect(name, array, role, spare)
+
+    def track(self, name: str) -> None:
+        """Declares that the program announces every write to a protected array from now on, with `touch`. A write that
+        is not announced may be missing from versions."""
+        with named("track"):
+            self._native.track(name)
+
+    def touch(self, name: str, start: int = 0, stop: int | None = None) -> None:
+        """Announces that elements `start` to `stop` (in C order, the last not included) of a tracked array were written,
+        or will be before the next save. Without `stop`, to the end."""
+        with named("touch"):
+            self._native.touch(name, start, stop)
 
     def step(self, iteration: int, residual_norm: float) -> int | None:
         """Decides after an iteration whether to save, and saves. Returns the version taken, or None.

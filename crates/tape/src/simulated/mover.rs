@@ -29,7 +29,7 @@ impl Mover for SimulatedMover {
 
     fn poll(&mut self) -> Option<EndedMove> {
         let ticket = self.node.borrow_mut().poll(self.process)?;
-        Some(EndedMove { ticket, result: Ok(()) })
+        Some(EndedMove { ticket, written_bytes: None, result: Ok(()) })
     }
 
     fn wait(&mut self) -> Option<EndedMove> {

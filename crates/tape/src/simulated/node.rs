@@ -153,7 +153,7 @@ impl VirtualNode {
                 let seconds = touched as f64 / rates.pin + untouched as f64 / rates.pin_untouched;
                 (FlowKind::Pin { to, seconds_per_byte: seconds / bytes.max(1) as f64 }, bytes)
             }
-            TapeWork::Copy { source, target, bytes } => {
+            TapeWork::Copy { source, target, bytes, .. } => {
                 let kind = match deepest(source, target) {
                     (2.., _) => FlowKind::Spill,
                     (1, start) => {

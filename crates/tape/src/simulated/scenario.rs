@@ -135,9 +135,9 @@ impl MachineScenario {
                 }
             }
         };
-        let mut levels = vec![LevelSettings { bytes: self.device_bytes, growth: mapped }];
+        let mut levels = vec![LevelSettings { bytes: self.device_bytes, growth: mapped, is_coded: false }];
         if self.host_bytes > 0 {
-            levels.push(LevelSettings { bytes: self.host_bytes, growth: paged });
+            levels.push(LevelSettings { bytes: self.host_bytes, growth: paged, is_coded: false });
         }
         TapeSettings { levels, eviction: Eviction::Fifo }
     }

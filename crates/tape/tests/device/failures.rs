@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use recoup_core::{Values, ValuesMut};
+use recoup_core::{Bound, Values, ValuesMut};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::{Device, DeviceError, DeviceVec, DeviceVector, Stream, afar_error};
-use recoup_tape::{Tape, TapeError};
+use recoup_tape::{Tape, TapeBuilder, TapeError};
 
+use super::counted_qb::CountedQb;
 use super::support::{KIB, double, state};
 
 const LEN: usize = 4 * KIB;
@@ -26,17 +27,48 @@ fn refused(error: DeviceError) -> TapeError {
     TapeError::Device(afar_error(error))
 }
 
+/// The form of the states below the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Raw,
+    Coded,
+}
+
+impl Form {
+    fn describe(self, device: &Device) -> Result<TapeBuilder, TapeError> {
+        let builder = Tape::builder().on(device);
+        Ok(match self {
+            Self::Raw => builder.device(100 * KIB as u64).host(130 * KIB as u64),
+            // Coded states are small: one or two leave the host, too.
+            Self::Coded => {
+                let codec = CountedQb::try_open().map_err(refused)?;
+                let bytes = 8 * self.len() as u64;
+                builder.device(2 * bytes + 400).host(bytes + 200).codec(codec, Bound::Lossless)
+            }
+        })
+    }
+
+    /// Values of a state. Those of a codec are fewer: the double interprets its kernels.
+    fn len(self) -> usize {
+        match self {
+            Self::Raw => LEN,
+            Self::Coded => LEN / 16,
+        }
+    }
+}
+
 /// Pushes states from host and device through all levels, and pops them to both. An error of a
 /// state costs that state at most.
-fn scenario(spill: &Path) -> Result<Outcome, TapeError> {
+fn scenario(form: Form, spill: &Path) -> Result<Outcome, TapeError> {
     let device = Device::open(0).map_err(refused)?;
-    let builder = Tape::builder().device(100 * KIB as u64).on(&device).host(130 * KIB as u64);
+    let builder = form.describe(&device)?;
     let mut tape = builder.spill(spill).lock_memory(spill.with_extension("turns")).clear().build()?;
+    let len = form.len();
     let stream = Stream::new(&device).map_err(refused)?;
-    let mut vector = DeviceVector::new(DeviceVec::zeros(&stream, LEN).map_err(refused)?, stream);
+    let mut vector = DeviceVector::new(DeviceVec::zeros(&stream, len).map_err(refused)?, stream);
     let mut outcome = Outcome::default();
     for step in 0..STATES {
-        let values = state(step, LEN);
+        let values = state(step, len);
         let pushed = if step.is_multiple_of(2) {
             tape.push(step, Values::F64(&values))
         } else {
@@ -56,7 +88,7 @@ impl Outcome {
     /// Pops a state, tries once more after an error, and then does without it.
     fn take(&mut self, tape: &mut Tape, step: u64, vector: &mut DeviceVector<f64>) -> Result<(), TapeError> {
         for _ in 0..2 {
-            let mut found = vec![0.0; LEN];
+            let mut found = vec![0.0; vector.values.len()];
             let popped = if step.is_multiple_of(3) {
                 tape.pop(ValuesMut::F64(&mut found))
             } else {
@@ -66,7 +98,7 @@ impl Outcome {
             };
             match popped {
                 Ok(popped) => {
-                    assert!(popped == step && found == state(step, LEN), "step {step}");
+                    assert!(popped == step && found == state(step, found.len()), "step {step}");
                     self.n_back += 1;
                     return Ok(());
                 }
@@ -77,25 +109,35 @@ impl Outcome {
     }
 }
 
-fn run(double: &Double, settings: &Settings, spill: &Path) -> (Result<Outcome, TapeError>, DoubleReport) {
+fn run(double: &Double, form: Form, settings: &Settings, spill: &Path) -> (Result<Outcome, TapeError>, DoubleReport) {
     double.reset(settings);
-    let result = scenario(spill);
+    let result = scenario(form, spill);
     (result, double.report())
 }
 
 #[test]
 fn every_call_that_fails_is_an_error_or_none_and_loses_no_other_state() {
+    fail_every_call(Form::Raw);
+}
+
+/// A state that the device cannot encode or decode is coded on the host.
+#[test]
+fn every_call_that_fails_is_an_error_or_none_where_states_are_coded() {
+    fail_every_call(Form::Coded);
+}
+
+fn fail_every_call(form: Form) {
     let Some(double) = double() else { return };
     let dir = tempfile::tempdir().unwrap();
     let spill = dir.path().join("spill");
-    let (whole, report) = run(&double, &Settings::default(), &spill);
+    let (whole, report) = run(&double, form, &Settings::default(), &spill);
     assert_eq!(whole.unwrap().n_back, STATES);
     let calls = report.total_calls();
     assert!(calls > 200, "{report}");
     let mut told = 0;
     for (call, error) in (1..=calls).zip([CudaStatus::OutOfMemory, CudaStatus::Unknown].into_iter().cycle()) {
         let settings = Settings { fail_call: Some(call), error, ..Settings::default() };
-        let (result, report) = run(&double, &settings, &spill);
+        let (result, report) = run(&double, form, &settings, &spill);
         assert!(report.is_clean(), "call {call}: {result:?}\n{report}");
         match result {
             // Calls that give back, copies tried again, and reads from the level below.
@@ -109,20 +151,31 @@ fn every_call_that_fails_is_an_error_or_none_and_loses_no_other_state() {
             Err(other) => panic!("call {call}: {other}"),
         }
     }
-    assert!(5 * told > calls, "{told} of {calls} calls");
-    let (again, report) = run(&double, &Settings::default(), &spill);
+    // The host takes over where the codec fails on the device, and nothing is told.
+    let share = if form == Form::Coded { 12 } else { 5 };
+    assert!(share * told > calls, "{told} of {calls} calls");
+    let (again, report) = run(&double, form, &Settings::default(), &spill);
     assert!(again.unwrap().n_back == STATES && report.is_clean(), "{report}");
 }
 
 #[test]
 fn a_device_lost_at_any_call_costs_the_states_on_it_by_name() {
+    lose_at_every_call(Form::Raw);
+}
+
+#[test]
+fn a_device_lost_at_any_call_costs_no_coded_state_below_it() {
+    lose_at_every_call(Form::Coded);
+}
+
+fn lose_at_every_call(form: Form) {
     let Some(double) = double() else { return };
     let dir = tempfile::tempdir().unwrap();
     let spill = dir.path().join("spill");
-    let calls = run(&double, &Settings::default(), &spill).1.total_calls();
+    let calls = run(&double, form, &Settings::default(), &spill).1.total_calls();
     let mut told = 0;
     for call in 1..=calls {
-        let (result, report) = run(&double, &Settings { lost_at: Some(call), ..Settings::default() }, &spill);
+        let (result, report) = run(&double, form, &Settings { lost_at: Some(call), ..Settings::default() }, &spill);
         assert!(report.faults.is_empty() && report.races.is_empty(), "call {call}: {report}");
         match result {
             Ok(outcome) => assert!(outcome.errors.iter().all(|text| text.starts_with("step ")), "{outcome:?}"),
@@ -131,7 +184,7 @@ fn a_device_lost_at_any_call_costs_the_states_on_it_by_name() {
         }
     }
     assert!(3 * told > calls, "{told} of {calls}");
-    let (again, report) = run(&double, &Settings::default(), &spill);
+    let (again, report) = run(&double, form, &Settings::default(), &spill);
     assert!(again.unwrap().n_back == STATES && report.is_clean(), "{report}");
 }
 

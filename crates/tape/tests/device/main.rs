@@ -2,6 +2,8 @@
 //! device of this machine.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
+mod coded;
+mod counted_qb;
 mod failures;
 mod growth;
 mod laziness;

@@ -1,10 +1,12 @@
 //! A mover that keeps account of each byte: it ends work in any order, fails some of it, and notes
 //! whatever a policy must not do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use recoup_model::Rng;
-use recoup_tape::{EndedMove, Extent, Location, MoveError, MoveTicket, Mover, StateId, TapeWork};
+use recoup_tape::{
+    EndedMove, Extent, Growth, LevelSettings, Location, MoveError, MoveTicket, Mover, StateId, TapeWork,
+};
 
 /// Ways in which a mover can betray its policy, each as a fault in the policy's book-keeping would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(crate) struct WitnessLevel {
     pub(crate) bytes: u64,
     /// Bytes that have memory.
     pub(crate) mapped: u64,
+    /// It holds states as a codec has left them.
+    pub(crate) is_coded: bool,
     contents: Vec<Content>,
     /// The highest watermarks of touching and registration so far.
     marks: [u64; 2],
@@ -45,6 +49,8 @@ struct Moving {
     ticket: MoveTicket,
     work: TapeWork,
     id: Option<StateId>,
+    /// Bytes that the copy writes, if a codec leaves fewer than the state had.
+    written_bytes: Option<u64>,
     was_told: bool,
 }
 
@@ -55,6 +61,8 @@ pub(crate) struct Witness {
     moving: Vec<Moving>,
     told: Vec<EndedMove>,
     n_works: u64,
+    /// Bytes of each state before it was coded.
+    raw_bytes: BTreeMap<StateId, u64>,
     failures: f64,
     betrayal: Betrayal,
     /// The state that the program pushes or pops now.
@@ -68,8 +76,10 @@ pub(crate) struct Witness {
 }
 
 impl WitnessLevel {
-    pub(crate) fn new(bytes: u64, is_mapped: bool) -> Self {
-        Self { bytes, mapped: if is_mapped { bytes } else { 0 }, contents: Vec::new(), marks: [0; 2] }
+    pub(crate) fn new(settings: &LevelSettings) -> Self {
+        let LevelSettings { bytes, is_coded, .. } = *settings;
+        let mapped = if matches!(settings.growth, Growth::Mapped { .. }) { 0 } else { bytes };
+        Self { bytes, mapped, is_coded, contents: Vec::new(), marks: [0; 2] }
     }
 }
 
@@ -81,6 +91,7 @@ impl Witness {
             moving: Vec::new(),
             told: Vec::new(),
             n_works: 0,
+            raw_bytes: BTreeMap::new(),
             failures,
             betrayal,
             current: StateId(0),
@@ -162,9 +173,9 @@ impl Witness {
     /// Returns a copy under way that uses an extent.
     fn busy(&self, level: usize, extent: Extent) -> Option<TapeWork> {
         let uses_it = |moving: &&Moving| {
-            let TapeWork::Copy { source, target, bytes } = moving.work else { return false };
-            let uses = |location: Location| matches!(location, Location::Level { level: other, start } if other == level && Extent { start, bytes }.overlaps(extent));
-            uses(source) || uses(target)
+            let TapeWork::Copy { source, target, bytes, room_bytes } = moving.work else { return false };
+            let uses = |location: Location, bytes: u64| matches!(location, Location::Level { level: other, start } if other == level && Extent { start, bytes }.overlaps(extent));
+            uses(source, bytes) || uses(target, room_bytes)
         };
         self.moving.iter().find(uses_it).map(|moving| moving.work)
     }
@@ -180,7 +191,11 @@ impl Witness {
                 let contents = &mut self.levels[level].contents;
                 let at = contents.iter().position(|content| content.extent.start == start);
                 match at {
-                    Some(at) if is_done => contents[at].is_whole = true,
+                    Some(at) if is_done => {
+                        contents[at].is_whole = true;
+                        let extent = &mut contents[at].extent;
+                        extent.bytes = moving.written_bytes.unwrap_or(extent.bytes);
+                    }
                     Some(at) => _ = contents.swap_remove(at),
                     None => {}
                 }
@@ -197,13 +212,36 @@ impl Witness {
         }
         is_done |= self.betrayal == Betrayal::HiddenFailures;
         if !moving.was_told {
-            self.tell(moving.ticket, moving.work, is_done);
+            self.tell(&moving, is_done);
         }
     }
 
-    fn tell(&mut self, ticket: MoveTicket, work: TapeWork, is_done: bool) {
+    fn tell(&mut self, moving: &Moving, is_done: bool) {
+        let Moving { ticket, work, written_bytes, .. } = *moving;
         let failed = || MoveError { work, reason: "the witness fails it".to_owned() };
-        self.told.push(EndedMove { ticket, result: if is_done { Ok(()) } else { Err(failed()) } });
+        self.told.push(EndedMove { ticket, written_bytes, result: if is_done { Ok(()) } else { Err(failed()) } });
+    }
+
+    fn is_coded(&self, location: Location) -> bool {
+        matches!(location, Location::Level { level, .. } if self.levels[level].is_coded)
+    }
+
+    /// Begins a copy: notes a place that is not of the size of its state, and draws the bytes that
+    /// a codec leaves.
+    fn copy(&mut self, source: Location, target: Location, bytes: u64, room_bytes: u64) -> (StateId, Option<u64>) {
+        let id = self.read(source, bytes);
+        if source == Location::Program {
+            self.raw_bytes.insert(id, bytes);
+        }
+        let is_plain = self.is_coded(source) == self.is_coded(target);
+        let raw_bytes = self.raw_bytes.get(&id).copied().unwrap_or(0);
+        let expected = if is_plain { bytes } else { raw_bytes };
+        if room_bytes != expected {
+            self.note(format!("{id:?}: {expected} bytes need room, {room_bytes} have it"));
+        }
+        self.write(target, room_bytes, id);
+        let is_encoded = self.is_coded(target) && !is_plain;
+        (id, is_encoded.then(|| 1 + self.rng.next_u64() % room_bytes))
     }
 
     /// Notes a watermark that does not rise.
@@ -242,15 +280,15 @@ impl Mover for Witness {
         if self.failures > 0.0 && self.rng.uniform() < 0.3 && self.is_unlucky() {
             return Err(MoveError { work, reason: "the witness refuses it".to_owned() });
         }
-        let mut moving = Moving { ticket, work, id: None, was_told: false };
+        let mut moving = Moving { ticket, work, id: None, written_bytes: None, was_told: false };
         match work {
-            TapeWork::Copy { source, mut target, bytes } => {
+            TapeWork::Copy { source, mut target, bytes, room_bytes } => {
                 if let (Betrayal::WrongPlace, Location::Level { start, .. }) = (self.betrayal, &mut target) {
                     *start += bytes;
                 }
-                let id = self.read(source, bytes);
-                self.write(target, bytes, id);
+                let (id, written_bytes) = self.copy(source, target, bytes, room_bytes);
                 moving.id = Some(id);
+                moving.written_bytes = written_bytes;
                 let is_inside = source != Location::Program && target != Location::Program;
                 moving.was_told = is_inside && self.betrayal == Betrayal::EarlyCopies;
             }
@@ -258,7 +296,7 @@ impl Mover for Witness {
             _ => {}
         }
         if moving.was_told {
-            self.tell(ticket, work, true);
+            self.tell(&moving, true);
         }
         self.moving.push(moving);
         Ok(ticket)

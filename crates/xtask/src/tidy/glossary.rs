@@ -12,9 +12,8 @@ struct Forbidden {
 }
 
 /// Each is spelled in two parts, so that this file is not found.
-const FORBIDDEN: [Forbidden; 18] = [
+const FORBIDDEN: [Forbidden; 17] = [
     Forbidden { word: concat!("sync po", "int"), instead: "safe point" },
-    Forbidden { word: concat!("snap", "shot"), instead: "checkpoint, or version" },
     Forbidden { word: concat!("mt", "tf"), instead: "MTTI" },
     Forbidden { word: concat!("fre", "quency"), instead: "interval" },
     Forbidden { word: concat!("bud", "dy"), instead: "partner" },

@@ -61,7 +61,7 @@ impl BicgstabPasses for System<'_> {
         r: &mut Vector,
     ) -> Result<[f64; 2], SolveError> {
         let HalfSteps { p, s, t, shadow } = *half_steps;
-        Ok(self.pool.sum_rows(t.len(), (&mut x[..], &mut r[..]), |rows, (x, r)| {
+        Ok(self.pool.sum_rows(t.len(), (x.rows_mut(), r.rows_mut()), |rows, (x, r)| {
             let p = &p[rows.clone()];
             let t = &t[rows.clone()];
             match s {
@@ -76,7 +76,7 @@ impl BicgstabPasses for System<'_> {
     }
 
     fn direction_step(&self, beta: f64, omega: f64, r: &Vector, v: &Vector, p: &mut Vector) -> Result<(), SolveError> {
-        self.pool.for_rows(r.len(), &mut p[..], |rows, p| {
+        self.pool.for_rows(r.len(), p.rows_mut(), |rows, p| {
             for ((p, r), v) in p.iter_mut().zip(&r[rows.clone()]).zip(&v[rows]) {
                 *p = r + beta * (*p - omega * v);
             }

@@ -125,7 +125,7 @@ impl CgPasses for System<'_> {
         sums: &mut [f64],
     ) -> Result<(), SolveError> {
         let diagonal = inverse.diagonal();
-        self.pool.sum_rows_into(q.len(), &mut r[..], sums, |rows, r, sums| {
+        self.pool.sum_rows_into(q.len(), r.rows_mut(), sums, |rows, r, sums| {
             reduce_block(alpha, &q[rows.clone()], r);
             let r_r = dot_block(r, r);
             sums[0] += r_r;
@@ -147,7 +147,7 @@ impl CgPasses for System<'_> {
         p: &mut Vector,
     ) -> Result<(), SolveError> {
         let z = HostZ::new(z);
-        self.pool.for_rows(p.len(), (&mut x[..], &mut p[..]), |rows, (x, p)| {
+        self.pool.for_rows(p.len(), (x.rows_mut(), p.rows_mut()), |rows, (x, p)| {
             z.descend_rows(alpha, beta, rows.clone(), x, p);
             deflated.remove_from_rows(&rows, p);
         });
@@ -161,7 +161,7 @@ impl CgPasses for System<'_> {
         p: &mut Vector,
     ) -> Result<(), SolveError> {
         let z = HostZ::new(z);
-        self.pool.for_rows(p.len(), &mut p[..], |rows, p| {
+        self.pool.for_rows(p.len(), p.rows_mut(), |rows, p| {
             z.copy_rows(rows.clone(), p);
             deflated.remove_from_rows(&rows, p);
         });

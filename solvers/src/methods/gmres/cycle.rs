@@ -9,39 +9,32 @@ use recoup_core::SolveError;
 use super::harvest::{Start, harvest};
 use super::least_squares::LeastSquares;
 use super::passes::GmresPasses;
+use super::state::CycleState;
 use crate::methods::shared::sum_over_ranks;
 
 /// A new basis vector shorter than this part of `A v` is orthogonalised again.
 const REORTHOGONALISE_BELOW: f64 = 0.1;
 /// Squared lengths of basis vectors outside this range are brought back to 1.
 const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
+/// Largest relative difference of a product from that of a cycle under way that is the same one.
+/// Rounding leaves it far smaller, on any number of ranks; another preconditioner changes the first
+/// digits.
+const PRODUCT_GAP: f64 = 1e-6;
+/// The name of the numbers that only a cycle under way has, as a variable.
+pub(super) const ESTIMATE: &str = "estimate";
 
 /// The basis of a cycle, and the least-squares problem over it.
 pub(super) struct Cycle<S: GmresPasses> {
     /// `v_j / scales_j`, orthogonal; the scales make them unit vectors.
     pub(super) basis: Vec<S::Vector>,
-    scales: Vec<f64>,
+    pub(super) scales: Vec<f64>,
     /// Products of the newest vector with those before, in units of the stored vectors.
     products: Vec<f64>,
     coefficients: Vec<f64>,
-    small: LeastSquares,
-    pub(super) carried: Carried,
-}
-
-/// The vectors of the last cycle a cycle began with.
-#[derive(Default)]
-pub(super) struct Carried {
-    /// Number of vectors, the residual's not counted.
-    kept: usize,
-    /// The small problem over them, as numbers in a row; `None` without such vectors.
-    pub(super) start: Option<Vec<f64>>,
-}
-
-impl Carried {
-    /// Basis vectors that belong to the state: none where the cycle began with its residual alone.
-    pub(super) fn vectors(&self) -> usize {
-        if self.kept > 0 { self.kept + 1 } else { 0 }
-    }
+    pub(super) small: LeastSquares,
+    pub(super) state: CycleState,
+    /// Names of the basis vectors as variables.
+    pub(super) names: Vec<String>,
 }
 
 /// Squared lengths of the two parts of a new vector.
@@ -63,7 +56,8 @@ impl<S: GmresPasses> Cycle<S> {
             products: vec![0.0; m + 1],
             coefficients: vec![0.0; m + 1],
             small: LeastSquares::new(m),
-            carried: Carried::default(),
+            state: CycleState::Plain,
+            names: (0..=m).map(name).collect(),
         })
     }
 
@@ -90,7 +84,7 @@ impl<S: GmresPasses> Cycle<S> {
     /// Starts with the vector v alone, which changes places with the first basis vector: a vector
     /// whose squared length is given.
     pub(super) fn start_from_vector(&mut self, system: &S, v: &mut S::Vector, squared: f64) -> Result<(), SolveError> {
-        self.carried = Carried::default();
+        self.state = CycleState::Plain;
         std::mem::swap(&mut self.basis[0], v);
         self.small.restart(&[squared.sqrt()]);
         self.set_length(system, 0, squared, v)
@@ -105,8 +99,34 @@ impl<S: GmresPasses> Cycle<S> {
             return false;
         }
         self.scales[..=start.kept()].fill(1.0);
-        self.carried = Carried { kept: start.kept(), start: Some(start.to_vec()) };
+        self.state = CycleState::deflated(start);
         true
+    }
+
+    /// Goes on with a cycle under way, whose vectors and numbers were written in place of those
+    /// here. Returns false where its small problem is singular, or its last product is not `op` of
+    /// its vector: another operator or preconditioner has made it. It must not go on then.
+    pub(super) fn recall(
+        &mut self,
+        system: &S,
+        columns: usize,
+        op: impl FnOnce(&S::Vector, &mut S::Vector) -> Result<(), SolveError>,
+    ) -> Result<bool, SolveError> {
+        let is_regular = self.small.recall(columns);
+        let last = columns - 1;
+        let (known, rest) = self.basis.split_at_mut(columns + 1);
+        let w = &mut rest[0];
+        op(&known[last], w)?;
+        let whole = system.dot(w, w)?;
+        // c_i = h_ij scale_i / scale_j turns unit vectors into stored ones.
+        let column = self.small.hessenberg_column(last);
+        for ((c, h), scale) in self.coefficients.iter_mut().zip(column).zip(&self.scales) {
+            *c = h * scale / self.scales[last];
+        }
+        // w = A v_j - sum_i c_i v_i
+        let left = system.multi_axpy_norm(-1.0, known, &self.coefficients[..=columns], w)?;
+        let [whole, left] = sum_over_ranks(system, [whole, left])?;
+        Ok(is_regular && left <= PRODUCT_GAP.powi(2) * whole)
     }
 
     /// The newest basis vector, and room for the next one.
@@ -135,6 +155,7 @@ impl<S: GmresPasses> Cycle<S> {
         }
         let below = if is_exhausted { 0.0 } else { left.sqrt() };
         let is_regular = self.small.push(&self.products[..=j], scale * below);
+        self.state = CycleState::Within { columns: self.columns() };
         Ok(is_regular && !is_exhausted)
     }
 
@@ -194,15 +215,14 @@ impl<S: GmresPasses> Cycle<S> {
         Ok(Some(found.start))
     }
 
-    /// The small problem over the vectors this cycle began with; `None` without such vectors.
-    pub(super) fn carried_start(&self) -> Option<Start> {
-        Start::from_slice(self.carried.kept, self.carried.start.as_deref()?)
+    /// Makes room for the state that a version with these names holds.
+    pub(super) fn make_room(&mut self, saved: &[&str]) {
+        let vectors = (0..saved.len()).take_while(|&j| saved.contains(&name(j).as_str())).count();
+        self.state = CycleState::room(vectors, saved.contains(&ESTIMATE), self.length_max());
     }
+}
 
-    /// Makes room for `count` carried vectors, the residual's included, and their small problem.
-    pub(super) fn make_room(&mut self, count: usize) {
-        let kept = count.saturating_sub(1);
-        let start = (kept > 0).then(|| vec![0.0; (kept + 1) * (kept + 1)]);
-        self.carried = Carried { kept, start };
-    }
+/// The name of basis vector `j` as a variable.
+fn name(j: usize) -> String {
+    format!("v{j}")
 }

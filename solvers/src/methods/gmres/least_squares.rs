@@ -12,7 +12,9 @@ pub(crate) struct LeastSquares {
     /// R by columns: column j has its j + 1 entries at `j (j + 1) / 2`.
     triangle: Vec<f64>,
     /// H by columns: column j has its j + 2 entries at `j (j + 3) / 2`.
-    hessenberg: Vec<f64>,
+    pub(crate) hessenberg: Vec<f64>,
+    /// c, with zeros behind.
+    pub(crate) c: Vec<f64>,
     /// Cosine and sine of each rotation.
     rotations: Vec<(f64, f64)>,
     /// c, rotated; behind all columns comes the residual.
@@ -25,7 +27,8 @@ impl LeastSquares {
     pub(crate) fn new(columns_max: usize) -> Self {
         Self {
             triangle: vec![0.0; columns_max * (columns_max + 1) / 2],
-            hessenberg: vec![0.0; columns_max * (columns_max + 3) / 2],
+            hessenberg: vec![0.0; hessenberg_len(columns_max)],
+            c: vec![0.0; columns_max + 1],
             rotations: vec![(1.0, 0.0); columns_max],
             g: vec![0.0; columns_max + 1],
             columns: 0,
@@ -34,9 +37,22 @@ impl LeastSquares {
 
     /// Forgets all columns; the right-hand side is c, with zeros behind.
     pub(crate) fn restart(&mut self, c: &[f64]) {
+        self.c.fill(0.0);
+        self.c[..c.len()].copy_from_slice(c);
+        self.forget_columns();
+    }
+
+    /// Takes over a problem of this many columns, whose H and c were written in place of those
+    /// here. Returns false where its R is singular.
+    pub(crate) fn recall(&mut self, columns: usize) -> bool {
+        self.c[columns + 1..].fill(0.0);
+        self.forget_columns();
+        (0..columns).all(|_| self.rotate_next_column())
+    }
+
+    fn forget_columns(&mut self) {
         self.columns = 0;
-        self.g.fill(0.0);
-        self.g[..c.len()].copy_from_slice(c);
+        self.g.copy_from_slice(&self.c);
     }
 
     /// Columns so far.
@@ -54,16 +70,24 @@ impl LeastSquares {
     pub(crate) fn push(&mut self, h: &[f64], below: f64) -> bool {
         let j = self.columns;
         assert_eq!(h.len(), j + 1, "column j of a Hessenberg matrix has j + 1 entries above the last");
-        let column = &mut self.triangle[j * (j + 1) / 2..][..=j];
-        column.copy_from_slice(h);
-        let whole = &mut self.hessenberg[j * (j + 3) / 2..][..j + 2];
+        let whole = &mut self.hessenberg[hessenberg_len(j)..][..j + 2];
         whole[..=j].copy_from_slice(h);
         whole[j + 1] = below;
+        self.rotate_next_column()
+    }
+
+    /// Adds the column of H that stands behind those added so far.
+    fn rotate_next_column(&mut self) -> bool {
+        let j = self.columns;
+        let whole = &self.hessenberg[hessenberg_len(j)..][..j + 2];
+        let below = whole[j + 1];
+        let column = &mut self.triangle[j * (j + 1) / 2..][..=j];
+        column.copy_from_slice(&whole[..=j]);
         for (i, &(c, s)) in self.rotations[..j].iter().enumerate() {
             (column[i], column[i + 1]) = (c * column[i] + s * column[i + 1], c * column[i + 1] - s * column[i]);
         }
         let length = column[j].hypot(below);
-        let largest = h.iter().fold(below.abs(), |largest, h| largest.max(h.abs()));
+        let largest = whole.iter().fold(0.0_f64, |largest, h| largest.max(h.abs()));
         if length <= f64::EPSILON * largest {
             return false;
         }
@@ -76,9 +100,14 @@ impl LeastSquares {
         true
     }
 
+    /// Column j of H down to its last entry that may not be 0.
+    pub(crate) fn hessenberg_column(&self, j: usize) -> &[f64] {
+        &self.hessenberg[hessenberg_len(j)..][..j + 2]
+    }
+
     /// H, of one row more than it has columns.
     pub(crate) fn hessenberg(&self) -> DMatrix<f64> {
-        let entry = |i: usize, j: usize| if i <= j + 1 { self.hessenberg[j * (j + 3) / 2 + i] } else { 0.0 };
+        let entry = |i: usize, j: usize| if i <= j + 1 { self.hessenberg_column(j)[i] } else { 0.0 };
         DMatrix::from_fn(self.columns + 1, self.columns, entry)
     }
 
@@ -105,6 +134,11 @@ impl LeastSquares {
             }
         }
     }
+}
+
+/// Entries of the first columns of H.
+pub(crate) fn hessenberg_len(columns: usize) -> usize {
+    columns * (columns + 3) / 2
 }
 
 #[cfg(test)]

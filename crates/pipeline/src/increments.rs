@@ -1,0 +1,258 @@
+//! Increments: frames of variables saved exactly that hold only what changed since the published
+//! version.
+//!
+//! What changed is told by an owner that announces its writes, or found by the hashes of zones. No
+//! value of the version before is kept: 16 bytes per zone, and the hash of each frame's payload.
+//! Which of the two pays, and whether any, is the rule of `recoup_model::increments`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use recoup_core::{Clock, Codec, CodecId, Frame, IncrementMode, KnownChanges, Values, VariableRecord};
+use recoup_model::increments::{ChangeHistory, ChangeSource, IncrementRates, MOST_DIRTY};
+
+use crate::PipelineError;
+use crate::chain::{Chains, Tracked, payload_hash};
+use crate::context::WorkerContext;
+use crate::frames::{frame_len, padded_len, raw_bytes};
+use crate::placed::FetchedFrame;
+use crate::staging::Staged;
+use crate::timing::since;
+use crate::version::NearFrame;
+use crate::zone_hashes::{differing_zones, hash_zones, zones_of_frame};
+
+/// Variables up to this size are saved whole: a record costs as much as they do.
+const SMALL_BYTES: u64 = 4096;
+/// Announced runs that are less apart are one.
+const GAP_BYTES: usize = 512;
+
+/// The increments of a run: which variables have them, and why.
+#[derive(Debug)]
+pub(crate) struct Increments {
+    mode: IncrementMode,
+    histories: BTreeMap<String, ChangeHistory>,
+    rates: IncrementRates,
+    /// Rates are not measured: they would change what is saved in virtual time.
+    is_virtual: bool,
+    /// Reasons of decisions since they were last taken.
+    reasons: Vec<String>,
+}
+
+impl Increments {
+    pub(crate) fn new(mode: IncrementMode, is_virtual: bool) -> Self {
+        Self { mode, histories: BTreeMap::new(), rates: IncrementRates::default(), is_virtual, reasons: Vec::new() }
+    }
+
+    /// Returns how the changes of a staged variable are found; `None` where nothing looks at them.
+    fn source(&mut self, staged: &Staged) -> Option<ChangeSource> {
+        if self.mode == IncrementMode::Off || raw_bytes(&staged.record) <= SMALL_BYTES {
+            return None;
+        }
+        let history = self.histories.entry(staged.record.name.clone()).or_default();
+        let looks = history.looks() || self.mode == IncrementMode::Hash;
+        let source = if staged.writes.is_some() { ChangeSource::Owner } else { ChangeSource::Hashes };
+        looks.then_some(source)
+    }
+
+    /// Begins to track a staged variable of `version`; `None` where it is saved whole and nothing
+    /// looks at it.
+    pub(crate) fn track<'a>(
+        &mut self,
+        version: u64,
+        staging: StagedVariable<'a>,
+        chains: &'a Chains,
+        context: &'a WorkerContext,
+    ) -> Option<ChangeTracker<'a>> {
+        let StagedVariable { staged, staging, packs } = staging;
+        if !chains.has_links() {
+            return None;
+        }
+        let codec = context.codecs.find(CodecId::Increment).ok()?;
+        let source = self.source(staged)?;
+        let before = chains.tracked(&staged.record);
+        let announced = before.and_then(|before| staged.writes.as_ref()?.since(before.staging));
+        let zones = (source == ChangeSource::Hashes).then(Vec::new);
+        let tracked = Tracked { version, staging, record: staged.record.clone(), zones, hashes: Vec::new() };
+        let parent = before.filter(|before| chains.may_follow(version, before.version, context.store.as_ref()));
+        Some(ChangeTracker {
+            staged,
+            codec,
+            packs,
+            source,
+            before,
+            parent,
+            announced,
+            tracked,
+            changed_len: before.map(|_| 0),
+            fetched: FetchedFrame::new(),
+            clock: context.clock.as_ref(),
+            hash_seconds: 0.0,
+        })
+    }
+
+    /// Takes what was found out about a variable.
+    pub(crate) fn saw(&mut self, tracker: &ChangeTracker<'_>) {
+        let record = &tracker.staged.record;
+        if !self.is_virtual && tracker.hash_seconds > 0.0 {
+            self.rates.hash_seconds_per_byte = Some(tracker.hash_seconds / raw_bytes(record) as f64);
+        }
+        let (Some(changed), Some(history)) = (tracker.changed_len, self.histories.get_mut(&record.name)) else {
+            return;
+        };
+        let dirty = changed as f64 / padded_len(record).max(1) as f64;
+        if let Some(reason) = history.saw(dirty, tracker.source, self.rates)
+            && self.mode == IncrementMode::Auto
+        {
+            self.reasons.push(format!("{}: {reason}", record.name));
+        }
+    }
+
+    /// Takes the time that a variable took which was saved whole.
+    pub(crate) fn saved_whole(&mut self, record: &VariableRecord, seconds: f64) {
+        if !self.is_virtual && seconds > 0.0 {
+            self.rates.save_seconds_per_byte = Some(seconds / raw_bytes(record).max(1) as f64);
+        }
+    }
+
+    /// Takes the reasons of decisions since this was last called.
+    pub(crate) fn take_reasons(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.reasons)
+    }
+}
+
+/// A staged variable on its way to a version.
+#[derive(Clone, Copy)]
+pub(crate) struct StagedVariable<'a> {
+    pub(crate) staged: &'a Staged,
+    /// Number of the staging.
+    pub(crate) staging: u64,
+    /// Changed values are compressed where that takes fewer bytes.
+    pub(crate) packs: bool,
+}
+
+/// A frame that was looked at.
+pub(crate) enum TrackedFrame {
+    /// The frame of what changed.
+    Changes(Frame<'static>),
+    /// The frame is to be saved whole, perhaps in this memory.
+    Whole(Vec<u8>),
+}
+
+/// One variable of the version under way whose changes are looked at.
+pub(crate) struct ChangeTracker<'a> {
+    staged: &'a Staged,
+    codec: Arc<dyn Codec>,
+    packs: bool,
+    source: ChangeSource,
+    /// The variable in the published version.
+    before: Option<&'a Tracked>,
+    /// The same, where this version may be coded against it.
+    parent: Option<&'a Tracked>,
+    /// Values written since the published version was staged.
+    announced: Option<&'a [Range<usize>]>,
+    tracked: Tracked,
+    /// Values that changed, of all frames so far; `None` where some frame's changes are not known.
+    changed_len: Option<usize>,
+    pub(crate) fetched: FetchedFrame,
+    clock: &'a dyn Clock,
+    hash_seconds: f64,
+}
+
+impl ChangeTracker<'_> {
+    /// Looks at a frame, and makes it of what changed in the memory of `payload`, where that is
+    /// less than the frame. Frames come in order.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`] when the place of the values fails, [`PipelineError::Codec`].
+    pub(crate) fn frame(&mut self, run: usize, payload: Vec<u8>) -> Result<TrackedFrame, PipelineError> {
+        let record = &self.staged.record;
+        let announced = self.announced.map(|written| announced_runs(record, run, written));
+        let is_small = |changed: usize| changed as f64 <= MOST_DIRTY * frame_len(record) as f64;
+        let mut fetched = std::mem::replace(&mut self.fetched, FetchedFrame::new());
+        let values = match (&announced, self.source) {
+            (Some(runs), _) if self.parent.is_some() && is_small(runs_len(runs)) => {
+                self.staged.frame_runs(run, runs, &mut fetched)?
+            }
+            (None, ChangeSource::Hashes) => self.staged.frame(run, &mut fetched)?,
+            // Nothing is fetched, as frozen values are fetched once only.
+            (_, _) => {
+                let changed = announced.as_deref().map(runs_len);
+                self.changed_len = self.changed_len.zip(changed).map(|(all, changed)| all + changed);
+                self.fetched = fetched;
+                return Ok(TrackedFrame::Whole(payload));
+            }
+        };
+        let runs = announced.or_else(|| self.hash_frame(run, values));
+        let changed = runs.as_deref().map(runs_len);
+        self.changed_len = self.changed_len.zip(changed).map(|(all, changed)| all + changed);
+        let frame = match (runs, self.parent) {
+            (Some(runs), Some(parent)) if changed.is_some_and(is_small) => {
+                let known = KnownChanges { runs: &runs, hash: parent.hashes[run], packs: self.packs };
+                let frame = NearFrame { record, run, values };
+                let made = frame.encode_changes(self.codec.as_ref(), known, parent.version, payload)?;
+                match made.record.parent() {
+                    Some(_) => TrackedFrame::Changes(made),
+                    None => TrackedFrame::Whole(made.payload.into_owned()),
+                }
+            }
+            _ => TrackedFrame::Whole(payload),
+        };
+        self.fetched = fetched;
+        Ok(frame)
+    }
+
+    /// Hashes a frame; returns the runs that differ from the published version's.
+    fn hash_frame(&mut self, run: usize, values: Values<'_>) -> Option<Vec<Range<usize>>> {
+        let record = &self.staged.record;
+        let start = self.clock.now();
+        let now = hash_zones(values);
+        self.hash_seconds += since(self.clock.now(), start);
+        let before = self.before.and_then(|before| before.zones.as_ref()?.get(zones_of_frame(record, run)));
+        let runs = now.as_ref().zip(before).map(|(now, before)| differing_zones(record, before, now));
+        match (&mut self.tracked.zones, now) {
+            (Some(zones), Some(now)) => zones.extend(now),
+            (zones, _) => *zones = None,
+        }
+        runs
+    }
+
+    /// Takes the frame that was made, whole or of what changed.
+    pub(crate) fn made(&mut self, frame: &Frame<'_>) {
+        self.tracked.hashes.push(payload_hash(&frame.payload));
+    }
+
+    /// Returns what a later version needs.
+    pub(crate) fn finish(self) -> Tracked {
+        self.tracked
+    }
+}
+
+/// Returns the number of values in runs.
+fn runs_len(runs: &[Range<usize>]) -> usize {
+    runs.iter().map(Range::len).sum()
+}
+
+/// Returns the written runs of one frame, in values from its first one. A frame whose last value
+/// was written has its padding written too.
+fn announced_runs(record: &VariableRecord, run: usize, written: &[Range<usize>]) -> Vec<Range<usize>> {
+    let len = frame_len(record);
+    let first = run * len;
+    let end = (first + len).min(record.len as usize);
+    let gap = GAP_BYTES / record.element.size();
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for range in written {
+        let start = range.start.max(first);
+        let stop = range.end.min(end);
+        if start >= stop {
+            continue;
+        }
+        let stop = if stop == end { first + len } else { stop };
+        let range = start - first..stop - first;
+        match runs.last_mut() {
+            Some(last) if range.start <= last.end + gap => last.end = last.end.max(range.end),
+            _ => runs.push(range),
+        }
+    }
+    runs
+}

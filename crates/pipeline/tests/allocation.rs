@@ -1,0 +1,125 @@
+//! A version needs little memory besides the values it saves.
+#![expect(unsafe_code, reason = "measures what goes through the global allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use recoup_comm::Solo;
+use recoup_core::{
+    BoundRule, CodecId, Decision, Distribution, Grain, IncrementMode, Lent, LentMut, Observation, Plan, Policy,
+    Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, Variable, VariableMut,
+};
+use recoup_io::{Access, Hdf5Store, SystemClock};
+use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
+use recoup_testkit::{AfarPlace, AfarVec};
+
+/// Bytes in use, and the most since [`peak_of`] began.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+struct Measuring;
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Measuring {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(in_use, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static MEASURING: Measuring = Measuring;
+
+/// The most memory `work` had in use at once.
+fn peak_of(work: impl FnOnce()) -> usize {
+    let before = IN_USE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    work();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+struct Never;
+
+impl Policy for Never {
+    fn decide(&mut self, _: &Observation) -> Decision {
+        Decision { save: None, in_force: plan(CodecId::Raw), why: None, interval_seconds: 1.0, extra_iterations: None }
+    }
+}
+
+fn plan(codec: CodecId) -> Plan {
+    let rule = BoundRule::Verified;
+    let resume = Resume::Exact;
+    Plan { scheme: Scheme::Exact, codec, rule, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
+}
+
+/// One vector that rests elsewhere.
+struct Elsewhere(AfarVec);
+
+impl Registered for Elsewhere {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        vec![Variable::new("x", Role::Iterate, Lent::Afar(&self.0), Distribution::RankLocal)]
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        vec![VariableMut::new("x", LentMut::Afar(&mut self.0))]
+    }
+}
+
+/// A variable that rests elsewhere was once fetched whole before its first byte was written, and
+/// its payloads kept until the last was coded: a version took the memory of the variable once more.
+///
+/// A frame takes 8 MiB. One is fetched, one is coded, and one is aligned for the device. Zstd keeps
+/// its bytes in another order, and a payload of each order to choose from. What is small is less
+/// than one frame.
+#[test]
+fn a_variable_that_rests_elsewhere_is_saved_in_the_memory_of_a_few_frames() {
+    const FRAME_BYTES: usize = 8 << 20;
+    let n = 10 * FRAME_BYTES / size_of::<f64>();
+    let values: Vec<f64> = (0..n).map(|i| (i as f64).sqrt()).collect();
+    let owner = Elsewhere(AfarVec::new(&Arc::new(AfarPlace::default()), Values::F64(&values)));
+    drop(values);
+    for (codec, frames) in [(CodecId::Raw, 4), (CodecId::Zstd, 6)] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config = SessionConfig {
+            name: "run".to_owned(),
+            store: Arc::new(Hdf5Store::open(dir.path(), "run", Access::Write).expect("a store")),
+            codecs: Codecs { table: recoup_compress::codec, threads: 1 },
+            policy: Box::new(Never),
+            clock: Arc::new(SystemClock::new()),
+            timing: Timing::Real,
+            keep: 1,
+            max_bytes: None,
+            rivals: Vec::new(),
+            key_every: 1,
+            increments: IncrementMode::Auto,
+            checks_corruption: false,
+            synchronous: false,
+            staging: StagingMode::Copy,
+            worker_stays: false,
+            tolerance: 1e-10,
+            bytes_per_second: None,
+            reference: None,
+            same_operator: true,
+            abort: Arc::new(AtomicBool::new(false)),
+        };
+        let mut session = Session::open(config, &Solo).expect("a session");
+        let status = Status::Running;
+        let progress = Progress { iteration: 1, residual_norm: 0.5, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
+        let peak = peak_of(|| {
+            session.checkpoint(plan(codec), progress, &[&owner]).expect("staged");
+            session.wait().expect("saved");
+        });
+        let outcomes = session.take_outcomes();
+        assert!(matches!(&outcomes[..], [Outcome::Saved(saved)] if saved.raw_bytes == 8 * n as u64), "{outcomes:?}");
+        assert!(peak <= frames * FRAME_BYTES, "{codec}: {peak} bytes");
+    }
+}

@@ -1,0 +1,99 @@
+//! Frozen copies equal the values at their moment, whatever writers do meanwhile: random writers
+//! against a reference copy, with each monitor.
+//!
+//! `cargo test --release -p recoup-snapshot --test writers -- --ignored` takes 10,000 seeds.
+
+mod draw;
+mod heap;
+mod owners;
+mod plan;
+mod trial;
+
+use std::sync::Arc;
+
+use recoup_snapshot::{Monitors, NoMonitor, PageSize, TouchedRegion, TrackedRegion, WatchedRegion, WriteWatch};
+
+use draw::Draw;
+use heap::Heap;
+use trial::{Owner, trial};
+
+/// Seeds of each monitor that a change has to pass.
+const SEEDS: u64 = 150;
+/// Seeds of each monitor in a long run: 10,000 in all.
+const SEEDS_LONG: u64 = 2500;
+
+fn page_size(draw: &mut Draw) -> PageSize {
+    if draw.below(2) == 0 { PageSize::Small } else { PageSize::Huge }
+}
+
+/// Returns whether this machine has no such monitor, and says so.
+fn is_missing(probed: &Result<(), NoMonitor>) -> bool {
+    match probed {
+        Ok(()) => false,
+        Err(reason @ (NoMonitor::Unnoticed | NoMonitor::System { .. })) => panic!("{reason}"),
+        Err(reason) => {
+            println!("SKIPPED: {reason}");
+            true
+        }
+    }
+}
+
+fn touched(seeds: u64) {
+    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
+        Box::new(TouchedRegion::zeros(len, page_size(draw)).expect("addresses"))
+    };
+    (0..seeds).for_each(|seed| trial(seed, make));
+}
+
+fn attached(seeds: u64) {
+    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> { Box::new(Heap::zeros(len, 8 << draw.below(14))) };
+    (0..seeds).for_each(|seed| trial(seed, make));
+}
+
+fn watched(seeds: u64) {
+    if is_missing(&Monitors::probe().watch) {
+        return;
+    }
+    let watch = WriteWatch::new().expect("the watch works");
+    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
+        Box::new(WatchedRegion::zeros(&watch, len, page_size(draw)).expect("the watch works"))
+    };
+    (0..seeds).for_each(|seed| trial(seed, make));
+    assert_eq!(Arc::strong_count(&watch), 1);
+}
+
+fn tracked(seeds: u64) {
+    if is_missing(&Monitors::probe().track) {
+        return;
+    }
+    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
+        Box::new(TrackedRegion::zeros(len, page_size(draw)).expect("the notes work"))
+    };
+    (0..seeds).for_each(|seed| trial(seed, make));
+}
+
+#[test]
+fn touched_regions_freeze_and_list_what_random_writers_do() {
+    touched(SEEDS);
+}
+
+#[test]
+fn attached_memory_freezes_and_lists_what_random_writers_do() {
+    attached(SEEDS);
+}
+
+#[test]
+fn watched_regions_freeze_what_random_writers_overwrite() {
+    watched(SEEDS);
+}
+
+#[test]
+fn tracked_regions_list_what_random_writers_do() {
+    tracked(SEEDS);
+}
+
+#[test]
+#[ignore = "minutes: 10,000 seeds"]
+fn monitors_see_all_that_random_writers_do_for_long() {
+    [touched, attached, watched, tracked].into_iter().for_each(|monitor| monitor(SEEDS_LONG));
+}

@@ -1,0 +1,89 @@
+//! QB for tests: beside the values of one device, for as long as a test wants it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use recoup_compress::{Qb, QbCuda};
+use recoup_core::{
+    Bound, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, HeldParent, HeldValues, Values, ValuesMut,
+};
+use recoup_device::DeviceError;
+
+/// QB as [`Qb`] is: on the device for values that rest there, and on the host for others. It counts
+/// both, and takes little memory of the device, which it gives back.
+pub(crate) struct CountedQb {
+    host: Qb,
+    device: QbCuda,
+    n_near: AtomicU64,
+    n_held: AtomicU64,
+}
+
+impl CountedQb {
+    pub(crate) fn open() -> Arc<Self> {
+        Self::try_open().unwrap()
+    }
+
+    /// Opens the device, which may fail.
+    pub(crate) fn try_open() -> Result<Arc<Self>, DeviceError> {
+        let device = QbCuda::with_slices(0, 1)?;
+        Ok(Arc::new(Self { host: Qb::default(), device, n_near: AtomicU64::new(0), n_held: AtomicU64::new(0) }))
+    }
+
+    /// Returns the states that were encoded here, and there.
+    pub(crate) fn counts(&self) -> [u64; 2] {
+        [&self.n_near, &self.n_held].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl Codec for CountedQb {
+    fn id(&self) -> CodecId {
+        self.host.id()
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.host.is_lossy()
+    }
+
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        self.n_near.fetch_add(1, Ordering::Relaxed);
+        self.host.encode(source, bound, context, target)
+    }
+
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        self.host.decode(source, bound, context, target)
+    }
+
+    fn reaches(&self, values: &dyn HeldValues) -> bool {
+        self.device.reaches(values)
+    }
+
+    fn encode_held(
+        &self,
+        source: &HeldFrame<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Option<Result<Encoded, CodecError>> {
+        let encoded = self.device.encode_held(source, bound, context, target);
+        self.n_held.fetch_add(u64::from(matches!(encoded, Some(Ok(_)))), Ordering::Relaxed);
+        encoded
+    }
+
+    fn decode_held(
+        &self,
+        source: &[u8],
+        bound: Bound,
+        context: &Context,
+        parent: Option<HeldParent<'_>>,
+        target: &mut dyn HeldValues,
+        start: usize,
+    ) -> Option<Result<(), CodecError>> {
+        self.device.decode_held(source, bound, context, parent, target, start)
+    }
+}

@@ -1,0 +1,173 @@
+//! Vectors that are frozen without a copy: writers ask their zones first, row by row.
+//!
+//! A vector and its frozen copies share memory. Whoever writes has a raw pointer to the whole, and
+//! makes slices only of rows that the table of zones was asked about: a copier may be reading the
+//! others.
+#![expect(unsafe_code, reason = "lends rows of one memory to writers, while copiers read others")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use recoup_core::{ElementType, HeldValues, Mark, Zones};
+use recoup_snapshot::{TouchedZones, ZONE_BYTES, ZoneMemory};
+
+use crate::Pool;
+use crate::kernels::sys::{AlignedBuffer, Disjoint, RowSlices};
+
+/// Rows that a writer takes at a time while a frozen copy is drained: those of a zone.
+const ZONE_ROWS: usize = ZONE_BYTES / size_of::<f64>();
+
+/// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
+///
+/// It sees all writes to its values: to lend it as a mutable slice counts as a write to all of
+/// them, so loops take the slice first. Passes of a pool take [`Vector::rows_mut`].
+pub struct Vector {
+    memory: Arc<LentMemory>,
+    zones: TouchedZones,
+}
+
+/// The memory of a vector, which lives as long as a frozen copy of it.
+struct LentMemory(AlignedBuffer<f64>);
+
+// SAFETY: the memory is allocated as long as this lives, and zeros at first. It is shared, so only
+// `Vector` lends it to be written, as `RowsMut` or as a slice, after `TouchedZones::before_write`.
+// Both borrow the vector exclusively, which leaves no room for `freeze`.
+unsafe impl ZoneMemory for LentMemory {
+    fn bytes(&self) -> *const [u8] {
+        std::ptr::slice_from_raw_parts(self.0.start().cast(), self.0.len() * size_of::<f64>())
+    }
+}
+
+impl Vector {
+    /// `n` zeros. Vectors used in one pass should differ in `slot` (0 to 15).
+    #[must_use]
+    pub fn zeros(pool: &Pool, n: usize, slot: usize) -> Self {
+        Self::of(AlignedBuffer::zeros(pool, n, slot))
+    }
+
+    fn of(values: AlignedBuffer<f64>) -> Self {
+        let memory = Arc::new(LentMemory(values));
+        let zones = TouchedZones::new(Arc::clone(&memory) as _, ElementType::F64);
+        Self { memory, zones }
+    }
+
+    /// Lends all rows to be written by a pass.
+    #[must_use]
+    pub fn rows_mut(&mut self) -> RowsMut<'_> {
+        // SAFETY: the exclusive borrow of the vector, and pieces are made after the zones were
+        // asked.
+        let rows = unsafe { Disjoint::of_raw(self.memory.0.start(), self.memory.0.len()) };
+        RowsMut { rows, zones: Some(&self.zones) }
+    }
+}
+
+impl Clone for Vector {
+    /// Copies the values to memory of its own.
+    fn clone(&self) -> Self {
+        Self::of(self.memory.0.clone())
+    }
+}
+
+impl std::ops::Deref for Vector {
+    type Target = [f64];
+
+    fn deref(&self) -> &[f64] {
+        &self.memory.0
+    }
+}
+
+impl std::ops::DerefMut for Vector {
+    fn deref_mut(&mut self) -> &mut [f64] {
+        let rows = self.rows_mut();
+        let all = 0..rows.len();
+        // SAFETY: the one piece of this borrow.
+        unsafe { rows.piece(all) }
+    }
+}
+
+impl Zones for Vector {
+    fn mark(&self) -> Mark {
+        self.zones.mark()
+    }
+
+    fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
+        self.zones.written_since(since)
+    }
+
+    fn freeze(&self, padded_len: usize) -> Option<Box<dyn HeldValues>> {
+        self.zones.freeze(padded_len)
+    }
+}
+
+/// The rows of one vector, lent to be written by the threads of a pass.
+pub struct RowsMut<'a> {
+    rows: Disjoint<'a, f64>,
+    /// The zones of its owner, which are asked before rows are written.
+    zones: Option<&'a TouchedZones>,
+}
+
+impl<'a> RowsMut<'a> {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns rows to be written, once no frozen copy needs their values.
+    ///
+    /// # Safety
+    /// No two pieces alive at one time overlap.
+    unsafe fn piece(&self, rows: Range<usize>) -> &'a mut [f64] {
+        if let Some(zones) = self.zones {
+            zones.before_write(rows.clone());
+        }
+        // SAFETY: the caller's promise is the same, and copiers read other zones only.
+        unsafe { self.rows.range(rows) }
+    }
+}
+
+// SAFETY: disjoint ranges of one vector are disjoint slices.
+unsafe impl<'a> RowSlices for RowsMut<'a> {
+    type Lent = Self;
+    type View = &'a mut [f64];
+
+    fn lend(self, n: usize) -> Self {
+        assert_eq!(self.len(), n, "vectors of one pass differ in length");
+        self
+    }
+
+    unsafe fn view(lent: &Self, rows: &Range<usize>) -> &'a mut [f64] {
+        // SAFETY: the caller's promise is the same.
+        unsafe { lent.piece(rows.clone()) }
+    }
+
+    fn rows_at_once(lent: &Self) -> usize {
+        // No copy is frozen while the vector is lent.
+        let is_frozen = lent.zones.is_some_and(TouchedZones::is_frozen);
+        if is_frozen { ZONE_ROWS } else { usize::MAX }
+    }
+}
+
+impl<'a> From<&'a mut [f64]> for RowsMut<'a> {
+    fn from(slice: &'a mut [f64]) -> Self {
+        Self { rows: Disjoint::new(slice), zones: None }
+    }
+}
+
+impl<'a> From<&'a mut Vec<f64>> for RowsMut<'a> {
+    fn from(values: &'a mut Vec<f64>) -> Self {
+        Self::from(&mut values[..])
+    }
+}
+
+impl<'a> From<&'a mut Vector> for RowsMut<'a> {
+    fn from(vector: &'a mut Vector) -> Self {
+        vector.rows_mut()
+    }
+}
