@@ -62,6 +62,18 @@ pub(crate) struct ProblemArgs {
           help_heading = "Machine")]
     pub(crate) device: DeviceChoice,
 
+    /// Way in which a save takes vectors from the device: a copy of each within the device, or zone
+    /// by zone where it has no room for one; or always zone by zone, through SIZE of the device's
+    /// memory.
+    #[arg(
+        long,
+        value_name = "copy|zones[:SIZE]",
+        default_value = "copy",
+        requires = "device",
+        help_heading = "Machine"
+    )]
+    pub(crate) device_staging: DeviceStaging,
+
     /// Distribute the rows over the ranks of an MPI job.
     #[arg(long, help_heading = "Machine")]
     pub(crate) mpi: bool,
@@ -95,6 +107,28 @@ impl FromStr for DeviceChoice {
             number => number.parse().map(|number| Self::Cuda(Some(number))).map_err(|_| {
                 "expected the number of a CUDA device (see `recoup device`), cuda for any, or host".to_owned()
             }),
+        }
+    }
+}
+
+/// The way in which a save takes vectors from a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceStaging {
+    /// By copies within the device where it has room.
+    Copy,
+    /// Zone by zone, through this many bytes of its memory.
+    Zones(Option<u64>),
+}
+
+impl FromStr for DeviceStaging {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "copy" => Ok(Self::Copy),
+            None if text == "zones" => Ok(Self::Zones(None)),
+            Some(("zones", size)) => bytes(size).map(|size| Self::Zones(Some(size))),
+            _ => Err("expected copy, zones or zones:SIZE, such as zones:64M".to_owned()),
         }
     }
 }

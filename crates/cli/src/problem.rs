@@ -62,7 +62,7 @@ impl LinearProblem {
     /// that cannot be used; the same on all ranks.
     pub(crate) fn load(args: &ProblemArgs) -> Result<Self> {
         let comm = ranks::comm(args.mpi)?;
-        let device = SolveDevice::open(args.device, comm.as_ref())?;
+        let device = SolveDevice::open(args.device, args.device_staging, comm.as_ref())?;
         let all = Codecs::shared(codec, comm.size());
         let codecs = Codecs { threads: args.threads.map_or(all.threads, usize::from), ..all };
         let pool = Arc::new(Pool::new(codecs.threads));

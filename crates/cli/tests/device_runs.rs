@@ -182,6 +182,42 @@ fn assert_device_runs_as_host(case: &Case) {
     }
 }
 
+/// Compares the versions of a run whose vectors are frozen without a copy with those of one that
+/// copies them. The slots have 3 KiB, so a vector passes them in several turns.
+fn assert_zones_save_as_copies(solve: &str, schemes: &[&str]) {
+    for scheme in schemes {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |staging: &str, name: &str| {
+            let protected = format!("{solve} --scheme {scheme} --keep 100 --failures at:7,16");
+            let line = format!("run {protected} --sync --dir {name} --json --device --device-staging {staging}");
+            (report(&recoup(&line, dir.path())), versions(&dir.path().join(name).join("solve")))
+        };
+        let [(copied, expected), (zoned, found)] = [run("copy", "a"), run("zones:3K", "b")];
+        assert!(expected.len() > 3 && expected == found, "{solve} {scheme}: {:?}", found.keys());
+        assert!(copied["recoveries"].as_u64() >= Some(1), "{solve} {scheme}: {copied}");
+        for key in ["iterations", "relative_residual", "recoveries"] {
+            assert_eq!(copied[key], zoned[key], "{solve} {scheme}: {key}");
+        }
+        // A frame whose zones are in several places is fetched, and encoded on the host.
+        assert_eq!(zoned["device_frames"], 0, "{zoned}");
+        assert!(zoned["device_bytes"].as_u64() > Some(0), "{zoned}");
+    }
+}
+
+#[test]
+fn a_run_that_saves_zone_by_zone_has_the_versions_of_one_that_copies_byte_for_byte() {
+    let solve = "--poisson3d 9 --method cg --pc jacobi --rhs-kind random --rtol 1e-8";
+    assert_zones_save_as_copies(solve, &["exact --interval 5it", "lossy --codec qb --state x+p --interval 5it"]);
+}
+
+#[test]
+#[ignore = "long: every method on the double, run in `make soak`"]
+fn larger_runs_that_save_zone_by_zone_have_the_versions_of_those_that_copy_byte_for_byte() {
+    for Case { solve, lossy } in &CASES {
+        assert_zones_save_as_copies(solve, &["exact --interval 5it", &format!("lossy --codec qb {lossy}")]);
+    }
+}
+
 /// Waits until a version of at least this number is there, or the run has ended.
 fn wait_for_version(least: u64, dir: &Path, child: &mut Child) {
     let is_there = || {
@@ -247,6 +283,8 @@ fn what_a_device_cannot_do_is_said_before_anything_is_solved() {
     let cases = [
         ("--method cg --device 3", 5, "number 3 asked for, 1 found, counted from 0"),
         ("--method cg --device gpu", 2, "expected the number of a CUDA device"),
+        ("--method cg --device --device-staging fork", 2, "expected copy, zones or zones:SIZE"),
+        ("--method cg --device-staging zones", 2, "--device"),
         ("--method gauss-seidel --device", 2, "--method gauss-seidel has no form on a device"),
         ("--method cg --pc ic0 --device", 2, "--pc ic0 has no form on a device"),
     ];

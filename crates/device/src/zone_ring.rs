@@ -42,6 +42,16 @@ impl Default for FreezeSettings {
 }
 
 impl FreezeSettings {
+    /// Settings without any copy, with about `ring_bytes` of the device's memory: two slots, or as
+    /// many of 4 MiB as that is.
+    #[must_use]
+    pub fn zones(ring_bytes: usize) -> Self {
+        let usual = Self::default();
+        let slots = (ring_bytes / usual.slot_bytes).max(usual.slots);
+        let slot_bytes = (ring_bytes / slots).clamp(1, usual.slot_bytes);
+        Self { way: FreezeWay::Zones, slot_bytes, slots, ..usual }
+    }
+
     /// Returns the bytes of all slots: what versions without a copy take of the device's memory.
     #[must_use]
     pub fn ring_bytes(&self) -> usize {
@@ -180,5 +190,19 @@ impl RingParts {
         self.drains.wait_for(&self.copies.ticket()?)?;
         slot.emptied = Some(host.store(&self.drains, slot.memory.slice(0..source.len()), offset)?);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_have_the_bytes_that_were_asked_for() {
+        for (bytes, slots) in [(8 << 20, 2), (1 << 20, 2), (64 << 20, 16), (2, 2)] {
+            let settings = FreezeSettings::zones(bytes);
+            assert_eq!((settings.ring_bytes(), settings.slots), (bytes, slots));
+        }
+        assert_eq!(FreezeSettings::zones(0).ring_bytes(), 2);
     }
 }

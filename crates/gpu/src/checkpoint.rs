@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use recoup::comm::Solo;
 use recoup::compress::QbCuda;
-use recoup::core::{Afar, Bound, Iteration, Resume, Scheme, ValuesMut};
-use recoup::device::{DeviceVec, DeviceVector, HostBuffer, Stream};
+use recoup::core::{Afar, Bound, HeldValues, Iteration, Resume, Scheme, ValuesMut};
+use recoup::device::{DeviceVec, DeviceVector, FreezeSettings, FreezeWay, HostBuffer, Stream, ZoneRing};
 use recoup::io::MemoryStore;
 use recoup::pipeline::{Outcome, Session};
 use recoup::solvers::device::{DeviceProblem, DeviceSystem};
@@ -20,6 +20,8 @@ use crate::waves::waves;
 
 /// No solve of the measurement gets here.
 const RTOL: f64 = 1e-15;
+/// Bytes of a zone that is hashed.
+const ZONE_BYTES: usize = 64 << 10;
 
 /// Measures all of it on CG with a stencil.
 pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>> {
@@ -57,6 +59,7 @@ pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>>
             TurnSample::ratio("blocked by a lossy version, over the copy to touched memory", bytes, of(touched)),
         ];
         samples.extend(copies.frames(registered)?);
+        samples.extend(copies.zones()?);
         Ok(samples)
     })
 }
@@ -91,13 +94,20 @@ struct IterateCopies {
     slice: Vec<f64>,
     codec: QbCuda,
     frame: Vec<u8>,
+    /// A vector that is frozen without a copy, and its last version.
+    zoned: DeviceVector<f64>,
+    frozen: Option<Box<dyn HeldValues>>,
 }
 
 impl IterateCopies {
     fn new(measured: &MeasuredDevice) -> Result<Self> {
         let MeasuredDevice { device, stream, sizes, .. } = measured;
         let slice = waves(sizes.solver_side);
+        let settings = FreezeSettings { way: FreezeWay::Zones, ..FreezeSettings::default() };
+        let ring = Arc::new(ZoneRing::new(device, settings));
         Ok(Self {
+            zoned: DeviceVector::zoned(DeviceVec::copy_of(stream, &slice)?, stream.clone(), &ring),
+            frozen: None,
             vector: DeviceVector::new(DeviceVec::copy_of(stream, &slice)?, stream.clone()),
             copy: DeviceVec::zeros(stream, slice.len())?,
             registered: HostBuffer::registered(device, size_of_val(&slice[..]))?,
@@ -138,6 +148,35 @@ impl IterateCopies {
                 bytes,
                 registered / encoding,
             ),
+        ])
+    }
+    /// Measures versions without a copy: freezing one, overwriting the vector before any of it was
+    /// fetched, and overwriting it when all was. And the hashes of a vector's zones.
+    fn zones(&mut self) -> Result<Vec<TurnSample>> {
+        let Self { vector, copy, slice, zoned, frozen, .. } = self;
+        let bytes = size_of_val(&slice[..]);
+        let stream = zoned.stream().clone();
+        let overwrite = |zoned: &mut DeviceVector<f64>| {
+            host_seconds(|| {
+                stream.copy(copy.view(), &mut zoned.write()?)?;
+                stream.synchronize()
+            })
+        };
+        *frozen = Some(zoned.hold(slice.len(), frozen.take())?);
+        let before = overwrite(zoned)?;
+        let freezing = host_seconds(|| {
+            *frozen = Some(zoned.hold(slice.len(), frozen.take())?);
+            anyhow::Ok(())
+        })?;
+        frozen.as_ref().map_or(Ok(()), |held| held.fetch(0, ValuesMut::F64(slice)))?;
+        let after = overwrite(zoned)?;
+        let copied = vector.hold(slice.len(), None)?;
+        let hashing = host_seconds(|| copied.zone_hashes(0, slice.len(), ZONE_BYTES).map(|_| ()))?;
+        Ok(vec![
+            TurnSample::time("x frozen without a copy", bytes, freezing),
+            TurnSample::time("x overwritten, frozen and not fetched", bytes, before),
+            TurnSample::time("x overwritten, frozen and fetched", bytes, after),
+            TurnSample::rate("zones of x hashed", bytes, hashing),
         ])
     }
 }

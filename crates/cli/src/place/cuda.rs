@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use recoup::core::{AfarError, AfarErrorKind, AfarProblem, Comm, SolveError, gather_json};
-use recoup::device::{Device, DeviceError, probe};
+use recoup::device::{Device, DeviceError, FreezeSettings, FreezeWay, probe};
 use recoup::solvers::device::{DeviceProblem, DeviceSystem};
 use recoup::solvers::{DeviceMaker, Method, MethodInputs, System};
 
 use crate::exit::Exit;
-use crate::options::{DeviceChoice, MethodArgs, PcKind, methods_with, name_of};
+use crate::options::{DeviceChoice, DeviceStaging, MethodArgs, PcKind, methods_with, name_of};
 use crate::ranks::agree;
 
 /// A CUDA device to solve on.
 pub(crate) struct SolveDevice {
     device: Device,
+    freezing: FreezeSettings,
 }
 
 /// A system on a device, and the method that is to run there.
@@ -23,6 +24,8 @@ pub(crate) struct PlacedSystem<'a> {
     system: DeviceSystem<'a>,
     maker: DeviceMaker,
     device_name: String,
+    /// Versions are measured on the device where their vectors are copied there.
+    measures: bool,
     /// No other rank waits for this one: the run may go on without the device.
     is_alone: bool,
     is_lost: Cell<bool>,
@@ -33,9 +36,14 @@ impl SolveDevice {
     ///
     /// # Errors
     /// Exit 5 where there is no such device, or where it cannot be used; the same on all ranks.
-    pub(crate) fn open(choice: DeviceChoice, comm: &dyn Comm) -> Result<Option<Self>> {
+    pub(crate) fn open(choice: DeviceChoice, staging: DeviceStaging, comm: &dyn Comm) -> Result<Option<Self>> {
         let DeviceChoice::Cuda(number) = choice else { return Ok(None) };
         let place = place_on_machine(comm)?;
+        let freezing = match staging {
+            DeviceStaging::Copy => FreezeSettings::default(),
+            DeviceStaging::Zones(None) => FreezeSettings::zones(FreezeSettings::default().ring_bytes()),
+            DeviceStaging::Zones(Some(bytes)) => FreezeSettings::zones(usize::try_from(bytes).unwrap_or(usize::MAX)),
+        };
         let open = || {
             let number = match number {
                 Some(number) => number,
@@ -44,7 +52,7 @@ impl SolveDevice {
             let device = Device::open(number)?;
             // Kernels are compiled when a solver is made. Without a compiler there is none.
             device.check_kernels()?;
-            Ok(Some(Self { device }))
+            Ok(Some(Self { device, freezing }))
         };
         agree(comm, open().map_err(refused))
     }
@@ -57,11 +65,13 @@ impl SolveDevice {
     pub(crate) fn place<'a>(&self, system: &System<'a>, args: &MethodArgs) -> Result<PlacedSystem<'a>> {
         let maker = maker(args)?;
         let comm = system.comm;
-        let placed = DeviceSystem::new(system, &self.device).map_err(with_way_out).map_err(anyhow::Error::from);
+        let placed = DeviceSystem::new(system, &self.device).and_then(|placed| placed.freezing(self.freezing));
+        let placed = placed.map_err(with_way_out).map_err(anyhow::Error::from);
         Ok(PlacedSystem {
             system: agree(comm, placed)?,
             maker,
             device_name: self.device.info().name.clone(),
+            measures: self.freezing.way == FreezeWay::Copy,
             is_alone: comm.size() == 1,
             is_lost: Cell::new(false),
         })
@@ -75,11 +85,14 @@ impl<'a> PlacedSystem<'a> {
     }
 
     /// Returns the problem on the device, for a session to measure with; `None` where a device has
-    /// no room or fails. Collective.
+    /// no room or fails, and where vectors are not copied there. Collective.
     ///
     /// # Errors
     /// When a rank is lost.
     pub(crate) fn problem(&self) -> Result<Option<Arc<dyn AfarProblem>>> {
+        if !self.measures {
+            return Ok(None);
+        }
         let problem = DeviceProblem::of(&self.system).map(Arc::new);
         if self.system.host().comm.max(i64::from(problem.is_err()))? == 0 {
             return Ok(problem.ok().map(|problem| problem as Arc<dyn AfarProblem>));

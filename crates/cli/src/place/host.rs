@@ -7,7 +7,7 @@ use recoup::core::{AfarProblem, Comm, SolveError};
 use recoup::solvers::{Method, MethodInputs, System};
 
 use crate::exit::Exit;
-use crate::options::{DeviceChoice, MethodArgs};
+use crate::options::{DeviceChoice, DeviceStaging, MethodArgs};
 
 /// A CUDA device to solve on: none.
 pub(crate) enum NoDevice {}
@@ -24,7 +24,7 @@ impl NoDevice {
     ///
     /// # Errors
     /// Exit 5 where one is asked for.
-    pub(crate) fn open(choice: DeviceChoice, _comm: &dyn Comm) -> Result<Option<Self>> {
+    pub(crate) fn open(choice: DeviceChoice, _staging: DeviceStaging, _comm: &dyn Comm) -> Result<Option<Self>> {
         match choice {
             DeviceChoice::Host => Ok(None),
             DeviceChoice::Cuda(_) => Err(Exit::NotAvailable
