@@ -15,6 +15,7 @@ mod golden;
 mod golden_cases;
 mod last;
 mod lost_place;
+mod memory_files;
 mod memory_tiers;
 mod one_rank;
 mod qb_cases;

@@ -64,6 +64,19 @@ impl<T: MvElement> MvArray<T> {
         &mut self.values
     }
 
+    /// Takes other values, and marks those that differ.
+    pub fn assign(&mut self, values: &[T]) {
+        self.resize(values.len(), T::zeroed());
+        let piece = (512 / size_of::<T>()).max(1);
+        for (index, other) in values.chunks(piece).enumerate() {
+            let range = index * piece..index * piece + other.len();
+            // As bytes: -0 is another value than 0, and NaN the same as itself.
+            if bytemuck::cast_slice::<T, u8>(&self.values[range.clone()]) != bytemuck::cast_slice::<T, u8>(other) {
+                self.write(range).copy_from_slice(other);
+            }
+        }
+    }
+
     /// Changes the number of values. New ones have this value, and are marked.
     pub fn resize(&mut self, len: usize, value: T) {
         let before = self.values.len();

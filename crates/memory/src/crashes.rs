@@ -9,9 +9,13 @@ use std::sync::Arc;
 use recoup_model::Rng;
 
 use crate::array::MvArray;
+use crate::graph::MvGraph;
 use crate::load::load;
 use crate::memory::{Memory, first_bytes};
+use crate::octree::MvOctree;
 use crate::order::{CommitOrder, OrderRule};
+use crate::structure::{Versioned, VersionedArray};
+use crate::version::NamedTable;
 use crate::view::{VersionView, ViewHold};
 use images::{CrashModel, ImageWalk};
 use recorder::{CallRecorder, CrashImage, LogEvent};
@@ -19,30 +23,29 @@ use recorder::{CallRecorder, CrashImage, LogEvent};
 /// Bytes of a block: small, so that few cells make many of them.
 const BLOCK_BYTES: usize = 512;
 
-/// The values of each version, from version 1 on. They are plain: arrays would hold the blocks of
-/// their versions, and no place would be used again.
-type CrashHistory = Vec<ProgramValues>;
+/// The bytes of the arrays of each version, from version 1 on. They are plain: arrays would hold
+/// the blocks of their versions, and no place would be used again.
+type CrashHistory = Vec<Vec<Vec<u8>>>;
 
-/// The values of a state.
-#[derive(Clone, Debug, PartialEq)]
-struct ProgramValues {
-    field: Vec<u64>,
-    flags: Vec<u8>,
+/// A program that is cut off.
+trait CrashProgram: Versioned {
+    /// Changes as many parts of the state, and at times its length.
+    fn advance(&mut self, parts: usize, rng: &mut Rng);
 }
 
 /// Two arrays that belong together.
-#[derive(Debug)]
-struct ProgramState {
+struct ArrayProgram {
     field: MvArray<u64>,
     flags: MvArray<u8>,
 }
 
-impl ProgramState {
-    fn new() -> Self {
-        Self { field: MvArray::zeros("field", 2 * BLOCK_BYTES / 8 + 3), flags: MvArray::zeros("flags", 90) }
+impl Versioned for ArrayProgram {
+    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
+        vec![&mut self.field, &mut self.flags]
     }
+}
 
-    /// One step of a program: parts of the field, a flag, and at times another length.
+impl CrashProgram for ArrayProgram {
     fn advance(&mut self, parts: usize, rng: &mut Rng) {
         if rng.next_u64().is_multiple_of(4) {
             let len = 1 + rng.next_u64() as usize % (3 * parts * BLOCK_BYTES / 8);
@@ -58,20 +61,68 @@ impl ProgramState {
             self.flags.write(flag..flag + 1)[0] ^= rng.next_u64() as u8;
         }
     }
+}
 
-    fn values(&self) -> ProgramValues {
-        ProgramValues { field: self.field.to_vec(), flags: self.flags.to_vec() }
+impl CrashProgram for MvGraph<u8, f64> {
+    fn advance(&mut self, parts: usize, rng: &mut Rng) {
+        if self.n_vertices() == 0 || rng.next_u64().is_multiple_of(4) {
+            let n_vertices = 1 + rng.next_u64() as u32 % (40 * parts as u32);
+            let mut vertex = || rng.next_u64() as u32 % n_vertices;
+            let edges: Vec<(u32, u32)> = (0..30 * parts).map(|_| (vertex(), vertex())).collect();
+            self.set_edges(n_vertices as usize, &edges);
+        }
+        for _ in 0..parts {
+            self.set(rng.next_u64() as usize % self.n_vertices(), rng.next_u64() as u8, rng.next_u64() as f64);
+        }
+    }
+}
+
+impl CrashProgram for MvOctree<u64, 2> {
+    fn advance(&mut self, parts: usize, rng: &mut Rng) {
+        for _ in 0..parts {
+            let leaves: Vec<usize> = self.leaves().collect();
+            let leaf = leaves[rng.next_u64() as usize % leaves.len()];
+            match rng.next_u64() % 4 {
+                0 if leaf != 0 => self.coarsen(0),
+                1 => self.set(leaf, rng.next_u64()),
+                _ => {
+                    self.refine(leaf);
+                }
+            }
+        }
+    }
+}
+
+/// A kind of program.
+#[derive(Clone, Copy, Debug)]
+enum ProgramKind {
+    Arrays,
+    Graph,
+    Tree,
+}
+
+impl ProgramKind {
+    fn start(self) -> Box<dyn CrashProgram> {
+        match self {
+            Self::Arrays => Box::new(ArrayProgram {
+                field: MvArray::zeros("field", 2 * BLOCK_BYTES / 8 + 3),
+                flags: MvArray::zeros("flags", 90),
+            }),
+            Self::Graph => Box::new(MvGraph::<u8, f64>::new("graph", 0, &[])),
+            Self::Tree => Box::new(MvOctree::<u64, 2>::new("tree", 0)),
+        }
     }
 }
 
 /// A program and the crashes it is put through.
 #[derive(Clone, Copy, Debug)]
 struct CrashPlan {
+    program: ProgramKind,
     model: CrashModel,
     broken: Option<OrderRule>,
     keep: usize,
     commits: usize,
-    /// Parts of the field that a step writes.
+    /// Parts of the state that a step writes.
     parts: usize,
     /// Most images of each point.
     images_each: usize,
@@ -111,13 +162,13 @@ fn record(
     let log = recorder.log();
     let mut memory = Memory::on(Box::new(recorder), plan.keep).unwrap();
     memory.order = CommitOrder { broken: plan.broken };
-    let mut state = ProgramState::new();
-    let newest = memory.restore_newest(&mut [&mut state.field, &mut state.flags]).unwrap();
+    let mut program = plan.program.start();
+    let newest = memory.restore_newest(&mut [&mut *program]).unwrap();
     history.truncate(newest.map_or(0, |version| version.number as usize));
     for step in 0..commits {
-        state.advance(plan.parts, rng);
-        history.push(state.values());
-        let number = memory.commit(step as u64, &mut [&mut state.field, &mut state.flags]).unwrap();
+        program.advance(plan.parts, rng);
+        history.push(program.arrays().iter().map(|array| array.bytes().to_vec()).collect());
+        let number = memory.commit(step as u64, &mut [&mut *program]).unwrap();
         assert_eq!(number as usize, history.len());
         log.lock().unwrap().push(LogEvent::Promise(number));
     }
@@ -136,11 +187,17 @@ fn check(image: &[u8], promised: u64, history: &CrashHistory) -> Result<(), Stri
     for version in loaded.versions {
         let number = version.number;
         let expected = history.get(number as usize - 1).ok_or_else(|| format!("version {number} was never made"))?;
-        let view = VersionView { version, source: source.clone(), block_bytes: BLOCK_BYTES, hold: ViewHold::Held };
-        let field = view.values::<u64>("field").map_err(|error| error.to_string())?;
-        let flags = view.values::<u8>("flags").map_err(|error| error.to_string())?;
-        if *expected != (ProgramValues { field, flags }) {
-            return Err(format!("version {number} holds other values"));
+        let hold = ViewHold::Held;
+        let view = VersionView { version: version.clone(), source: source.clone(), block_bytes: BLOCK_BYTES, hold };
+        if version.structures.len() != expected.len() {
+            return Err(format!("version {number} has {} arrays", version.structures.len()));
+        }
+        for (NamedTable { name, table }, expected) in version.structures.iter().zip(expected) {
+            let mut bytes = vec![0; table.bytes()];
+            view.read_bytes(name, table, 0, &mut bytes).map_err(|error| error.to_string())?;
+            if bytes != *expected {
+                return Err(format!("version {number}, {name}: other values"));
+            }
         }
     }
     Ok(())
@@ -187,7 +244,8 @@ fn plan(model: CrashModel) -> CrashPlan {
         CrashModel::Lines => (1, 120),
         CrashModel::Sectors => (7, 400),
     };
-    CrashPlan { model, broken: None, keep: 2, commits: 20, parts, images_each, seed: 1, again_every: 300 }
+    let program = ProgramKind::Arrays;
+    CrashPlan { program, model, broken: None, keep: 2, commits: 20, parts, images_each, seed: 1, again_every: 300 }
 }
 
 fn survive(plans: impl IntoIterator<Item = CrashPlan>) -> usize {
@@ -203,9 +261,9 @@ fn survive(plans: impl IntoIterator<Item = CrashPlan>) -> usize {
 
 #[test]
 fn every_crash_leaves_the_last_promised_version_or_a_newer_one_whole() {
-    let keeps = [1, 2, 5].into_iter();
-    let plans = keeps.flat_map(|keep| {
-        let of = |model| CrashPlan { keep, seed: keep as u64, ..plan(model) };
+    let programs = [(ProgramKind::Arrays, 1), (ProgramKind::Graph, 2), (ProgramKind::Tree, 4)];
+    let plans = programs.into_iter().flat_map(|(program, keep)| {
+        let of = |model| CrashPlan { program, keep, seed: keep as u64, ..plan(model) };
         [of(CrashModel::Lines), of(CrashModel::Sectors)]
     });
     let images = survive(plans);
@@ -218,7 +276,8 @@ fn every_crash_leaves_the_last_promised_version_or_a_newer_one_whole() {
 fn every_crash_of_millions_leaves_the_last_promised_version_or_a_newer_one_whole() {
     let plans = (0..60).map(|seed| {
         let model = if seed % 2 == 0 { CrashModel::Lines } else { CrashModel::Sectors };
-        CrashPlan { keep: 1 + seed as usize % 6, seed, commits: 60, images_each: 2000, ..plan(model) }
+        let program = [ProgramKind::Arrays, ProgramKind::Graph, ProgramKind::Tree][seed as usize % 3];
+        CrashPlan { program, keep: 1 + seed as usize % 6, seed, commits: 60, images_each: 2000, ..plan(model) }
     });
     let images = survive(plans);
     println!("{images} images");

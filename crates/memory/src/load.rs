@@ -127,7 +127,9 @@ fn read_run(source: &dyn ByteSource, root: &RootLine, place: u64, bytes: u64) ->
     let end = source.bytes().map_err(|_| "the size of the file cannot be read")?;
     let start = place.checked_mul(u64::from(root.block_bytes)).and_then(|start| start.checked_add(HEAD_BYTES));
     let start = start.filter(|start| start.checked_add(bytes).is_some_and(|last| last <= end));
-    let start = start.filter(|_| u32::try_from(place).is_ok()).ok_or("the file ends before it")?;
+    // Behind that, no place has a number.
+    let is_numbered = u32::try_from(place.saturating_add(bytes.div_ceil(u64::from(root.block_bytes)))).is_ok();
+    let start = start.filter(|_| is_numbered).ok_or("the file ends before it")?;
     let mut read = vec![0; bytes as usize];
     source.read(start, &mut read).map_err(|_| "it cannot be read")?;
     Ok(read)

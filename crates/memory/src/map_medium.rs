@@ -57,8 +57,11 @@ impl Medium for MapMedium {
     }
 
     fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
         grow_file(&self.file, bytes)?;
-        self.bytes = self.bytes.max(bytes);
+        self.bytes = bytes;
         self.has_grown = true;
         if self.bytes > self.map.bytes() as u64 {
             if self.map.kind() == MapKind::Paged {

@@ -21,8 +21,9 @@ pub(crate) enum ViewHold {
 
 /// A version that is read. Every block is checked when it is read.
 ///
-/// A view that the writer itself has given keeps its blocks as long as it lives. One of a
-/// [`MemoryReader`](crate::MemoryReader) finds that its version was retired by the checksums.
+/// A view that the writer itself has given keeps its blocks as long as it lives: no other writer
+/// can open the file meanwhile. One of a [`MemoryReader`](crate::MemoryReader) finds by the
+/// checksums that its version was retired.
 #[derive(Clone)]
 pub struct VersionView {
     pub(crate) version: Arc<VersionTables>,

@@ -1,8 +1,9 @@
 //! Versions of arrays in a file: what is kept, shared, refused, and given back.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::{Path, PathBuf};
 
-use recoup_memory::{MediumKind, Memory, MemoryError, MemoryFinding, MemoryOptions, MemoryReader, MvArray};
+use recoup_memory::{MediumKind, Memory, MemoryError, MemoryFinding, MemoryOptions, MemoryReader, MvArray, MvGraph};
 use recoup_model::Rng;
 
 const BLOCK: usize = 4096;
@@ -109,6 +110,32 @@ fn versions_share_the_blocks_that_were_not_touched() {
     assert_eq!(new, [0, 1]);
     // One block, the table of `moving`, and the list of versions, which takes the place of another.
     assert_eq!(memory.used_bytes() - before, 2 * BLOCK as u64);
+}
+
+#[test]
+fn a_graph_comes_back_with_states_and_data_of_one_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.memory");
+    let mut memory = Memory::open(&path, options(2, MediumKind::Auto)).unwrap();
+    let ring = |n: u32| (0..n).map(|vertex| (vertex, (vertex + 1) % n)).collect::<Vec<(u32, u32)>>();
+    let mut web = MvGraph::<u8, f64>::new("web", 3000, &ring(3000));
+    memory.commit(1, &mut [&mut web]).unwrap();
+    (0..100).for_each(|vertex| web.set(vertex, 1, 0.5));
+    memory.commit(2, &mut [&mut web]).unwrap();
+    let new = memory.versions()[1].structures.iter().map(|array| array.new_blocks).collect::<Vec<usize>>();
+    assert_eq!(new, [0, 0, 1, 1], "edges that stay are shared");
+    web.set_edges(4000, &ring(4000));
+    web.set(0, 7, -1.0);
+    let mut again = MvGraph::<u8, f64>::new("web", 0, &[]);
+    memory.restore(2, &mut [&mut again]).unwrap();
+    assert!(again.is_sound());
+    assert_eq!(
+        (again.n_vertices(), again.targets(2999), again.states()[0], again.data()[99]),
+        (3000, &[0][..], 1, 0.5)
+    );
+    memory.commit(3, &mut [&mut web]).unwrap();
+    memory.restore_newest(&mut [&mut again]).unwrap().unwrap();
+    assert_eq!((again.n_edges(), again.targets(2999), again.states()[0]), (4000, &[3000][..], 7));
 }
 
 #[test]

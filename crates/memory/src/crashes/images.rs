@@ -49,7 +49,7 @@ struct PendingCell {
 /// Replays a log, and gives out the images that a crash may leave at each point.
 pub(super) struct ImageWalk {
     model: CrashModel,
-    /// What is durable.
+    /// Bytes that are durable.
     base: Vec<u8>,
     /// Bytes of the medium, durable or not.
     grown: usize,
