@@ -188,6 +188,26 @@ pub fn put_parts(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
     })
 }
 
+/// Makes a file of that name, whole and durable, unless one is there: whoever opens it finds all of
+/// its bytes. Returns whether it was made.
+///
+/// # Errors
+/// [`StoreError::Full`] or [`StoreError::Io`]; then no piece of the new file is left.
+pub fn put_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    let draft = path.with_file_name(format!(".{}.{}.new", file_name(path), std::process::id()));
+    let make = || no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft);
+    let file = step(Step::CreateFile, &draft, make)?;
+    let written = write_at(&file, &draft, bytes, 0).and_then(|()| sync_file(&file, &draft));
+    // A second name, unlike a rename, never takes the place of a file.
+    let linked = written.and_then(|()| step(Step::Rename, path, || fs::hard_link(&draft, path)));
+    remove_file(&draft).ok();
+    match linked {
+        Ok(()) => sync_directory(parent(path)).map(|()| true),
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Makes files of a directory durable, and their entries.
 ///
 /// # Errors
@@ -323,7 +343,7 @@ fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
 }
 
 fn parent(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("."))
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Lets a test see each step before it is taken, and refuse it.

@@ -6,6 +6,7 @@ pub(crate) mod device;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod man;
+pub(crate) mod memory;
 pub(crate) mod model;
 pub(crate) mod prune;
 pub(crate) mod report;

@@ -80,6 +80,8 @@ enum Command {
     Export(commands::export::Args),
     /// Plan for a machine: intervals, overheads, bounds, decisions, simulations.
     Model(commands::model::Args),
+    /// List and verify the versions in the file of a versioned memory.
+    Memory(commands::memory::Args),
     /// Compare ways to keep the states of an adjoint program.
     Tape(commands::tape::Args),
     /// Print shell completions of the command line.
@@ -112,6 +114,7 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
         Command::Prune(args) => commands::prune::run(args, output),
         Command::Export(args) => commands::export::run(args, output),
         Command::Model(args) => commands::model::run(args, output),
+        Command::Memory(args) => commands::memory::run(args, output),
         Command::Tape(args) => commands::tape::run(args, output),
         Command::Completions(args) => commands::completions::run(args, Cli::command()),
         Command::Man(args) => commands::man::run(args, Cli::command()),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use recoup::memory::{Memory, MemoryOptions, MvArray};
 use serde_json::Value;
 
 const CG: &str = "--poisson3d 8 --method cg --rtol 1e-8 --threads 1";
@@ -121,6 +122,8 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
     let numbers =
         "--steps 20 --state 1MiB --t-step 1ms --memory 4MiB --disk 1GB --disk-rate 1G --ratio 8 --codec-rate 1G";
     cases.push(("recoup tape plan", vec![format!("tape plan {numbers} --actions")]));
+    cases.push(("recoup memory list", of(&["memory list m.memory"])));
+    cases.push(("recoup memory verify", of(&["memory verify m.memory"])));
     // Without the feature there is never a device to list.
     if cfg!(feature = "cuda") {
         cases.push(("recoup device", of(&["device"])));
@@ -131,6 +134,8 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
 #[test]
 fn keys_of_every_command_are_those_of_the_schema() {
     let dir = tempfile::tempdir().unwrap();
+    let mut memory = Memory::open(&dir.path().join("m.memory"), MemoryOptions::default()).unwrap();
+    memory.commit(1, &mut [&mut MvArray::<f64>::zeros("x", 9)]).unwrap();
     let documented = documented();
     let common = &documented["Every command"];
     for (command, lines) in cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")) {

@@ -20,11 +20,17 @@ pub use recoup_core as core;
 pub use recoup_device as device;
 pub use recoup_io as io;
 pub use recoup_io::{SystemClock, VirtualClock};
+pub use recoup_memory as memory;
 pub use recoup_model as model;
 pub use recoup_pipeline as pipeline;
 pub use recoup_solvers as solvers;
 pub use recoup_tape as tape;
 pub use tiers::{Drain, Nodes, PfsEvery, TierCosts, TierOptions};
+
+/// The page for people who keep versions of a state: its programs run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/memory.md")]
+struct MemoryPage;
 
 /// The page for people with an adjoint code: its program runs.
 #[cfg(doctest)]

@@ -1,0 +1,69 @@
+//! `recoup memory list` and `recoup memory verify`.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::path::Path;
+use std::process::Command;
+
+use recoup::memory::{MediumKind, Memory, MemoryOptions, MvArray};
+
+/// Runs a task of `recoup memory`, and returns its exit code and what it printed.
+fn memory(task: &str, dir: &Path) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    let output = command.args(["memory", task, "heat.memory"]).current_dir(dir).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+/// Two versions of two structures, of which the second version changes a block of one.
+fn write_versions(path: &Path) {
+    let options = MemoryOptions { keep: 2, block_bytes: 512, medium: MediumKind::File };
+    let mut writer = Memory::open(path, options).unwrap();
+    let mut heat = MvArray::new("heat", vec![1.5_f64; 200]);
+    let mut names = MvArray::new("names", b"abc".to_vec());
+    writer.commit(40, &mut [&mut heat, &mut names]).unwrap();
+    heat.write(0..1)[0] = 2.75;
+    writer.commit(41, &mut [&mut heat, &mut names]).unwrap();
+}
+
+#[test]
+fn versions_are_listed_and_damage_is_named_with_its_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("heat.memory");
+    let (code, text) = memory("list", dir.path());
+    assert!(code == 1 && text.contains("heat.memory: open the file"), "{code}: {text}");
+    write_versions(&path);
+    let (code, text) = memory("list", dir.path());
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(code, 0, "{text}");
+    let row = |version, step, name, kind, values| {
+        rows.iter().any(|row| row.len() > 5 && row[..5] == [version, step, name, kind, values])
+    };
+    assert!(row("1", "40", "heat", "f64", "200") && row("2", "41", "names", "u8", "3"), "{text}");
+    assert_eq!(memory("verify", dir.path()).0, 0);
+
+    let whole = std::fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    let at = whole.windows(8).position(|window| window == 2.75_f64.to_le_bytes()).unwrap();
+    damaged[at] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    assert_eq!(memory("list", dir.path()).0, 0, "blocks are not read");
+    let (code, text) = memory("verify", dir.path());
+    assert!(code == 1 && text.contains("version 2, heat, block 0: checksum "), "{code}: {text}");
+
+    // Without its last block, which both versions share, none is whole.
+    let at = whole.windows(3).position(|window| window == b"abc").unwrap();
+    damaged[at] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let (code, text) = memory("verify", dir.path());
+    assert!(code == 4 && text.contains("version 1, names, block 0: "), "{code}: {text}");
+
+    // The newest root is damaged: the version before is listed, and the root is named.
+    let mut damaged = whole;
+    damaged[8] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let (code, text) = memory("list", dir.path());
+    assert!(code == 0 && text.contains("root 0: its checksum does not hold"), "{code}: {text}");
+    std::fs::write(&path, b"no memory").unwrap();
+    let (code, text) = memory("verify", dir.path());
+    assert!(code == 1 && text.contains("heat.memory: it is no versioned memory"), "{code}: {text}");
+}

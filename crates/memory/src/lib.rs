@@ -1,0 +1,73 @@
+//! Versioned memory: arrays that a program computes on, and versions of them in one file of blocks.
+//!
+//! A program works on plain slices of its own memory. A commit copies the blocks that were touched
+//! to free places of the file, and one store of 64 bytes makes them a version. Versions share the
+//! blocks that did not change.
+//!
+//! Promises: a version appears whole or not at all, whenever the process is killed; what a commit
+//! has promised is there after it. No byte of a file is given out before its checksum held, and
+//! damage is named. Must not know what values mean, when a version is due, or which solver runs.
+//!
+//! The bytes of a file are in [`FORMAT.md`](../FORMAT.md), the reasons in
+//! `docs/decisions/memory.md`.
+//!
+//! ```
+//! use recoup_memory::{Memory, MemoryOptions, MvArray};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("heat.memory");
+//! let mut heat = MvArray::<f64>::zeros("heat", 100_000);
+//! let mut memory = Memory::open(&path, MemoryOptions::default())?;
+//! let start = memory.restore_newest(&mut [&mut heat])?.map_or(0, |version| version.step);
+//! for step in start + 1..=start + 10 {
+//!     heat.write(500..510).fill(step as f64);
+//!     memory.commit(step, &mut [&mut heat])?;
+//! }
+//! # drop(memory);
+//! # let mut again = MvArray::<f64>::zeros("heat", 0);
+//! # let mut memory = Memory::open(&path, MemoryOptions::default())?;
+//! # assert_eq!(memory.restore_newest(&mut [&mut again])?.map(|version| version.step), Some(10));
+//! # assert_eq!((again.len(), again[505]), (100_000, 10.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#[cfg(target_endian = "big")]
+compile_error!("values rest in the file as they rest in memory, which must be little-endian");
+
+mod array;
+mod block_map;
+#[cfg(test)]
+mod crashes;
+mod dirty;
+mod element;
+mod error;
+mod file_medium;
+mod graph;
+mod layout;
+mod load;
+mod map_medium;
+mod medium;
+mod memory;
+mod octree;
+mod order;
+mod plan;
+mod reader;
+mod simd;
+mod structure;
+mod sys;
+mod version;
+mod view;
+
+pub use array::MvArray;
+pub use element::{ElementKind, MvElement};
+pub use error::{MemoryError, MemoryFinding};
+pub use file_medium::FileMedium;
+pub use graph::MvGraph;
+pub use map_medium::MapMedium;
+pub use medium::{ByteSource, Medium, MediumKind};
+pub use memory::{Memory, MemoryOptions, first_bytes};
+pub use octree::MvOctree;
+pub use reader::MemoryReader;
+pub use structure::{Versioned, VersionedArray};
+pub use version::{KeptVersion, StructureSummary};
+pub use view::VersionView;

@@ -1,0 +1,453 @@
+//! A memory that is written: commits, restores, and which places may be used again.
+//!
+//! Promises: a commit that returns has made its version durable; one that fails leaves the versions
+//! before whole. A place is used again only when no version, view or array needs it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::block_map::BlockMap;
+use crate::error::{MemoryError, MemoryFinding, refused};
+use crate::file_medium::FileMedium;
+use crate::layout::{
+    BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST, HEAD_BYTES, NAME_BYTES_MOST, RootLine, encode_catalogue, encode_table,
+    is_block_size, place_of,
+};
+use crate::load;
+use crate::map_medium::MapMedium;
+use crate::medium::{ByteSource, Medium, MediumKind};
+use crate::order::{CommitOrder, OrderRule};
+use crate::plan::{ArrayPlan, plan_array};
+use crate::structure::{Versioned, VersionedArray};
+use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range, table_places};
+use crate::view::{VersionView, ViewHold};
+
+/// Settings of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// Versions that are kept, at least one.
+    pub keep: usize,
+    /// Bytes of a block of a new file: a power of two from 512 to 16 MiB. A file that is there
+    /// keeps its own.
+    pub block_bytes: usize,
+    /// The way in which bytes are stored.
+    pub medium: MediumKind,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self { keep: 2, block_bytes: 64 << 10, medium: MediumKind::Auto }
+    }
+}
+
+/// A file of versions, open to be written. It has one writer at a time; any number of
+/// [readers](crate::MemoryReader) may look at it.
+pub struct Memory {
+    medium: Box<dyn Medium>,
+    source: Arc<dyn ByteSource>,
+    block_bytes: usize,
+    keep: usize,
+    /// The newest version that counts, whole or not.
+    number: u64,
+    /// Versions that are kept, the oldest first.
+    versions: VecDeque<Arc<VersionTables>>,
+    /// All tables whose places are held: by versions, and by views and arrays of retired ones.
+    tables: Vec<Arc<StructureTable>>,
+    map: BlockMap,
+    /// Places of the list of versions.
+    catalogue: Vec<u32>,
+    /// A root was stored, and its fence failed.
+    is_undecided: bool,
+    findings: Vec<MemoryFinding>,
+    pub(crate) order: CommitOrder,
+    /// Holds the lock.
+    _lock: Option<File>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let newest = self.versions.back().map(|version| version.number);
+        f.debug_struct("Memory").field("newest", &newest).field("keep", &self.keep).finish_non_exhaustive()
+    }
+}
+
+/// A version that was written and does not count yet.
+struct WrittenVersion {
+    version: Arc<VersionTables>,
+    root: RootLine,
+    catalogue: Vec<u32>,
+}
+
+impl Memory {
+    /// Opens a file, and makes it if there is none. Roots, the list of versions and block tables
+    /// are checked now, each block when it is read. What is damaged is in
+    /// [`findings`](Self::findings).
+    ///
+    /// # Errors
+    /// [`MemoryError::Locked`], [`MemoryError::NotMemory`], [`MemoryError::Format`],
+    /// [`MemoryError::NoRoot`], [`MemoryError::BlockBytes`] and [`MemoryError::Io`].
+    pub fn open(path: &Path, options: MemoryOptions) -> Result<Self, MemoryError> {
+        let open = || File::options().read(true).write(true).open(path);
+        let file = match open() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let made = recoup_io::put_new(path, &first_bytes(options.block_bytes)?).map_err(std::io::Error::other);
+                made.map_err(refused("make the file"))?;
+                open()
+            }
+            result => result,
+        };
+        let file = file.map_err(refused("open the file"))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+            rustix::io::Errno::WOULDBLOCK => MemoryError::Locked,
+            error => refused("lock the file")(error.into()),
+        })?;
+        let lock = file.try_clone().map_err(refused("open the file"))?;
+        let medium = medium_of(file, options.medium).map_err(refused("map the file"))?;
+        let memory = Self::on(medium, options.keep)?;
+        Ok(Self { _lock: Some(lock), ..memory })
+    }
+
+    /// Opens a memory on any medium, which begins with [`first_bytes`] or holds a memory. The
+    /// caller sees to it that there is one writer.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn on(medium: Box<dyn Medium>, keep: usize) -> Result<Self, MemoryError> {
+        let source = medium.source();
+        let loaded = load::load(&*source)?;
+        let block_bytes = loaded.root.block_bytes as usize;
+        let mut map = BlockMap::default();
+        let first = loaded.root.catalogue_place as u32;
+        let n_places = (loaded.root.catalogue_bytes as usize).div_ceil(block_bytes) as u32;
+        let catalogue: Vec<u32> = (first..first + n_places).collect();
+        map.hold(catalogue.iter().copied());
+        let mut tables: Vec<Arc<StructureTable>> = Vec::new();
+        for structure in loaded.versions.iter().flat_map(|version| &version.structures) {
+            if !tables.iter().any(|table| Arc::ptr_eq(table, &structure.table)) {
+                map.hold(structure.table.places());
+                tables.push(Arc::clone(&structure.table));
+            }
+        }
+        Ok(Self {
+            medium,
+            source,
+            block_bytes,
+            keep: keep.max(1),
+            number: loaded.root.number,
+            versions: loaded.versions.into(),
+            tables,
+            map,
+            catalogue,
+            is_undecided: false,
+            findings: loaded.findings,
+            order: CommitOrder::default(),
+            _lock: None,
+        })
+    }
+
+    /// Returns the versions that can be read, the oldest first.
+    #[must_use]
+    pub fn versions(&self) -> Vec<KeptVersion> {
+        self.versions.iter().map(|version| version.summary()).collect()
+    }
+
+    /// Returns what was damaged when the file was opened, and what a restore has met since.
+    #[must_use]
+    pub fn findings(&self) -> &[MemoryFinding] {
+        &self.findings
+    }
+
+    /// Returns bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Returns the bytes of the file that versions, views and arrays need.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        HEAD_BYTES + self.map.used() as u64 * self.block_bytes as u64
+    }
+
+    /// Looks at a version. Its blocks are not used again as long as the view lives, even when the
+    /// version is retired.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoVersion`].
+    pub fn view(&self, number: u64) -> Result<VersionView, MemoryError> {
+        let version = self.versions.iter().find(|version| version.number == number);
+        let version = Arc::clone(version.ok_or(MemoryError::NoVersion { number })?);
+        let source = Arc::clone(&self.source);
+        Ok(VersionView { version, source, block_bytes: self.block_bytes, hold: ViewHold::Held })
+    }
+
+    /// Makes a version of these structures, and retires the oldest ones. All of them appear
+    /// together: a structure that is not named is not in the version. Returns the number of the
+    /// version.
+    ///
+    /// # Errors
+    /// [`MemoryError::TwoOfOneName`], [`MemoryError::Name`], [`MemoryError::TooManyBlocks`] and
+    /// [`MemoryError::Io`]: the version does not count, and the ones before stay. If the last step
+    /// fails, it may count; every later commit is [`MemoryError::Undecided`] then.
+    pub fn commit(&mut self, step: u64, state: &mut [&mut dyn Versioned]) -> Result<u64, MemoryError> {
+        if self.is_undecided {
+            return Err(MemoryError::Undecided);
+        }
+        let mut arrays: Vec<&mut dyn VersionedArray> = state.iter_mut().flat_map(|part| part.arrays()).collect();
+        check_names(&arrays)?;
+        if !self.order.keeps(OrderRule::RetireAfterRoot) {
+            self.retire(self.keep - 1);
+        }
+        self.sweep();
+        let mut taken = Vec::new();
+        let written = self.write(step, &arrays, &mut taken);
+        let written = written.inspect_err(|_| self.map.release(taken))?;
+        self.publish(&written.root)?;
+        self.adopt(&written);
+        for (array, structure) in arrays.iter_mut().zip(&written.version.structures) {
+            array.tracking_mut().adopt(&structure.table);
+        }
+        Ok(written.version.number)
+    }
+
+    /// Fills structures with a version, all of them or none.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoVersion`], [`MemoryError::NoStructure`], [`MemoryError::Kind`],
+    /// [`MemoryError::Damaged`] and [`MemoryError::Io`]: the structures are as they were.
+    pub fn restore(&mut self, number: u64, state: &mut [&mut dyn Versioned]) -> Result<KeptVersion, MemoryError> {
+        let view = self.view(number)?;
+        let mut arrays: Vec<&mut dyn VersionedArray> = state.iter_mut().flat_map(|part| part.arrays()).collect();
+        let read = arrays.iter_mut().try_for_each(|array| read_array(&view, *array));
+        for array in &mut arrays {
+            if read.is_ok() {
+                array.adopt_room();
+                let table = Arc::clone(view.table(array.name())?);
+                array.tracking_mut().adopt(&table);
+            } else {
+                array.drop_room();
+            }
+        }
+        read.map(|()| view.version())
+    }
+
+    /// Fills structures with the newest version that is whole; `None`, with nothing done, if there
+    /// is no version. Damage that was met is in [`findings`](Self::findings).
+    ///
+    /// # Errors
+    /// As for [`restore`](Self::restore). [`MemoryError::Damaged`] only if no version is whole.
+    pub fn restore_newest(&mut self, state: &mut [&mut dyn Versioned]) -> Result<Option<KeptVersion>, MemoryError> {
+        let numbers: Vec<u64> = self.versions.iter().rev().map(|version| version.number).collect();
+        let mut damaged = self.findings.first().cloned().map(MemoryError::Damaged).filter(|_| self.number > 0);
+        for number in numbers {
+            match self.restore(number, state) {
+                Err(MemoryError::Damaged(finding)) => {
+                    self.findings.push(finding.clone());
+                    damaged = Some(MemoryError::Damaged(finding));
+                }
+                result => return result.map(Some),
+            }
+        }
+        damaged.map_or(Ok(None), Err)
+    }
+
+    /// Stores blocks, tables and the list of versions, and has them durable. Places go to `taken`.
+    fn write(
+        &mut self,
+        step: u64,
+        arrays: &[&mut dyn VersionedArray],
+        taken: &mut Vec<u32>,
+    ) -> Result<WrittenVersion, MemoryError> {
+        let number = self.number + 1;
+        let mut structures = Vec::with_capacity(arrays.len());
+        for array in arrays {
+            let base = array.tracking().base.as_ref();
+            let base = base.filter(|base| self.tables.iter().any(|table| Arc::ptr_eq(table, base)));
+            let plan = plan_array(&**array, base, &*self.source, self.block_bytes)?;
+            let table = self.write_array(&**array, plan, number, taken)?;
+            structures.push(NamedTable { name: array.name().to_owned(), table });
+        }
+        let version = Arc::new(VersionTables { number, step, structures });
+        let first_kept = (self.versions.len() + 1).saturating_sub(self.keep);
+        let kept = self.versions.iter().skip(first_kept).chain([&version]);
+        let bytes = encode_catalogue(&kept.map(|version| version.record()).collect::<Vec<_>>());
+        let catalogue = self.store_run(&bytes, taken)?;
+        if self.order.keeps(OrderRule::FenceBeforeRoot) {
+            self.medium.fence().map_err(refused("make blocks durable"))?;
+        }
+        let root = RootLine {
+            number,
+            block_bytes: self.block_bytes as u32,
+            catalogue_crc: catalogue.crc,
+            catalogue_place: catalogue.places.first().copied().map_or(0, u64::from),
+            catalogue_bytes: bytes.len() as u64,
+        };
+        Ok(WrittenVersion { version, root, catalogue: catalogue.places })
+    }
+
+    /// Stores the dirty blocks of an array, and its table.
+    fn write_array(
+        &mut self,
+        array: &dyn VersionedArray,
+        plan: ArrayPlan,
+        number: u64,
+        taken: &mut Vec<u32>,
+    ) -> Result<Arc<StructureTable>, MemoryError> {
+        if let Some(table) = plan.shared {
+            return Ok(table);
+        }
+        let bytes = array.bytes();
+        let mut blocks = plan.blocks;
+        let places = self.map.take(plan.dirty.len()).ok_or(MemoryError::TooManyBlocks)?;
+        taken.extend(&places);
+        self.grow()?;
+        for (block, place) in plan.dirty.iter().zip(places) {
+            let crc = self.store(place, &bytes[block_range(*block, bytes.len(), self.block_bytes)])?;
+            blocks[*block] = crate::layout::PlacedBlock { place, crc, birth: number };
+        }
+        let run = self.store_run(&encode_table(&blocks), taken)?;
+        let first = run.places.first().copied().unwrap_or(0);
+        let run_places = first..first + table_places(blocks.len(), self.block_bytes) as u32;
+        let len = (bytes.len() / array.kind().bytes()) as u64;
+        Ok(Arc::new(StructureTable { kind: array.kind(), len, blocks, run: run_places, crc: run.crc }))
+    }
+
+    /// Stores bytes in places that lie one after the other.
+    fn store_run(&mut self, bytes: &[u8], taken: &mut Vec<u32>) -> Result<StoredRun, MemoryError> {
+        let n_places = bytes.len().div_ceil(self.block_bytes);
+        let run = self.map.take_run(n_places).ok_or(MemoryError::TooManyBlocks)?;
+        let places: Vec<u32> = run.collect();
+        taken.extend(&places);
+        self.grow()?;
+        let crc = places.first().map_or(Ok(0), |first| self.store(*first, bytes))?;
+        Ok(StoredRun { places, crc })
+    }
+
+    fn store(&mut self, place: u32, bytes: &[u8]) -> Result<u32, MemoryError> {
+        let at = place_of(place, self.block_bytes);
+        let crc = self.medium.store(at, bytes).map_err(refused("store blocks"))?;
+        if self.order.keeps(OrderRule::WriteBlocksBack) {
+            self.medium.write_back(at..at + bytes.len() as u64).map_err(refused("write blocks back"))?;
+        }
+        Ok(crc)
+    }
+
+    /// Makes room for every place that was handed out.
+    fn grow(&mut self) -> Result<(), MemoryError> {
+        let bytes = HEAD_BYTES + self.map.end() * self.block_bytes as u64;
+        self.medium.grow(bytes).map_err(refused("make the file longer"))
+    }
+
+    /// Stores the root, which makes the version count.
+    fn publish(&mut self, root: &RootLine) -> Result<(), MemoryError> {
+        self.is_undecided = true;
+        let bytes = root.encode();
+        let slot = if self.order.keeps(OrderRule::TurnOfRoots) { RootLine::slot(root.number) } else { 0 };
+        self.medium.store(slot, &bytes).map_err(refused("store the root"))?;
+        self.medium.write_back(slot..slot + bytes.len() as u64).map_err(refused("write the root back"))?;
+        if self.order.keeps(OrderRule::FenceAfterRoot) {
+            self.medium.fence().map_err(refused("make the root durable"))?;
+        }
+        self.is_undecided = false;
+        Ok(())
+    }
+
+    /// Takes a version that counts into the books.
+    fn adopt(&mut self, written: &WrittenVersion) {
+        for NamedTable { table, .. } in &written.version.structures {
+            if !self.tables.iter().any(|known| Arc::ptr_eq(known, table)) {
+                let number = written.version.number;
+                // Places of its own were held when they were handed out.
+                self.map.hold(table.blocks.iter().filter(|block| block.birth < number).map(|block| block.place));
+                self.tables.push(Arc::clone(table));
+            }
+        }
+        self.number = written.version.number;
+        self.versions.push_back(Arc::clone(&written.version));
+        let before = std::mem::replace(&mut self.catalogue, written.catalogue.clone());
+        self.map.release(before);
+        self.retire(self.keep);
+    }
+
+    /// Retires the oldest versions until as many are left.
+    fn retire(&mut self, keep: usize) {
+        while self.versions.len() > keep {
+            self.versions.pop_front();
+        }
+    }
+
+    /// Frees the places of tables that no version, view or array needs.
+    fn sweep(&mut self) {
+        let map = &mut self.map;
+        self.tables.retain(|table| {
+            let is_needed = Arc::strong_count(table) > 1;
+            if !is_needed {
+                map.release(table.places());
+            }
+            is_needed
+        });
+    }
+}
+
+/// Bytes that were stored one after the other.
+struct StoredRun {
+    places: Vec<u32>,
+    crc: u32,
+}
+
+/// Returns the bytes of a file without versions.
+///
+/// # Errors
+/// [`MemoryError::BlockBytes`].
+pub fn first_bytes(block_bytes: usize) -> Result<Vec<u8>, MemoryError> {
+    if !is_block_size(block_bytes) {
+        return Err(MemoryError::BlockBytes { least: BLOCK_BYTES_LEAST, most: BLOCK_BYTES_MOST, found: block_bytes });
+    }
+    let empty = RootLine {
+        number: 0,
+        block_bytes: block_bytes as u32,
+        catalogue_crc: 0,
+        catalogue_place: 0,
+        catalogue_bytes: 0,
+    };
+    let mut bytes = empty.encode().to_vec();
+    bytes.resize(HEAD_BYTES as usize, 0);
+    Ok(bytes)
+}
+
+fn medium_of(file: File, kind: MediumKind) -> std::io::Result<Box<dyn Medium>> {
+    if kind == MediumKind::File {
+        return Ok(Box::new(FileMedium::new(file)));
+    }
+    // A file system that maps no files is fine where no map was asked for.
+    match file.try_clone().and_then(MapMedium::new) {
+        Ok(map) if kind == MediumKind::Map || map.is_in_memory() => Ok(Box::new(map)),
+        Err(error) if kind == MediumKind::Map => Err(error),
+        _ => Ok(Box::new(FileMedium::new(file))),
+    }
+}
+
+fn check_names(arrays: &[&mut dyn VersionedArray]) -> Result<(), MemoryError> {
+    let mut names: Vec<&str> = arrays.iter().map(|array| array.name()).collect();
+    if let Some(name) = names.iter().find(|name| !(1..=NAME_BYTES_MOST).contains(&name.len())) {
+        return Err(MemoryError::Name { most: NAME_BYTES_MOST, found: name.len() });
+    }
+    names.sort_unstable();
+    let double = names.windows(2).find(|pair| pair[0] == pair[1]);
+    double.map_or(Ok(()), |pair| Err(MemoryError::TwoOfOneName { name: pair[0].to_owned() }))
+}
+
+/// Reads the values of an array into its room.
+fn read_array(view: &VersionView, array: &mut dyn VersionedArray) -> Result<(), MemoryError> {
+    let table = view.table(array.name())?;
+    let name = array.name().to_owned();
+    if table.kind != array.kind() {
+        return Err(MemoryError::Kind { name, expected: array.kind().name(), found: table.kind.name() });
+    }
+    view.read_bytes(&name, table, 0, array.make_room(table.len as usize))
+}

@@ -1,0 +1,59 @@
+//! Traits of the structures that a memory keeps versions of.
+
+use std::sync::Arc;
+
+use crate::dirty::DirtyMap;
+use crate::element::ElementKind;
+use crate::version::StructureTable;
+
+/// A state that a commit takes and a restore fills: one array, or several that belong together.
+pub trait Versioned {
+    /// Lends the arrays that make the state, in a fixed order.
+    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray>;
+}
+
+/// One array of values in the memory of the process.
+pub trait VersionedArray {
+    /// Its name, which no other array of a commit has.
+    fn name(&self) -> &str;
+
+    /// Type of its values.
+    fn kind(&self) -> ElementKind;
+
+    /// Its values as bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// Marks of the values that were touched since the version that it came from.
+    fn tracking(&self) -> &ArrayTracking;
+
+    /// The same, to be changed.
+    fn tracking_mut(&mut self) -> &mut ArrayTracking;
+
+    /// Makes room for `len` values that are being restored, and lends its bytes. The array stays as
+    /// it is until [`adopt_room`](Self::adopt_room).
+    fn make_room(&mut self, len: usize) -> &mut [u8];
+
+    /// Takes the restored values in the place of its own.
+    fn adopt_room(&mut self);
+
+    /// Gives the room back.
+    fn drop_room(&mut self);
+}
+
+/// Marks of the values of an array that were touched, and the table of all others.
+#[derive(Clone, Debug, Default)]
+pub struct ArrayTracking {
+    pub(crate) dirty: DirtyMap,
+    /// Its blocks in the version that it was restored from or last committed to.
+    pub(crate) base: Option<Arc<StructureTable>>,
+    /// A commit compares the blocks that are not marked, too.
+    pub(crate) is_compared: bool,
+}
+
+impl ArrayTracking {
+    /// Notes that the array is what a version holds.
+    pub(crate) fn adopt(&mut self, table: &Arc<StructureTable>) {
+        self.base = Some(Arc::clone(table));
+        self.dirty.clear();
+    }
+}

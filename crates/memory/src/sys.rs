@@ -1,0 +1,91 @@
+//! Maps of files.
+
+#![expect(unsafe_code, reason = "maps files and stores into the maps")]
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+
+use crate::simd;
+
+/// Number by which a file system in memory is known (`TMPFS_MAGIC` of the kernel).
+const TMPFS: i64 = 0x0102_1994;
+
+/// Ways in which stores into a map become durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapKind {
+    /// The map is the storage (DAX): a fence of the processor.
+    Direct,
+    /// The file lives in memory that outlives processes alone (tmpfs): a fence of the processor.
+    Volatile,
+    /// The map is a cache of the storage: `msync`.
+    Paged,
+}
+
+/// A map of a file from its first byte on, writable and shared.
+#[derive(Debug)]
+pub(crate) struct FileMap {
+    start: NonNull<u8>,
+    bytes: usize,
+    kind: MapKind,
+}
+
+// SAFETY: the map belongs to no thread; stores need an exclusive borrow.
+unsafe impl Send for FileMap {}
+
+impl FileMap {
+    /// Maps `bytes` bytes, which may be more than the file has: those behind its end cannot be
+    /// stored to until it has grown.
+    pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Self> {
+        let direct = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+        if let Ok(start) = map(file, bytes, direct) {
+            return Ok(Self { start, bytes, kind: MapKind::Direct });
+        }
+        let start = map(file, bytes, MapFlags::SHARED)?;
+        let is_tmpfs = rustix::fs::fstatfs(file)?.f_type as i64 == TMPFS;
+        Ok(Self { start, bytes, kind: if is_tmpfs { MapKind::Volatile } else { MapKind::Paged } })
+    }
+
+    pub(crate) fn kind(&self) -> MapKind {
+        self.kind
+    }
+
+    /// Bytes of addresses.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Copies bytes into the map and returns their CRC-32C. The caller knows that the file is long
+    /// enough.
+    pub(crate) fn store(&mut self, at: usize, bytes: &[u8]) -> u32 {
+        assert!(at <= self.bytes && bytes.len() <= self.bytes - at, "{} bytes at {at} of {}", bytes.len(), self.bytes);
+        // SAFETY: the target lies in the map, which this borrow alone stores to; no reference to
+        // its bytes exists, as reads go through the system. The source is memory of the process.
+        unsafe { simd::copy_through(self.start.as_ptr().add(at), bytes) }
+    }
+
+    /// Makes the stored bytes of a range durable, by the system.
+    pub(crate) fn sync(&self, range: Range<usize>) -> io::Result<()> {
+        let page = rustix::param::page_size();
+        let start = range.start / page * page;
+        assert!(start <= range.end && range.end <= self.bytes, "bytes {range:?} of {}", self.bytes);
+        // SAFETY: the range lies in the map, and its bytes stay as they are.
+        Ok(unsafe { msync(self.start.as_ptr().add(start).cast(), range.end - start, MsyncFlags::SYNC) }?)
+    }
+}
+
+impl Drop for FileMap {
+    fn drop(&mut self) {
+        // SAFETY: the map is ours, as long as this, and nothing borrows from it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn map(file: &File, bytes: usize, flags: MapFlags) -> io::Result<NonNull<u8>> {
+    // SAFETY: the kernel chooses the address; no map of ours is replaced.
+    let start = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }?;
+    NonNull::new(start.cast::<u8>()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
