@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use recoup::comm::Solo;
-use recoup::core::{Iteration, Lent, Operator, Resume, SolveError, Values};
+use recoup::core::{Iteration, Lent, Operator, Resume, SafePoint, SolveError, Values};
 use recoup::solvers::{
     Cg, Csr, Gmres, GmresOptions, Identity, Jacobi, Poisson3d, Pool, RightHandSide, Side, Stop, System,
 };
@@ -47,7 +47,7 @@ impl<'a> TracedProblem<'a> {
         let end = method.progress().iteration + STEPS;
         loop {
             let progress = method.step()?;
-            if progress.iteration >= end && progress.is_safe_point {
+            if progress.iteration >= end && progress.safe_point == SafePoint::Any {
                 return Ok(());
             }
         }
