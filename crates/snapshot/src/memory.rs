@@ -185,9 +185,10 @@ impl FrozenMemory {
     /// as many copies as there may be, or the system does not protect it.
     pub(crate) fn new(memory: &Arc<ZonedMemory>, element_bytes: usize) -> Option<Self> {
         let gate = memory.gate();
-        let copy = memory.table.freeze()?;
+        let copy = memory.table.free_copy()?;
         // A writer may have kept a zone of the copy before, while that one ended.
         memory.duplicates[copy].clear();
+        memory.table.freeze(copy);
         let last = last_bytes(memory.memory.as_ref(), element_bytes);
         let is_protected = memory.guard.as_ref().is_none_or(|guard| guard.protect().is_ok());
         drop(gate);

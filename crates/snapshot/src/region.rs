@@ -38,7 +38,7 @@ pub struct TouchedRegion<T> {
 
 impl<T: RegionElement> TouchedRegion<T> {
     /// Makes `len` zeros. Their pages come to be when they are first used, or by
-    /// [`TouchedRegion::populate`].
+    /// [`TouchedRegion::populate`]. Huge pages are for large regions: each takes 2 MiB.
     ///
     /// # Errors
     /// The system's, when it grants no addresses.

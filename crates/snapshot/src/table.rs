@@ -113,18 +113,18 @@ impl ZoneTable {
         }
     }
 
-    /// Freezes all zones, and returns the number of the copy; `None` when there are as many copies
-    /// as there may be.
-    pub(crate) fn freeze(&self) -> Option<usize> {
-        let copy = self
-            .live
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |live| Some(live | live_bit(first_free(live)?)));
-        let copy = first_free(copy.ok()?)?;
-        // No writer reads these before the owner's next write, which comes after.
+    /// Returns the number of a copy that can be frozen; `None` when there are as many copies as
+    /// there may be.
+    pub(crate) fn free_copy(&self) -> Option<usize> {
+        (0..COPIES_MAX).find(|copy| !self.is_live(*copy))
+    }
+
+    /// Freezes all zones in a free copy. One thread at a time does so.
+    pub(crate) fn freeze(&self, copy: usize) {
         for state in &self.copies[copy] {
             state.store(ZoneState::Pending as u8, Ordering::Release);
         }
-        Some(copy)
+        self.live.fetch_or(live_bit(copy), Ordering::AcqRel);
     }
 
     /// Ends a frozen copy: none of its zones is pending any more.
@@ -189,11 +189,6 @@ impl ZoneTable {
 /// The bit of a frozen copy.
 fn live_bit(copy: usize) -> u8 {
     1 << copy
-}
-
-/// The first copy without its bit.
-fn first_free(live: u8) -> Option<usize> {
-    (0..COPIES_MAX).find(|copy| live & live_bit(*copy) == 0)
 }
 
 /// Joins neighbours among ascending numbers.

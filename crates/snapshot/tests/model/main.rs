@@ -15,9 +15,16 @@ use modelled::{Modelled, ZONES};
 
 /// Runs a model under all orders, and prints their number.
 fn all_orders(name: &str, model: impl Fn() + Sync + Send + 'static) {
+    orders(name, None, model);
+}
+
+/// Runs a model under all orders in which threads are stopped at most so often before they wait.
+fn orders(name: &str, preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
     let orders = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&orders);
-    loom::model(move || {
+    let mut checker = loom::model::Builder::new();
+    checker.preemption_bound = preemptions;
+    checker.check(move || {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         model();
     });
@@ -87,5 +94,23 @@ fn a_copy_may_end_while_a_writer_keeps_its_zones() {
         memory.write(1, 9);
         assert_eq!(memory.fetch(next, 1), Some(7));
         assert_eq!(memory.fetch(next, 0), Some(7));
+    });
+}
+
+#[test]
+fn a_writer_is_held_back_until_no_copy_needs_its_zone() {
+    // All orders of these steps take minutes.
+    orders("protection", Some(2), || {
+        let memory = Arc::new(Modelled::new());
+        let first = memory.freeze_watched();
+        let fetch = {
+            let memory = Arc::clone(&memory);
+            thread::spawn(move || assert_eq!(memory.fetch_watched(first, 0), Some(0)))
+        };
+        memory.write_watched(0, 7);
+        let second = memory.freeze_watched();
+        memory.write_watched(0, 8);
+        assert_eq!(memory.fetch_watched(second, 0), Some(7));
+        fetch.join().unwrap();
     });
 }

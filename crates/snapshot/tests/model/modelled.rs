@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use loom::sync::{Mutex, MutexGuard};
 
+use crate::sync::{AtomicU8, Ordering, pause};
 use crate::sys::ModelledHalf;
 use crate::table::{COPIES_MAX, ZoneClaim, ZoneState, ZoneTable};
 
@@ -15,6 +16,9 @@ pub(crate) struct Modelled {
     table: ZoneTable,
     zones: [[ModelledHalf; 2]; ZONES],
     kept: Mutex<BTreeMap<(usize, usize), u32>>,
+    /// 1 where the system holds writers back.
+    protected: [AtomicU8; ZONES],
+    gate: Mutex<()>,
 }
 
 impl Modelled {
@@ -23,12 +27,23 @@ impl Modelled {
             table: ZoneTable::new(0, ZONES),
             zones: std::array::from_fn(|_| [0, 0].map(ModelledHalf::new)),
             kept: Mutex::new(BTreeMap::new()),
+            protected: std::array::from_fn(|_| AtomicU8::new(0)),
+            gate: Mutex::new(()),
         }
     }
 
     pub(crate) fn freeze(&self) -> usize {
-        let copy = self.table.freeze().expect("no more than two copies");
+        let copy = self.table.free_copy().expect("no more than two copies");
         self.kept().retain(|place, _| place.0 != copy);
+        self.table.freeze(copy);
+        copy
+    }
+
+    /// Freezes, and protects all zones.
+    pub(crate) fn freeze_watched(&self) -> usize {
+        let _gate = self.gate.lock().expect("no thread has panicked");
+        let copy = self.freeze();
+        self.protected.iter().for_each(|zone| zone.store(1, Ordering::Release));
         copy
     }
 
@@ -50,9 +65,40 @@ impl Modelled {
 
     fn before_write(&self, zone: usize) {
         self.table.note_write(zone..zone + 1);
-        if !self.table.is_frozen() {
-            return;
+        if self.table.is_frozen() {
+            self.keep(zone);
         }
+    }
+
+    /// Writes a zone that is watched. What the handler of its fault does is done here: the writer
+    /// waits meanwhile.
+    pub(crate) fn write_watched(&self, zone: usize, value: u32) {
+        if self.protected[zone].load(Ordering::Acquire) == 1 {
+            self.keep(zone);
+            self.let_write(zone);
+        }
+        // A fetch that has a claim lets the writer go on. The checker finds a wait without end.
+        while self.protected[zone].load(Ordering::Acquire) == 1 {
+            pause(0);
+        }
+        self.zones[zone].iter().for_each(|half| half.set(value));
+    }
+
+    /// Fetches a zone that is watched.
+    pub(crate) fn fetch_watched(&self, copy: usize, zone: usize) -> Option<u32> {
+        let value = self.fetch(copy, zone);
+        self.let_write(zone);
+        value
+    }
+
+    fn let_write(&self, zone: usize) {
+        let _gate = self.gate.lock().expect("no thread has panicked");
+        if !self.table.settled(zone..zone + 1).is_empty() {
+            self.protected[zone].store(0, Ordering::Release);
+        }
+    }
+
+    fn keep(&self, zone: usize) {
         for copy in (0..COPIES_MAX).filter(|copy| self.table.is_live(*copy)) {
             if let Some(claim) = self.table.claim_pending(copy, zone) {
                 let duplicate = self.read(&claim);
