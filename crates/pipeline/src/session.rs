@@ -84,7 +84,7 @@ impl Session {
         let problem = verifier.as_ref().map(|verifier| verifier.problem(config.same_operator));
         let worker = Worker::new(&config, comm_here.as_ref(), comm_behind, verifier)?;
         let link = each(comm_here.as_ref(), WorkerLink::spawn(worker))?;
-        let idle_cores = if config.worker_stays { 0 } else { idle_cores(config.codecs.threads, comm_here.as_ref())? };
+        let idle_cores = idle_cores(config.codecs.threads, comm_here.as_ref())?;
         let decisions = Decisions::new(config.policy, config.tolerance, comm_here.as_ref())?;
         Ok(Self {
             link,
@@ -97,7 +97,7 @@ impl Session {
             decisions,
             staging: StagingMemory::default(),
             staging_mode: config.staging,
-            idle_cores,
+            idle_cores: if config.worker_stays { 0 } else { idle_cores },
             has_frozen: false,
             checks_corruption: config.checks_corruption,
             is_prepared: false,

@@ -2,16 +2,17 @@
 #![expect(unsafe_code, reason = "measures what goes through the global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_comm::Solo;
 use recoup_core::{
     BoundRule, CodecId, Decision, Distribution, Grain, IncrementMode, Lent, LentMut, Observation, Plan, Policy,
-    Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, Variable, VariableMut,
+    Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
+use recoup_solvers::{Pool, Vector};
 use recoup_testkit::{AfarPlace, AfarVec};
 
 /// Bytes in use, and the most since [`peak_of`] began.
@@ -46,6 +47,15 @@ fn peak_of(work: impl FnOnce()) -> usize {
     work();
     PEAK.load(Ordering::Relaxed) - before
 }
+
+/// Lets one test measure at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of a frame of a large variable.
+const FRAME_BYTES: usize = 8 << 20;
 
 struct Never;
 
@@ -82,44 +92,75 @@ impl Registered for Elsewhere {
 /// than one frame.
 #[test]
 fn a_variable_that_rests_elsewhere_is_saved_in_the_memory_of_a_few_frames() {
-    const FRAME_BYTES: usize = 8 << 20;
+    let _alone = alone();
     let n = 10 * FRAME_BYTES / size_of::<f64>();
     let values: Vec<f64> = (0..n).map(|i| (i as f64).sqrt()).collect();
     let owner = Elsewhere(AfarVec::new(&Arc::new(AfarPlace::default()), Values::F64(&values)));
     drop(values);
     for (codec, frames) in [(CodecId::Raw, 4), (CodecId::Zstd, 6)] {
-        let dir = tempfile::tempdir().expect("a directory");
-        let config = SessionConfig {
-            name: "run".to_owned(),
-            store: Arc::new(Hdf5Store::open(dir.path(), "run", Access::Write).expect("a store")),
-            codecs: Codecs { table: recoup_compress::codec, threads: 1 },
-            policy: Box::new(Never),
-            clock: Arc::new(SystemClock::new()),
-            timing: Timing::Real,
-            keep: 1,
-            max_bytes: None,
-            rivals: Vec::new(),
-            key_every: 1,
-            increments: IncrementMode::Auto,
-            checks_corruption: false,
-            synchronous: false,
-            staging: StagingMode::Copy,
-            worker_stays: false,
-            tolerance: 1e-10,
-            bytes_per_second: None,
-            reference: None,
-            same_operator: true,
-            abort: Arc::new(AtomicBool::new(false)),
-        };
-        let mut session = Session::open(config, &Solo).expect("a session");
-        let status = Status::Running;
-        let progress = Progress { iteration: 1, residual_norm: 0.5, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
-        let peak = peak_of(|| {
-            session.checkpoint(plan(codec), progress, &[&owner]).expect("staged");
-            session.wait().expect("saved");
-        });
-        let outcomes = session.take_outcomes();
-        assert!(matches!(&outcomes[..], [Outcome::Saved(saved)] if saved.raw_bytes == 8 * n as u64), "{outcomes:?}");
+        let peak = peak_of_version(codec, &owner);
         assert!(peak <= frames * FRAME_BYTES, "{codec}: {peak} bytes");
     }
+}
+
+/// One vector of the host, which sees the writes to it.
+struct Here(Vector);
+
+impl Registered for Here {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let variable = Variable::new("x", Role::Iterate, Values::F64(&self.0), Distribution::RankLocal);
+        vec![Variable { zones: Some(&self.0), ..variable }]
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        vec![VariableMut::new("x", ValuesMut::F64(&mut self.0))]
+    }
+}
+
+/// A copy takes the memory of the vector once more, 256 MiB here. Frozen, it takes a frame that is
+/// fetched, a frame that is coded and a frame that is aligned for the device.
+#[test]
+fn a_frozen_vector_is_saved_in_the_memory_of_a_few_frames() {
+    let _alone = alone();
+    let n = 32 * FRAME_BYTES / size_of::<f64>();
+    let owner = Here(Vector::zeros(&Pool::new(2), n, 0));
+    let peak = peak_of_version(CodecId::Raw, &owner);
+    assert!(peak <= 4 * FRAME_BYTES, "{peak} bytes");
+}
+
+/// Saves one version of an owner and returns the most memory in use meanwhile.
+fn peak_of_version(codec: CodecId, owner: &dyn Registered) -> usize {
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = SessionConfig {
+        name: "run".to_owned(),
+        store: Arc::new(Hdf5Store::open(dir.path(), "run", Access::Write).expect("a store")),
+        codecs: Codecs { table: recoup_compress::codec, threads: 1 },
+        policy: Box::new(Never),
+        clock: Arc::new(SystemClock::new()),
+        timing: Timing::Real,
+        keep: 1,
+        max_bytes: None,
+        rivals: Vec::new(),
+        key_every: 1,
+        increments: IncrementMode::Auto,
+        checks_corruption: false,
+        synchronous: false,
+        staging: StagingMode::Touch,
+        worker_stays: false,
+        tolerance: 1e-10,
+        bytes_per_second: None,
+        reference: None,
+        same_operator: true,
+        abort: Arc::new(AtomicBool::new(false)),
+    };
+    let mut session = Session::open(config, &Solo).expect("a session");
+    let status = Status::Running;
+    let progress = Progress { iteration: 1, residual_norm: 0.5, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
+    let peak = peak_of(|| {
+        session.checkpoint(plan(codec), progress, &[owner]).expect("staged");
+        session.wait().expect("saved");
+    });
+    let outcomes = session.take_outcomes();
+    assert!(matches!(&outcomes[..], [Outcome::Saved(_)]), "{outcomes:?}");
+    peak
 }

@@ -22,17 +22,17 @@ const ZONE_ROWS: usize = ZONE_BYTES / size_of::<f64>();
 /// It sees all writes to its values: to lend it as a mutable slice counts as a write to all of
 /// them, so loops take the slice first. Passes of a pool take [`Vector::rows_mut`].
 pub struct Vector {
-    memory: Arc<LentMemory>,
+    memory: Arc<VectorBuffer>,
     zones: TouchedZones,
 }
 
 /// The memory of a vector, which lives as long as a frozen copy of it.
-struct LentMemory(AlignedBuffer<f64>);
+struct VectorBuffer(AlignedBuffer<f64>);
 
 // SAFETY: the memory is allocated as long as this lives, and zeros at first. It is shared, so only
 // `Vector` lends it to be written, as `RowsMut` or as a slice, after `TouchedZones::before_write`.
 // Both borrow the vector exclusively, which leaves no room for `freeze`.
-unsafe impl ZoneMemory for LentMemory {
+unsafe impl ZoneMemory for VectorBuffer {
     fn bytes(&self) -> *const [u8] {
         std::ptr::slice_from_raw_parts(self.0.start().cast(), self.0.len() * size_of::<f64>())
     }
@@ -46,7 +46,7 @@ impl Vector {
     }
 
     fn of(values: AlignedBuffer<f64>) -> Self {
-        let memory = Arc::new(LentMemory(values));
+        let memory = Arc::new(VectorBuffer(values));
         let zones = TouchedZones::new(Arc::clone(&memory) as _, ElementType::F64);
         Self { memory, zones }
     }

@@ -1,0 +1,91 @@
+//! Runs whose vectors are frozen without a copy end as runs whose vectors are copied, failures or
+//! not.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// 64,000 rows: a vector has eight zones.
+const PROBLEM: &str = "--poisson3d 40 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --interval 10it";
+const VECTOR_BYTES: u64 = 8 * 64_000;
+
+/// The results of one run that must not depend on its staging.
+#[derive(PartialEq)]
+struct Results {
+    /// All files of all versions.
+    versions: BTreeMap<String, Vec<u8>>,
+    solution: Vec<u8>,
+    /// The residual of each iteration, without the time it took and the count of those done again.
+    residuals: BTreeMap<u64, String>,
+}
+
+fn run(arguments: &str, staging: &str) -> (Value, Results) {
+    let dir = tempfile::tempdir().unwrap();
+    let files = "--dir d --solution x.npy --residual-log r.csv";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    let arguments = format!("run {PROBLEM} {arguments} --staging {staging} {files} --json");
+    let output = command.args(arguments.split_whitespace()).current_dir(dir.path()).output().unwrap();
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["converged"], true, "{report}");
+    let log = std::fs::read_to_string(dir.path().join("r.csv")).unwrap();
+    let residual = |line: &str| {
+        let columns: Vec<&str> = line.split(',').collect();
+        (columns[1].parse().unwrap(), columns[3].to_owned())
+    };
+    let results = Results {
+        versions: files_of_versions(&dir.path().join("d/solve")),
+        solution: std::fs::read(dir.path().join("x.npy")).unwrap(),
+        residuals: log.lines().skip(1).map(residual).collect(),
+    };
+    (report, results)
+}
+
+/// The files of the versions of a directory, by version and name.
+fn files_of_versions(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for version in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = version.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with('v') {
+            for file in std::fs::read_dir(&version).unwrap().map(|entry| entry.unwrap().path()) {
+                files.insert(format!("{name}/{}", file.file_name().unwrap().display()), std::fs::read(&file).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// Versions are waited for, so that each failure goes back to the same version every time.
+#[test]
+fn frozen_vectors_end_in_the_files_the_log_and_the_solution_of_copied_ones() {
+    for scheme in ["exact --codec raw", "exact", "lossy"] {
+        for threads in [1, 3] {
+            let arguments = format!("--scheme {scheme} --threads {threads} --failures at:25,47 --sync");
+            let (copied, expected) = run(&arguments, "copy");
+            let (touched, found) = run(&arguments, "touch");
+            assert_eq!((&copied["failures"], &copied["frozen_bytes"]), (&2.into(), &0.into()), "{copied}");
+            assert!(touched["frozen_bytes"].as_u64() >= Some(4 * VECTOR_BYTES), "{touched}");
+            assert!(expected.versions.len() >= 4, "{:?}", expected.versions.keys());
+            assert!(expected == found, "{arguments}: the results differ");
+            let reasons: Vec<&str> =
+                touched["decisions"].as_array().unwrap().iter().filter_map(|d| d["why"].as_str()).collect();
+            assert!(reasons.iter().any(|why| why.starts_with("staging: touch")), "{reasons:?}");
+        }
+    }
+}
+
+/// Versions are under way while the solver overwrites their values, and failures drop some of them.
+#[test]
+fn a_solver_that_overwrites_frozen_vectors_converges_as_one_that_waits() {
+    for threads in [1, 3] {
+        let arguments = |drain| format!("--scheme exact --threads {threads} --failures at:25,47 {drain}");
+        let (_, expected) = run(&arguments("--sync"), "copy");
+        let (touched, found) = run(&arguments("--pfs-bandwidth 100M"), "touch");
+        assert!(touched["frozen_bytes"].as_u64() >= Some(4 * VECTOR_BYTES), "{touched}");
+        assert!(expected.residuals == found.residuals, "{threads} threads");
+        assert!(expected.solution == found.solution, "{threads} threads");
+    }
+}
