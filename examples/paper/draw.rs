@@ -52,16 +52,22 @@ pub(crate) fn lines(axes: Axes<'_>, series: Vec<Series>) -> Scene {
     render_multiple(plots, layout)
 }
 
-/// Groups of bars with whiskers.
+/// Groups of bars, with whiskers where any has an interval.
 pub(crate) fn bars(axes: Axes<'_>, legend: &[&str], groups: Vec<Group>) -> Scene {
     let errors: Vec<f64> = groups.iter().flat_map(|group| group.bars.iter().map(|bar| bar.1)).collect();
+    let heights = groups.iter().flat_map(|group| group.bars.iter().map(|bar| bar.0));
+    let least = heights.filter(|height| *height > 0.0).fold(f64::INFINITY, f64::min);
     let plot = groups.into_iter().fold(BarPlot::new().with_width(0.75), |plot, group| {
         let bars = group.bars.into_iter().zip(COLOURS.iter().skip(1)).map(|((height, _), &colour)| (height, colour));
         plot.with_group(group.label, bars.collect::<Vec<_>>())
     });
-    let plots: Vec<Plot> = vec![plot.with_legend(legend.to_vec()).with_error(errors).into()];
+    let plot = plot.with_legend(legend.to_vec());
+    let has_intervals = errors.iter().any(|error| *error > 0.0);
+    let plots: Vec<Plot> = vec![if has_intervals { plot.with_error(errors) } else { plot }.into()];
     let layout = layout(&plots, axes).with_x_tick_rotate(-20.0);
-    render_multiple(plots, layout)
+    // Bars of a logarithmic axis stand on the power of ten below the lowest.
+    let floor = 10f64.powf(least.log10().floor());
+    render_multiple(plots, if axes.log_y { layout.with_y_axis_min(floor) } else { layout })
 }
 
 fn layout(plots: &[Plot], axes: Axes<'_>) -> Layout {
