@@ -86,8 +86,7 @@ fn template() -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The efficiencies that the evaluation of GPU snapshots publishes at 16 GPUs a CPU and below, within
-/// a point: 84.9 %, and 8 points of loss above 8 GPUs a CPU are those from what nothing would cost.
+/// As computed once by another program, within half a point; 84.9 % are published for the last.
 #[test]
 fn the_template_is_the_published_machine() {
     let (code, stdout, stderr) = system("--gpus-per-cpu 8,16 --gpu-failures 0.1,1 --json", &template());
