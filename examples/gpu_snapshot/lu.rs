@@ -4,6 +4,7 @@
 //! algorithm: G. H. Golub, C. F. Van Loan, Matrix Computations, 4th edition 2013, section 3.4.
 
 use std::ops::Range;
+use std::slice;
 
 use recoup::model::Rng;
 
@@ -147,7 +148,7 @@ pub(crate) fn lu(n: usize) -> WriteTrace {
         }
     });
     let mut next = DenseMatrix::random(n, &mut rng, place.clone());
-    recorder.stream(KernelWork { moved_bytes: 8.0 * (n * n) as f64, flops: 0.0 }, &[place.clone()]);
+    recorder.stream(KernelWork { moved_bytes: 8.0 * (n * n) as f64, flops: 0.0 }, slice::from_ref(&place));
     next.factor(&mut recorder, |_, _| ());
     recorder.finish("LU", format!("{n} columns, panels of {PANEL}"), vec![place, pivots])
 }

@@ -6,6 +6,7 @@
 //! Faloutsos 2004, doi 10.1137/1.9781611972740.43.
 
 use std::ops::Range;
+use std::slice;
 
 use recoup::model::Rng;
 
@@ -111,10 +112,10 @@ pub(crate) fn pagerank(scale: u32) -> WriteTrace {
     trace_rounds(&mut recorder, |recorder| {
         power_round(&graph, &reversed, &mut ranks);
         let all = bytes as f64;
-        recorder.stream(KernelWork { moved_bytes: 2.5 * all, flops: all / 8.0 }, &[share_place.clone()]);
+        recorder.stream(KernelWork { moved_bytes: 2.5 * all, flops: all / 8.0 }, slice::from_ref(&share_place));
         let edges = graph.targets.len() as f64;
         let moved_bytes = (4.0 + WORD_BYTES).mul_add(edges, 1.5 * all);
-        recorder.stream(KernelWork { moved_bytes, flops: edges }, &[rank_place.clone()]);
+        recorder.stream(KernelWork { moved_bytes, flops: edges }, slice::from_ref(&rank_place));
     });
     recorder.finish("PageRank", words(&graph), vec![rank_place])
 }

@@ -21,7 +21,8 @@ fn program(n_zones: u64, before: &[u64], after: &[u64]) -> WriteTrace {
     recorder.scatter(work, places(before));
     recorder.take_version();
     recorder.scatter(work, places(after));
-    recorder.finish("by hand", String::new(), vec![0..ZONE_BYTES])
+    let first_zone = 0..ZONE_BYTES;
+    recorder.finish("by hand", String::new(), vec![first_zone])
 }
 
 fn full_seconds(trace: &WriteTrace) -> f64 {
