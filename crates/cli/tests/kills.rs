@@ -21,7 +21,8 @@ const CASES: [(&str, f64, &str); 6] = [
     ("--poisson3d 24 --rhs-kind random --method jacobi --rtol 1e-5 --interval 40it", 1e-5, "lossy"),
 ];
 
-/// A solve that freezes its vectors and saves at 100 MB/s. A version of three vectors takes 15 ms, at
+/// A solve that freezes its vectors and saves at 100 MB/s. A version of three vectors takes 15 ms,
+/// at
 /// least, and ten iterations take less: nearly every kill meets frozen values on their way, and
 /// others that are overwritten.
 const FROZEN: (&str, f64, &str) = (
