@@ -115,6 +115,7 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
     let numbers =
         "--steps 20 --state 1MiB --t-step 1ms --memory 4MiB --disk 1GB --disk-rate 1G --ratio 8 --codec-rate 1G";
     cases.push(("recoup tape plan", vec![format!("tape plan {numbers} --actions")]));
+    cases.push(("recoup doctor", of(&["doctor"])));
     // Without the feature there is never a device to list.
     if cfg!(feature = "cuda") {
         cases.push(("recoup device", of(&["device"])));
