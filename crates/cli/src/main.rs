@@ -74,6 +74,8 @@ enum Command {
     Status(commands::status::Args),
     /// Show the CUDA devices of this machine, and what they lack to be used.
     Device(commands::device::Args),
+    /// Show which monitors of writes this machine permits, and why others are not there.
+    Doctor(commands::doctor::Args),
     /// Remove old versions, and versions that were set aside.
     Prune(commands::prune::Args),
     /// Export the decoded variables of a version as .npy, .mtx or plain .h5.
@@ -111,6 +113,7 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
         Command::Verify(args) => commands::verify::run(args, output),
         Command::Status(args) => commands::status::run(args, output),
         Command::Device(args) => commands::device::run(args, output),
+        Command::Doctor(args) => commands::doctor::run(args, output),
         Command::Prune(args) => commands::prune::run(args, output),
         Command::Export(args) => commands::export::run(args, output),
         Command::Model(args) => commands::model::run(args, output),

@@ -23,6 +23,7 @@ pub use recoup_io::{SystemClock, VirtualClock};
 pub use recoup_memory as memory;
 pub use recoup_model as model;
 pub use recoup_pipeline as pipeline;
+pub use recoup_snapshot as snapshot;
 pub use recoup_solvers as solvers;
 pub use recoup_tape as tape;
 pub use tiers::{Drain, Nodes, PfsEvery, TierCosts, TierOptions};
