@@ -21,10 +21,9 @@ const CASES: [(&str, f64, &str); 6] = [
     ("--poisson3d 24 --rhs-kind random --method jacobi --rtol 1e-5 --interval 40it", 1e-5, "lossy"),
 ];
 
-/// A solve that freezes its vectors and saves at 100 MB/s. A version of three vectors takes 15 ms,
-/// at
-/// least, and ten iterations take less: nearly every kill meets frozen values on their way, and
-/// others that are overwritten.
+/// A solve that freezes its vectors and saves at 100 MB/s. A version of three vectors takes 15 ms
+/// at least, as long as several iterations: most kills meet frozen values on their way, and others
+/// that are overwritten.
 const FROZEN: (&str, f64, &str) = (
     "--poisson3d 40 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --interval 10it \
      --staging touch --codec raw --pfs-bandwidth 100M",

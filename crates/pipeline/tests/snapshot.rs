@@ -23,7 +23,7 @@ struct EveryThird(Plan);
 
 impl Policy for EveryThird {
     fn decide(&mut self, seen: &Observation) -> Decision {
-        let save = (seen.iteration % 3 == 0).then_some(self.0);
+        let save = seen.iteration.is_multiple_of(3).then_some(self.0);
         Decision { save, in_force: self.0, why: None, interval_seconds: 1.0, extra_iterations: None }
     }
 }
