@@ -318,11 +318,12 @@ fn residuals(path: &Path) -> BTreeMap<u64, String> {
 #[test]
 fn gmres_that_fails_at_every_iteration_ends_as_if_it_had_not() {
     for method in ["gmres --pc-side left", "gmres --pc-side right", "gmres-dr --harvest 2"] {
-        let dir = directory();
-        let solve = format!("{PROBLEM} --method {method} --restart 6 --pc ssor");
+        let dir = tempfile::tempdir().unwrap();
+        let problem = "--poisson3d 8 --rhs-kind random --rtol 1e-8 --threads 1";
+        let solve = format!("{problem} --method {method} --restart 5 --pc ssor");
         let (undisturbed, _) = json(&format!("solve {solve} --residual-log one.csv"), dir.path());
         let iterations = undisturbed["iterations"].as_u64().unwrap();
-        assert!(iterations > 12, "{method}: three cycles expected, {iterations} iterations found");
+        assert!(iterations > 10, "{method}: more than two cycles expected, {iterations} iterations found");
         let fails: Vec<String> = (1..iterations).map(|iteration| iteration.to_string()).collect();
         let protection = format!("--scheme exact --interval 1it --sync --dir d --failures at:{}", fails.join(","));
         let (run, _) = json(&format!("run {solve} {protection} --residual-log other.csv"), dir.path());
