@@ -15,12 +15,13 @@ use recoup_model::increments::{ChangeHistory, ChangeSource, IncrementRates, MOST
 use crate::PipelineError;
 use crate::chain::{Chains, Tracked, payload_hash};
 use crate::context::WorkerContext;
+use crate::error::afar_error;
 use crate::frames::{frame_len, padded_len, raw_bytes};
 use crate::placed::FetchedFrame;
 use crate::staging::Staged;
 use crate::timing::since;
 use crate::version::NearFrame;
-use crate::zone_hashes::{differing_zones, hash_zones, zones_of_frame};
+use crate::zone_hashes::{ZONE_BYTES, differing_zones, hash_zones, zones_of_frame};
 
 /// Variables up to this size are saved whole: a record costs as much as they do.
 const SMALL_BYTES: u64 = 4096;
@@ -175,25 +176,28 @@ impl ChangeTracker<'_> {
         let record = &self.staged.record;
         let announced = self.announced.map(|written| announced_runs(record, run, written));
         let is_small = |changed: usize| changed as f64 <= MOST_DIRTY * frame_len(record) as f64;
+        let hashes = if self.source == ChangeSource::Hashes { self.hash_where_held(run)? } else { None };
+        let is_hashed = hashes.is_some();
+        let known = announced.or_else(|| self.differing(run, hashes?));
         let mut fetched = std::mem::replace(&mut self.fetched, FetchedFrame::new());
         self.fetched_run = None;
-        let values = match (&announced, self.source) {
+        let values = match (&known, self.source) {
             (Some(runs), _) if self.parent.is_some() && is_small(runs_len(runs)) => {
                 self.staged.frame_runs(run, runs, &mut fetched)?
             }
-            (None, ChangeSource::Hashes) => {
+            (None, ChangeSource::Hashes) if !is_hashed => {
                 self.fetched_run = self.staged.held().map(|_| run);
                 self.staged.frame(run, &mut fetched)?
             }
             // Nothing is fetched, as frozen values are fetched once only.
             (_, _) => {
-                let changed = announced.as_deref().map(runs_len);
+                let changed = known.as_deref().map(runs_len);
                 self.changed_len = self.changed_len.zip(changed).map(|(all, changed)| all + changed);
                 self.fetched = fetched;
                 return Ok(TrackedFrame::Whole(payload));
             }
         };
-        let runs = announced.or_else(|| self.hash_frame(run, values));
+        let runs = known.or_else(|| self.hash_frame(run, values));
         let changed = runs.as_deref().map(runs_len);
         self.changed_len = self.changed_len.zip(changed).map(|(all, changed)| all + changed);
         let frame = match (runs, self.parent) {
@@ -215,15 +219,33 @@ impl ChangeTracker<'_> {
 
     /// Hashes a frame; returns the runs that differ from the published version's.
     fn hash_frame(&mut self, run: usize, values: Values<'_>) -> Option<Vec<Range<usize>>> {
-        let record = &self.staged.record;
         let start = self.clock.now();
         let now = hash_zones(values);
         self.hash_seconds += since(self.clock.now(), start);
+        if now.is_none() {
+            self.tracked.zones = None;
+        }
+        self.differing(run, now?)
+    }
+
+    /// Hashes a frame where it rests; `None` where it is to be hashed here.
+    fn hash_where_held(&mut self, run: usize) -> Result<Option<Vec<u128>>, PipelineError> {
+        let record = &self.staged.record;
+        let Some(held) = self.staged.held() else { return Ok(None) };
+        let start = self.clock.now();
+        let hashes = held.zone_hashes(run * frame_len(record), frame_len(record), ZONE_BYTES);
+        let hashes = hashes.map_err(afar_error(record))?;
+        self.hash_seconds += if hashes.is_some() { since(self.clock.now(), start) } else { 0.0 };
+        Ok(hashes)
+    }
+
+    /// Takes the hashes of a frame; returns the runs that differ from the published version's.
+    fn differing(&mut self, run: usize, now: Vec<u128>) -> Option<Vec<Range<usize>>> {
+        let record = &self.staged.record;
         let before = self.before.and_then(|before| before.zones.as_ref()?.get(zones_of_frame(record, run)));
-        let runs = now.as_ref().zip(before).map(|(now, before)| differing_zones(record, before, now));
-        match (&mut self.tracked.zones, now) {
-            (Some(zones), Some(now)) => zones.extend(now),
-            (zones, _) => *zones = None,
+        let runs = before.map(|before| differing_zones(record, before, &now));
+        if let Some(zones) = &mut self.tracked.zones {
+            zones.extend(now);
         }
         runs
     }

@@ -165,12 +165,9 @@ impl FetchedFrame {
         frame: HeldRuns<'_>,
         is_counted: bool,
     ) -> Result<Values<'_>, PipelineError> {
-        self.room(record);
-        for run in frame.runs {
-            let target = self.values.slice_mut(run.start, run.len());
-            frame.values.fetch(frame.start + run.start, target).map_err(afar_error(record))?;
-            self.bytes += if is_counted { (run.len() * record.element.size()) as u64 } else { 0 };
-        }
+        frame.values.fetch_runs(frame.start, frame.runs, self.room(record)).map_err(afar_error(record))?;
+        let fetched: usize = frame.runs.iter().map(Range::len).sum();
+        self.bytes += if is_counted { (fetched * record.element.size()) as u64 } else { 0 };
         Ok(self.values())
     }
 

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::frames::frame_len;
 
 /// Bytes of a zone; the last one of a frame may be shorter.
-const ZONE_BYTES: usize = 64 << 10;
+pub(crate) const ZONE_BYTES: usize = 64 << 10;
 
 /// Returns the number of values in a zone.
 fn zone_len(record: &VariableRecord) -> usize {
