@@ -47,6 +47,7 @@ pub(super) fn measure(args: &Args) -> Result<HostBench> {
 }
 
 /// Memory of the device that the ways need besides vectors.
+#[derive(Clone, Copy, Debug)]
 struct DeviceNeeds {
     /// Memory of each tape.
     memory_bytes: u64,
