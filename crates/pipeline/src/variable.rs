@@ -132,7 +132,7 @@ impl VariableEncoder {
         let mut frames = exact_frames(staged, codec, context, tracker.as_mut(), &mut buffers.frames)?;
         summary.spent.encode_seconds += since(context.clock.now(), start);
         summary.afar.add(buffers.frames.take_use());
-        let is_whole = tracker.is_none();
+        let spent_for_later = tracker.as_ref().map_or(Some(0.0), ChangeTracker::seconds_of_whole);
         if let Some(tracker) = tracker {
             increments.saw(&tracker);
             summary.afar.fetched_bytes += tracker.fetched_bytes();
@@ -140,8 +140,8 @@ impl VariableEncoder {
             self.chains.track(tracked);
         }
         let written = write(staged, &mut frames, context, draft, summary);
-        if is_whole {
-            self.increments.saved_whole(&staged.record, since(context.clock.now(), start));
+        if let Some(spent_for_later) = spent_for_later {
+            self.increments.saved_whole(&staged.record, since(context.clock.now(), start) - spent_for_later);
         }
         self.buffers.reuse(frames);
         written

@@ -23,7 +23,7 @@ pub(crate) struct ProtectedArray {
     /// A spare: a variable only while versions hold it, or once it was taken into use.
     pub(crate) is_spare: bool,
     pub(crate) is_used: bool,
-    element: ElementType,
+    pub(crate) element: ElementType,
     /// Writes that the program announces, where it announces all of them.
     pub(crate) writes: Option<WriteTable>,
 }
