@@ -91,6 +91,7 @@ impl Increments {
             fetched_run: None,
             clock: context.clock.as_ref(),
             hash_seconds: 0.0,
+            identity_seconds: 0.0,
         })
     }
 
@@ -111,7 +112,7 @@ impl Increments {
         }
     }
 
-    /// Takes the time that a variable took which was saved whole.
+    /// Takes the time in which a whole variable was encoded and written.
     pub(crate) fn saved_whole(&mut self, record: &VariableRecord, seconds: f64) {
         if !self.is_virtual && seconds > 0.0 {
             self.rates.save_seconds_per_byte = Some(seconds / raw_bytes(record).max(1) as f64);
@@ -164,6 +165,7 @@ pub(crate) struct ChangeTracker<'a> {
     fetched_run: Option<usize>,
     clock: &'a dyn Clock,
     hash_seconds: f64,
+    identity_seconds: f64,
 }
 
 impl ChangeTracker<'_> {
@@ -263,7 +265,15 @@ impl ChangeTracker<'_> {
 
     /// Takes the frame that was made, whole or of what changed.
     pub(crate) fn made(&mut self, frame: &Frame<'_>) {
+        let start = self.clock.now();
         self.tracked.hashes.push(payload_hash(&frame.payload));
+        self.identity_seconds += since(self.clock.now(), start);
+    }
+
+    /// Returns the time spent for later versions, where this one is whole; `None` where it may hold
+    /// what changed.
+    pub(crate) fn seconds_of_whole(&self) -> Option<f64> {
+        self.parent.is_none().then_some(self.hash_seconds + self.identity_seconds)
     }
 
     /// Returns what a later version needs.

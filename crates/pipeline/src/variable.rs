@@ -152,13 +152,15 @@ impl VariableEncoder {
             }
         }
         summary.afar.add(buffers.frames.take_use());
-        match tracker {
-            Some(tracker) => {
-                increments.saw(&tracker);
-                summary.afar.fetched_bytes += tracker.fetched_bytes();
-                chains.track(tracker.finish());
-            }
-            None => increments.saved_whole(&staged.record, since(context.clock.now(), begun)),
+        // What is spent for later versions, such as first hashes, is no cost of a whole one.
+        let spent_for_later = tracker.as_ref().map_or(Some(0.0), ChangeTracker::seconds_of_whole);
+        if let Some(tracker) = tracker {
+            increments.saw(&tracker);
+            summary.afar.fetched_bytes += tracker.fetched_bytes();
+            chains.track(tracker.finish());
+        }
+        if let Some(spent_for_later) = spent_for_later {
+            increments.saved_whole(&staged.record, since(context.clock.now(), begun) - spent_for_later);
         }
         Ok(())
     }

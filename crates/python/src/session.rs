@@ -172,7 +172,13 @@ impl PySession {
         let mut state = self.state()?;
         state.session()?;
         match state.protected.iter_mut().find(|p| p.name == name) {
-            Some(before) => *before = ProtectedArray { is_used: before.is_used || !spare, ..protected },
+            Some(before) => {
+                let mut moved = ProtectedArray { is_used: before.is_used || !spare, ..protected };
+                if before.writes.is_some() {
+                    moved.track();
+                }
+                *before = moved;
+            }
             None => state.protected.push(protected),
         }
         Ok(())

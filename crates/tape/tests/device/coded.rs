@@ -42,7 +42,7 @@ fn pop_within(tape: &mut Tape, device: &Device, step: u64, len: usize) {
     } else {
         let mut target = rest(device, &found);
         let popped = tape.pop_afar(&mut target).unwrap();
-        target.stream.download(target.values.view(), &mut found).unwrap();
+        target.download(&mut found).unwrap();
         popped
     };
     assert_eq!(popped, step);

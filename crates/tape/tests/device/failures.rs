@@ -88,7 +88,7 @@ impl Outcome {
     /// Pops a state, tries once more after an error, and then does without it.
     fn take(&mut self, tape: &mut Tape, step: u64, vector: &mut DeviceVector<f64>) -> Result<(), TapeError> {
         for _ in 0..2 {
-            let mut found = vec![0.0; vector.values.len()];
+            let mut found = vec![0.0; vector.view().len()];
             let popped = if step.is_multiple_of(3) {
                 tape.pop(ValuesMut::F64(&mut found))
             } else {
