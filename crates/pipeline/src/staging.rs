@@ -326,7 +326,7 @@ mod tests {
 
     impl Registered for DeviceOwner {
         fn variables(&self) -> Vec<Variable<'_>> {
-            let rows = Distribution::Rows { first: 0, global: self.0.len() as u64 };
+            let rows = Distribution::Rows { first: 0, global: self.0.view().len() as u64 };
             vec![Variable::new("x", Role::Iterate, Lent::Afar(&self.0), rows)]
         }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, CodecId, Decision, Grain, Iteration, Manifest, Observation, Plan, Policy, Registered, Resume, Scheme,
-    Store,
+    BoundRule, CodecId, Decision, Grain, IncrementMode, Iteration, Manifest, Observation, Plan, Policy, Registered,
+    Resume, Scheme, Store,
 };
 use recoup_io::{MemoryStore, SystemClock, Throttle};
 use recoup_pipeline::{Codecs, Outcome, Reference, Saved, Session, SessionConfig, StagingMode, Timing};
@@ -46,6 +46,7 @@ fn session(store: Arc<dyn Store>, plan: Plan, staging: StagingMode) -> Session {
         max_bytes: None,
         rivals: Vec::new(),
         key_every: 3,
+        increments: IncrementMode::Auto,
         checks_corruption: true,
         synchronous: false,
         staging,
