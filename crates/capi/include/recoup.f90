@@ -257,7 +257,8 @@ module recoup
         end function
     end interface
     public :: recoup_open, recoup_protect, recoup_grid, recoup_track, recoup_touch, recoup_operator, &
-        recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, recoup_due, recoup_checkpoint, recoup_wait, &
+        recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, &
+        recoup_due, recoup_checkpoint, recoup_wait, &
         recoup_close, recoup_message
     public :: recoup_tape_open, recoup_tape_push, recoup_tape_next, recoup_tape_shape, recoup_tape_pop, &
         recoup_tape_peek, recoup_tape_forget, recoup_tape_announce, recoup_tape_turn, recoup_tape_save, &
