@@ -290,7 +290,7 @@ impl Codec for Increment {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{KnownChanges, Parent};
+    use recoup_core::{KnownChanges, Parent, mix};
 
     use super::*;
 
@@ -401,8 +401,8 @@ mod tests {
         let before = before();
         let mut state = 1_u64;
         let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            f64::from_bits(state)
+            state += 1;
+            f64::from_bits(mix(state))
         };
         let now: Vec<f64> = (0..N).map(|_| random()).collect();
         let (encoded, payload) = encode(&now, &follow(&before));

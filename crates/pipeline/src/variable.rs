@@ -23,8 +23,8 @@ use crate::version::{FrameBuffers, FrameCoding, encode_frame};
 
 /// Variables below this size are not worth encoding.
 const SMALL_BYTES: u64 = 4096;
-/// Bytes of frames with memory of their own that are written at a time: a few pieces of the disk's
-/// liking, and little beside a frame.
+/// Bytes of frames with memory of their own that are written at a time: enough for the disk, and
+/// less than a frame.
 const WRITTEN_BYTES: usize = 4 << 20;
 
 /// Encodes variables, and keeps what the next version is encoded with.
@@ -263,9 +263,9 @@ fn exact_frame<'a>(
     Ok(frame)
 }
 
-/// Returns the bytes of frames that are no staged memory.
+/// Returns the memory of frames that are no staged memory.
 fn own_bytes(frames: &[Frame<'_>]) -> usize {
-    let own = |frame: &Frame<'_>| if let Cow::Owned(payload) = &frame.payload { payload.len() } else { 0 };
+    let own = |frame: &Frame<'_>| if let Cow::Owned(payload) = &frame.payload { payload.capacity() } else { 0 };
     frames.iter().map(own).sum()
 }
 
