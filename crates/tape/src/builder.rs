@@ -11,6 +11,7 @@ use crate::coder::StateCoder;
 use crate::coding::CodingSettings;
 use crate::error::TapeError;
 use crate::machine::TapeMachine;
+use crate::record::has_word_for;
 use crate::record_coder::RecordCoder;
 use crate::settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 use crate::shelf::StateShelf;
@@ -203,12 +204,13 @@ impl TapeBuilder {
     /// Makes the tape.
     ///
     /// # Errors
-    /// [`TapeError::NoRoom`] without memory and directory, [`TapeError::Memory`] for more than the
-    /// machine has, [`TapeError::Spill`] for a directory that cannot be used, and
-    /// [`TapeError::Occupied`] if states of an earlier run are there. With a device,
+    /// [`TapeError::CodecName`] for a codec of versions, [`TapeError::NoRoom`] without memory and
+    /// directory, [`TapeError::Memory`] for more than the machine has, [`TapeError::Spill`] for a
+    /// directory that cannot be used, and [`TapeError::Occupied`] if states of an earlier run are there. With a device,
     /// [`TapeError::Device`] if there is none or it refuses, [`TapeError::CodedDevice`],
     /// [`TapeError::ChainedDevice`] and [`TapeError::NotBuilt`].
     pub fn build(self) -> Result<Tape, TapeError> {
+        self.check_codec()?;
         let coder = self.coder_below_device()?;
         let mut levels = self.open_memory(coder.as_ref())?;
         let spill = self.spill.as_deref().map(|path| self.open_spill(path)).transpose()?;
@@ -237,6 +239,11 @@ impl TapeBuilder {
         let mut shelf = StateShelf::new(machine, spill, coder);
         let damaged = shelf.reopen()?;
         Tape::new(CodedShelf::new(shelf, before.map(StateCoder::new)), self.dims, damaged)
+    }
+
+    fn check_codec(&self) -> Result<(), TapeError> {
+        let codec = self.coding.as_ref().map(|coding| coding.codec.id());
+        codec.filter(|codec| !has_word_for(*codec)).map_or(Ok(()), |codec| Err(TapeError::CodecName { codec }))
     }
 
     fn coding(&self) -> Option<CodingSettings> {

@@ -49,6 +49,12 @@ pub enum TapeError {
         /// The feature.
         feature: &'static str,
     },
+    /// The codec is for versions of a solve, and a state has no word for it.
+    #[error("states cannot be coded by {codec}, which codes versions of a solve: choose another codec")]
+    CodecName {
+        /// The codec.
+        codec: CodecId,
+    },
     /// A codec was named for a tape in the memory of a device alone.
     #[error(
         "states are coded when they leave the memory of a device: name memory of the host, or a spill directory, or leave the codec out"

@@ -436,3 +436,11 @@ fn states_that_are_peeked_do_not_stay_decoded() {
     }
     assert_eq!(codec.n_decoded.load(Ordering::Relaxed), 3 * 8, "a peeked state is decoded, given out and forgotten");
 }
+
+/// The name was cut to the eight bytes that a header has, so no state could be popped.
+#[test]
+fn a_codec_without_a_word_for_states_is_refused() {
+    let codec = recoup_compress::codec(CodecId::Increment).unwrap();
+    let refused = Tape::builder().host(1 << 20).codec(codec, Bound::Lossless).build().map(drop).unwrap_err();
+    assert!(matches!(refused, TapeError::CodecName { codec: CodecId::Increment }), "{refused}");
+}
