@@ -172,8 +172,7 @@ fn record(
         assert_eq!(number as usize, history.len());
         log.lock().unwrap().push(LogEvent::Promise(number));
     }
-    let events = log.lock().unwrap().clone();
-    events
+    log.lock().unwrap().clone()
 }
 
 /// Opens what a crash has left, and compares all versions with history.

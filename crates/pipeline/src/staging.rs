@@ -331,7 +331,7 @@ mod tests {
         }
 
         fn revision(&self) -> u64 {
-            revision_of(self.variables().into_iter())
+            revision_of(self.variables())
         }
 
         fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {

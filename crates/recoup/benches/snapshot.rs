@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{BoundRule, Clock, CodecId, Decision, Grain, Iteration, Observation, Plan, Policy, Resume, Scheme};
+use recoup::core::{
+    BoundRule, Clock, CodecId, Decision, Grain, IncrementMode, Iteration, Observation, Plan, Policy, Resume, Scheme,
+};
 use recoup::io::MemoryStore;
 use recoup::pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
 use recoup::solvers::{Cg, Identity, Poisson3d, Pool, Stop, System};
@@ -112,6 +114,7 @@ fn session(mode: StagingMode) -> Session {
         max_bytes: None,
         rivals: Vec::new(),
         key_every: 1,
+        increments: IncrementMode::Auto,
         checks_corruption: false,
         synchronous: false,
         staging: mode,
