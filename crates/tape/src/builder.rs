@@ -206,9 +206,9 @@ impl TapeBuilder {
     /// # Errors
     /// [`TapeError::CodecName`] for a codec of versions, [`TapeError::NoRoom`] without memory and
     /// directory, [`TapeError::Memory`] for more than the machine has, [`TapeError::Spill`] for a
-    /// directory that cannot be used, and [`TapeError::Occupied`] if states of an earlier run are there. With a device,
-    /// [`TapeError::Device`] if there is none or it refuses, [`TapeError::CodedDevice`],
-    /// [`TapeError::ChainedDevice`] and [`TapeError::NotBuilt`].
+    /// directory that cannot be used, and [`TapeError::Occupied`] if states of an earlier run are
+    /// there. With a device, [`TapeError::Device`] if there is none or it refuses,
+    /// [`TapeError::CodedDevice`], [`TapeError::ChainedDevice`] and [`TapeError::NotBuilt`].
     pub fn build(self) -> Result<Tape, TapeError> {
         self.check_codec()?;
         let coder = self.coder_below_device()?;
