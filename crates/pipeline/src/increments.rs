@@ -36,8 +36,8 @@ pub(crate) struct Increments {
     rates: IncrementRates,
     /// Rates are not measured: they would change what is saved in virtual time.
     is_virtual: bool,
-    /// Reasons of decisions since they were last taken.
-    reasons: Vec<String>,
+    /// Reasons of decisions since they were last taken, with the variables they are about.
+    reasons: Vec<ChangeReason>,
 }
 
 impl Increments {
@@ -108,7 +108,7 @@ impl Increments {
         if let Some(reason) = history.saw(dirty, tracker.source, self.rates)
             && self.mode == IncrementMode::Auto
         {
-            self.reasons.push(format!("{}: {reason}", record.name));
+            self.explain(&record.name, reason);
         }
     }
 
@@ -119,10 +119,26 @@ impl Increments {
         }
     }
 
+    /// Takes note of a decision; variables with the same reason are told together.
+    fn explain(&mut self, variable: &str, reason: String) {
+        match self.reasons.iter_mut().find(|known| known.reason == reason) {
+            Some(known) => known.variables.push(variable.to_owned()),
+            None => self.reasons.push(ChangeReason { variables: vec![variable.to_owned()], reason }),
+        }
+    }
+
     /// Takes the reasons of decisions since this was last called.
     pub(crate) fn take_reasons(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.reasons)
+        let text = |ChangeReason { variables, reason }| format!("{}: {reason}", variables.join(", "));
+        self.reasons.drain(..).map(text).collect()
     }
+}
+
+/// A decision about increments.
+#[derive(Debug)]
+struct ChangeReason {
+    variables: Vec<String>,
+    reason: String,
 }
 
 /// A staged variable on its way to a version.
