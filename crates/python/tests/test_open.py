@@ -45,6 +45,7 @@ def test_damage_is_named_and_costs_that_version_only(tmp_path):
     with recoup.Session(tmp_path, scheme="lossless", interval="1it") as session:
         session.protect("x", x, role="iterate")
         for k in (1, 2):
+            x += 1.0  # a version of what was saved before holds nothing to be damaged
             session.step(k, 1.0)
             session.wait()
     (newest,) = tmp_path.glob("solve/v*2/rank-*.h5")
