@@ -121,9 +121,11 @@ fn python(root: &Path) -> Result<()> {
 }
 
 /// Runs every example to its end; each is small enough for that and fails when it does not
-/// converge. The tests of the workspace have built them: alone each would be built again with
-/// other features of its dependencies.
+/// converge. They are built with the whole workspace, as its tests are: alone each would be built
+/// again with other features of its dependencies.
 fn examples(root: &Path) -> Result<()> {
+    step("examples");
+    succeed(cargo(root).args(["build", "--quiet", "--locked", "--workspace", "--examples"]))?;
     let metadata = metadata(root)?;
     let target = metadata["target_directory"].as_str().context("no target directory")?;
     for example in example_names(&metadata) {
