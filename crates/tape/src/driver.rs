@@ -117,6 +117,16 @@ impl<M: Mover> TapeDriver<M> {
         self.tell(TapeEvent::Keep);
     }
 
+    /// Starts nothing more, and waits until no level holds a state that was popped. Calls after it
+    /// are not answered.
+    pub fn close(&mut self) {
+        self.tell(TapeEvent::Close);
+        while self.policy.is_leaving() {
+            let Some(ended) = self.mover.wait() else { return };
+            self.end(ended);
+        }
+    }
+
     /// Drops a state unread.
     pub fn forget(&mut self, id: StateId) {
         self.tell(TapeEvent::Forget { id });

@@ -33,6 +33,8 @@ pub enum TapeEvent {
     Announce(Vec<StateId>),
     /// The program begins to read; fetching may begin.
     Turn,
+    /// The tape ends: no more work is started.
+    Close,
     /// Work has ended.
     Ended {
         /// The work.

@@ -122,6 +122,8 @@ impl Drop for TapeMachine {
             // Its panic would be one of ours, and was printed.
             let _ = attendant.join();
         }
+        // A state that was popped while it was fetched has its file until the fetch has ended.
+        self.shared.lock().close();
     }
 }
 

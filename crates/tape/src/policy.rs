@@ -22,6 +22,8 @@ use crate::work::{Extent, Location, PlaceError, StateBytes, StateId, TapeWork, W
 enum TapePass {
     Forward,
     Backward,
+    /// The tape ends.
+    Closed,
 }
 
 /// Meaning of work that is under way.
@@ -95,6 +97,7 @@ impl TapePolicy {
             TapeEvent::Keep => self.begin_call(CallKind::Keep),
             TapeEvent::Announce(order) => self.states.announce(order),
             TapeEvent::Turn => self.pass = TapePass::Backward,
+            TapeEvent::Close => self.pass = TapePass::Closed,
             TapeEvent::Ended { work, failure, written_bytes, seconds } => {
                 self.end(work, failure, written_bytes, seconds);
             }
@@ -107,6 +110,12 @@ impl TapePolicy {
     #[must_use]
     pub fn n_states(&self) -> usize {
         self.states.len()
+    }
+
+    /// Returns whether copies under way still use the place of a state that was popped.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.states.iter().any(|(_, state)| state.is_consumed)
     }
 
     /// Returns the state that is popped next if the program goes on as announced.
@@ -187,6 +196,9 @@ impl TapePolicy {
 
     /// Starts all work that may begin now.
     fn advance(&mut self) {
+        if self.pass == TapePass::Closed {
+            return;
+        }
         loop {
             let before = self.actions.len();
             self.serve(false);

@@ -1,8 +1,8 @@
 //! Rules of the policy, one event after the other.
 
 use recoup_tape::{
-    Eviction, Growth, LevelSettings, Location, PlaceError, Registration, StateId, TapeAction, TapeEvent, TapePolicy,
-    TapeSettings, TapeWork, TouchMode, Touching, WorkId,
+    Eviction, Extent, Growth, LevelSettings, Location, PlaceError, Registration, StateId, TapeAction, TapeEvent,
+    TapePolicy, TapeSettings, TapeWork, TouchMode, Touching, WorkId,
 };
 
 fn level(bytes: u64, growth: Growth) -> LevelSettings {
@@ -50,6 +50,10 @@ const fn at(level: usize, start: u64) -> Location {
     Location::Level { level, start }
 }
 
+const fn discard(level: usize, start: u64) -> TapeAction {
+    TapeAction::Discard { level, extent: Extent { start, bytes: 10 } }
+}
+
 #[test]
 fn write_waits_for_the_drain_of_the_state_it_evicts() {
     let mut policy = policy(vec![level(20, Growth::Ready), level(90, Growth::Ready)], Eviction::Fifo);
@@ -94,6 +98,24 @@ fn consumed_states_leave_at_once_and_the_next_ones_come() {
     let fetch = copies(&end(&mut policy, drain, true))[0];
     assert_eq!((fetch.1, fetch.2), (at(1, 0), at(0, 0)));
     assert_eq!(policy.n_states(), 1);
+}
+
+/// A state that was dropped while it was fetched kept its file when the tape ended before the copy.
+#[test]
+fn a_tape_that_ends_starts_nothing_more_and_gives_up_the_places_of_states_that_left() {
+    let mut policy = policy(vec![level(10, Growth::Ready), level(90, Growth::Ready)], Eviction::Fifo);
+    let drain = copies(&pushed(&mut policy, 10))[0].0;
+    let _ = end(&mut policy, drain, true);
+    let drain = copies(&pushed(&mut policy, 10))[0].0;
+    let _ = end(&mut policy, drain, true);
+    assert_eq!(policy.handle(TapeEvent::Forget { id: StateId(1) })[..1], [discard(0, 0)]);
+    let fetch = copies(&policy.handle(TapeEvent::Turn))[0];
+    assert_eq!((fetch.1, fetch.2), (at(1, 0), at(0, 0)));
+    assert_eq!(policy.handle(TapeEvent::Forget { id: StateId(0) }), [], "its copy is under way");
+    assert!(policy.is_leaving());
+    assert_eq!(policy.handle(TapeEvent::Close), []);
+    assert_eq!(end(&mut policy, fetch.0, true), [discard(0, 0), discard(1, 0)]);
+    assert!(!policy.is_leaving());
 }
 
 #[test]

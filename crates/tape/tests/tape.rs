@@ -188,6 +188,24 @@ fn a_saved_tape_is_reopened_whole() {
     }
 }
 
+/// The file of such a state stayed, and a reopened tape gave the state out again.
+#[test]
+fn a_state_that_is_dropped_while_it_is_fetched_leaves_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = || Tape::builder().host(16 << 20).spill(dir.path());
+    for _ in 0..20 {
+        let mut tape = builder().build().unwrap();
+        tape.push(0, Values::F64(&vec![1.0; 1 << 20])).unwrap();
+        tape.save().unwrap();
+        drop(tape);
+        let mut tape = builder().reopen().build().unwrap();
+        tape.turn().unwrap();
+        tape.forget(0).unwrap();
+        drop(tape);
+        assert_eq!(files(dir.path()), [PathBuf::new(); 0]);
+    }
+}
+
 /// Truncations and flipped bits of each file: the state is named, and never given out.
 #[test]
 fn damaged_files_are_named_and_their_states_never_given_out() {
