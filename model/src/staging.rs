@@ -62,7 +62,8 @@ pub struct StagingRates {
     pub copy_bytes_per_second: f64,
     /// Copying by all threads, at most.
     pub memory_bytes_per_second: f64,
-    /// Encoding and writing a version, bytes of values per second; infinite where it is not known.
+    /// Fetching, encoding and writing a version, bytes of values per second; infinite where it is not
+    /// known.
     pub drain_bytes_per_second: f64,
     /// Testing the zones of written values, seconds per byte.
     pub test_seconds_per_byte: f64,
@@ -84,11 +85,23 @@ impl Default for StagingRates {
     }
 }
 
+/// Time that earlier versions took from the solver, seconds per byte: what it waited for, and what
+/// its iterations lost until they were saved. `None` of a way in which none was staged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StagingMeasured {
+    /// Copied at once.
+    pub copy_seconds_per_byte: Option<f64>,
+    /// Frozen.
+    pub frozen_seconds_per_byte: Option<f64>,
+}
+
 /// A solver and the machine it runs on, when a version is staged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StagingConditions {
     /// The machine's rates.
     pub rates: StagingRates,
+    /// Earlier versions. What was measured counts in place of what the rates predict.
+    pub measured: StagingMeasured,
     /// Threads of the solver, which have nothing else to do while values are staged.
     pub threads: usize,
     /// Cores that the worker has for itself.
@@ -99,7 +112,7 @@ pub struct StagingConditions {
     pub version_bytes: u64,
 }
 
-/// A way to stage one variable, and the time each way is predicted to take from the solver.
+/// A way to stage one variable, and the time each way is expected to take from the solver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StagingChoice {
     /// The way.
@@ -116,10 +129,13 @@ impl StagingConditions {
     /// Chooses the way to stage a variable of this many bytes.
     ///
     /// ```
-    /// use recoup_model::staging::{StagingConditions, StagingRates, StagingWay, WriteMonitor};
+    /// use recoup_model::staging::{
+    ///     StagingConditions, StagingMeasured, StagingRates, StagingWay, WriteMonitor,
+    /// };
     /// let bytes = 512 << 20;
     /// let idle = StagingConditions {
     ///     rates: StagingRates::default(),
+    ///     measured: StagingMeasured::default(),
     ///     threads: 1,
     ///     idle_cores: 1,
     ///     seconds_between_writes: 0.205,
@@ -131,8 +147,11 @@ impl StagingConditions {
     /// ```
     #[must_use]
     pub fn choose(&self, bytes: u64, monitor: WriteMonitor) -> StagingChoice {
-        let copy_seconds = self.copy_seconds(bytes);
-        let frozen_seconds = self.frozen_seconds(bytes, monitor);
+        let StagingMeasured { copy_seconds_per_byte, frozen_seconds_per_byte } = self.measured;
+        let measured = |per_byte: Option<f64>| per_byte.map(|seconds| seconds * bytes as f64);
+        let copy_seconds = measured(copy_seconds_per_byte).unwrap_or_else(|| self.copy_seconds(bytes));
+        let predicted = self.frozen_seconds(bytes, monitor);
+        let frozen_seconds = predicted.map(|seconds| measured(frozen_seconds_per_byte).unwrap_or(seconds));
         let copy = |why| StagingChoice { way: StagingWay::Copy, copy_seconds, frozen_seconds, why };
         let way = match monitor {
             WriteMonitor::None => return copy("nothing sees the writes"),
@@ -146,7 +165,8 @@ impl StagingConditions {
             return copy("no core is idle");
         }
         if frozen_seconds.is_none_or(|seconds| seconds > copy_seconds) {
-            return copy("it is written again before it is saved");
+            let is_measured = frozen_seconds_per_byte.is_some();
+            return copy(if is_measured { "freezing took longer" } else { "it is written again before it is saved" });
         }
         StagingChoice { way, copy_seconds, frozen_seconds, why: "a core is idle" }
     }
@@ -195,7 +215,8 @@ mod tests {
 
     fn conditions(threads: usize, idle_cores: usize, seconds_between_writes: f64) -> StagingConditions {
         let rates = StagingRates::default();
-        StagingConditions { rates, threads, idle_cores, seconds_between_writes, version_bytes: 512 * MIB }
+        let measured = StagingMeasured::default();
+        StagingConditions { rates, measured, threads, idle_cores, seconds_between_writes, version_bytes: 512 * MIB }
     }
 
     #[test]
@@ -241,6 +262,21 @@ mod tests {
         assert_eq!(watch.way, StagingWay::Watch);
         assert_eq!(seen.choose(512 * MIB, WriteMonitor::None).way, StagingWay::Copy);
         assert_eq!(seen.choose(63 * MIB, WriteMonitor::Owner).way, StagingWay::Copy);
+    }
+
+    /// A solve of 402 MB lost 0.15 s to each version that was frozen, and 0.07 s to each that was
+    /// copied: the worker, slower than predicted, left most duplicates to the solver.
+    #[test]
+    fn a_way_that_took_longer_than_the_other_is_not_taken_again() {
+        let mut seen = conditions(1, 1, 0.205);
+        assert_eq!(seen.choose(402_000_000, WriteMonitor::Owner).way, StagingWay::Touch);
+        seen.measured.frozen_seconds_per_byte = Some(0.15 / 402e6);
+        let choice = seen.choose(402_000_000, WriteMonitor::Owner);
+        assert_eq!((choice.way, choice.why), (StagingWay::Copy, "freezing took longer"));
+        seen.measured.copy_seconds_per_byte = Some(0.07 / 402e6);
+        assert_eq!(seen.choose(402_000_000, WriteMonitor::Owner).way, StagingWay::Copy);
+        seen.measured.copy_seconds_per_byte = Some(0.20 / 402e6);
+        assert_eq!(seen.choose(402_000_000, WriteMonitor::Owner).way, StagingWay::Touch);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use recoup_core::{Choice, Cost, Grain, Measured, Resume, Scheme};
+use recoup_model::staging::StagingMeasured;
 
 use crate::Saved;
 
@@ -23,6 +24,9 @@ pub(crate) struct Meter {
     /// Extra time that the iterations next to the drain under way took, compared with undisturbed
     /// ones.
     slowdown_seconds: f64,
+    /// Time that versions took from the solver by the way in which they were staged.
+    staging: StagingMeasured,
+    drain_bytes_per_second: f64,
     /// The newest versions, and how coarse their bounds are.
     grains: VecDeque<(u64, Grain)>,
 }
@@ -61,11 +65,17 @@ impl Meter {
         self.grains.push_back((saved.version, saved.plan.grain));
         let cost = self.costs.entry(saved.plan.choice()).or_default();
         let slowdown_seconds = std::mem::take(&mut self.slowdown_seconds).max(0.0);
+        if !synchronous {
+            self.staging = staged(self.staging, saved, slowdown_seconds);
+        }
         blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds() + slowdown_seconds);
         blend(&mut cost.drain_seconds, if synchronous { 0.0 } else { saved.spent.drain_seconds() });
         blend(&mut cost.ratio, ratio);
         if let Some(verified) = saved.residual.verified_norm.filter(|_| saved.residual.norm > 0.0) {
             blend(&mut cost.residual_jump, verified / saved.residual.norm);
+        }
+        if saved.spent.drain_seconds() > 0.0 {
+            blend(&mut self.drain_bytes_per_second, saved.raw_bytes as f64 / saved.spent.drain_seconds());
         }
         if saved.spent.write_seconds > 0.0 {
             blend(&mut self.write_bytes_per_second, saved.payload_bytes as f64 / saved.spent.write_seconds);
@@ -107,6 +117,35 @@ impl Meter {
     pub(crate) fn write_bytes_per_second(&self) -> f64 {
         self.write_bytes_per_second
     }
+
+    /// Returns the rate at which versions drain, in bytes of values: measured, else that of the
+    /// storage, else infinite.
+    pub(crate) fn drain_bytes_per_second(&self) -> f64 {
+        let known = [self.drain_bytes_per_second, self.write_bytes_per_second];
+        known.into_iter().find(|rate| *rate > 0.0).unwrap_or(f64::INFINITY)
+    }
+
+    /// Returns what versions took from the solver by the way in which they were staged.
+    pub(crate) fn staging(&self) -> StagingMeasured {
+        self.staging
+    }
+}
+
+/// Takes the time that a version took from the solver, if it was staged in one way. A version most
+/// of which was staged before says nothing: its drain disturbs the solver all the same.
+fn staged(mut measured: StagingMeasured, saved: &Saved, slowdown_seconds: f64) -> StagingMeasured {
+    let (way, bytes) = match (saved.copied_bytes, saved.frozen_bytes) {
+        (0, 0) => return measured,
+        (bytes, 0) => (&mut measured.copy_seconds_per_byte, bytes),
+        (0, bytes) => (&mut measured.frozen_seconds_per_byte, bytes),
+        (_, _) => return measured,
+    };
+    if bytes < saved.raw_bytes / 2 {
+        return measured;
+    }
+    let sample = (saved.spent.stage_seconds + slowdown_seconds) / bytes as f64;
+    blend(way.get_or_insert(sample), sample);
+    measured
 }
 
 fn blend(mean: &mut f64, sample: f64) {
@@ -140,6 +179,20 @@ mod tests {
         let blended = after.costs();
         after.recall(Some(&measured));
         assert_eq!(after.costs(), blended);
+    }
+
+    #[test]
+    fn a_way_of_staging_costs_its_wait_and_what_iterations_lost() {
+        let mut meter = Meter::default();
+        (0..10).for_each(|_| meter.iterated(1.0, false));
+        meter.saved(&saved(0.5), false);
+        (0..4).for_each(|_| meter.iterated(1.5, true));
+        let frozen = Saved { copied_bytes: 0, frozen_bytes: 8, ..saved(0.0) };
+        meter.saved(&frozen, false);
+        meter.saved(&Saved { copied_bytes: 8, ..frozen.clone() }, false);
+        meter.saved(&Saved { frozen_bytes: 0, ..frozen }, false);
+        let StagingMeasured { copy_seconds_per_byte, frozen_seconds_per_byte } = meter.staging();
+        assert_eq!((copy_seconds_per_byte, frozen_seconds_per_byte), (Some(0.5 / 8.0), Some(2.0 / 8.0)));
     }
 
     #[test]

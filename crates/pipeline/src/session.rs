@@ -252,18 +252,11 @@ impl Session {
     /// Returns the rule by which values are copied or frozen now.
     fn staging_rule(&self) -> StagingRule {
         let Ledger { clock, meter, .. } = &self.ledger;
-        let write_bytes_per_second = meter.write_bytes_per_second();
         // A solver that waits for the drain has no writes to wait for, and needs no rule.
         let is_free = !clock.is_virtual() && !self.ledger.is_synchronous();
         let conditions = is_free.then(|| StagingConditions {
-            rates: StagingRates {
-                drain_bytes_per_second: if write_bytes_per_second > 0.0 {
-                    write_bytes_per_second
-                } else {
-                    f64::INFINITY
-                },
-                ..StagingRates::default()
-            },
+            rates: StagingRates { drain_bytes_per_second: meter.drain_bytes_per_second(), ..StagingRates::default() },
+            measured: meter.staging(),
             threads: self.codecs.threads,
             idle_cores: self.idle_cores,
             seconds_between_writes: meter.iteration_seconds(),

@@ -73,7 +73,7 @@ impl StagingRule {
         let Some(choice) = rule.choice(bytes) else { return format!("staging: {way}{why}") };
         let why = if why.is_empty() { format!(", {}", choice.why) } else { why.to_owned() };
         let frozen = choice.frozen_seconds.map_or(String::new(), |seconds| format!(", touch {:.1} ms", 1e3 * seconds));
-        format!("staging: {way}{why}; predicted: copy {:.1} ms{frozen}", 1e3 * choice.copy_seconds)
+        format!("staging: {way}{why}; expected: copy {:.1} ms{frozen}", 1e3 * choice.copy_seconds)
     }
 
     fn choice(&self, bytes: u64) -> Option<StagingChoice> {

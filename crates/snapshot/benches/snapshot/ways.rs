@@ -27,6 +27,8 @@ pub(crate) struct Way {
 enum WayMonitor {
     /// The solver copies, with these threads.
     Copy(usize),
+    /// A thread copies as much of other memory, and nothing is frozen: what the bandwidth costs.
+    Other,
     Touch,
     Watch,
 }
@@ -46,7 +48,8 @@ impl Way {
     pub(crate) fn all() -> Vec<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let has_watch = Monitors::probe().watch.inspect_err(|reason| println!("no watch: {reason}")).is_ok();
-        let monitors = [WayMonitor::Copy(1), WayMonitor::Copy(2), WayMonitor::Touch, WayMonitor::Watch];
+        let monitors =
+            [WayMonitor::Copy(1), WayMonitor::Copy(2), WayMonitor::Other, WayMonitor::Touch, WayMonitor::Watch];
         let sizes = [PageSize::Small, PageSize::Huge];
         let ways = [1, cores].into_iter().flat_map(|threads| {
             let sized = move |monitor| sizes.map(|size| Self { monitor, size, threads });
@@ -58,6 +61,7 @@ impl Way {
     pub(crate) fn name(&self) -> String {
         let monitor = match self.monitor {
             WayMonitor::Copy(threads) => format!("copy by {threads}"),
+            WayMonitor::Other => "copy of other memory".to_owned(),
             WayMonitor::Touch => "touch".to_owned(),
             WayMonitor::Watch => "watch".to_owned(),
         };
@@ -78,7 +82,14 @@ impl Way {
                 let vectors = std::array::from_fn(|_| touched(LEN, self.size));
                 self.measure(vectors, |vectors, staged| {
                     copy(vectors, staged, copiers);
-                    None
+                    nothing()
+                })
+            }
+            WayMonitor::Other => {
+                let other = Arc::new(touched(LEN, self.size));
+                self.measure(std::array::from_fn(|_| touched(LEN, self.size)), move |_, _| {
+                    let other = Arc::clone(&other);
+                    Box::new(move |staged| staged.iter_mut().for_each(|target| copy_frames(&other, target)))
                 })
             }
             WayMonitor::Touch => self.measure(std::array::from_fn(|_| touched(LEN, self.size)), freeze),
@@ -90,11 +101,7 @@ impl Way {
     }
 
     /// Times some iterations undisturbed, and as many after `save`.
-    fn measure<V: Written>(
-        &self,
-        vectors: [V; 3],
-        save: impl Fn(&[V; 3], &mut [Vec<f64>; 3]) -> Option<[Box<dyn HeldValues>; 3]>,
-    ) -> WayTimes {
+    fn measure<V: Written>(&self, vectors: [V; 3], save: impl Fn(&[V; 3], &mut [Vec<f64>; 3]) -> Rest) -> WayTimes {
         let clock = SystemClock::new();
         let mut solver = Iterated::new(vectors, self.threads);
         let mut staged: [Vec<f64>; 3] = std::array::from_fn(|_| vec![1.0; LEN]);
@@ -103,11 +110,11 @@ impl Way {
         (0..ITERATIONS).for_each(|_| solver.iterate());
         let undisturbed = clock.now() - begun;
         let begun = clock.now();
-        let frozen = save(&solver.vectors, &mut staged);
+        let rest = save(&solver.vectors, &mut staged);
         let pause = clock.now() - begun;
         let after = std::thread::scope(|scope| {
             let begun = clock.now();
-            scope.spawn(move || frozen.map(|frozen| fetch(frozen, &mut staged)));
+            scope.spawn(move || rest(&mut staged));
             (0..ITERATIONS).for_each(|_| solver.iterate());
             clock.now() - begun
         });
@@ -119,9 +126,17 @@ impl Way {
     }
 }
 
+/// What is left to be done beside the solver.
+type Rest = Box<dyn FnOnce(&mut [Vec<f64>; 3]) + Send>;
+
+fn nothing() -> Rest {
+    Box::new(|_| ())
+}
+
 /// Freezes all vectors.
-fn freeze<V: Written>(vectors: &[V; 3], _staged: &mut [Vec<f64>; 3]) -> Option<[Box<dyn HeldValues>; 3]> {
-    Some(vectors.each_ref().map(|vector| vector.freeze(LEN).expect("nothing else is frozen")))
+fn freeze<V: Written>(vectors: &[V; 3], _staged: &mut [Vec<f64>; 3]) -> Rest {
+    let frozen = vectors.each_ref().map(|vector| vector.freeze(LEN).expect("nothing else is frozen"));
+    Box::new(|staged| fetch(frozen, staged))
 }
 
 /// Copies all vectors by some threads.
@@ -135,6 +150,11 @@ fn copy<V: Written>(vectors: &[V; 3], staged: &mut [Vec<f64>; 3], copiers: usize
             }
         });
     }
+}
+
+/// Copies in frames, as a fetch does.
+fn copy_frames(source: &[f64], target: &mut [f64]) {
+    source.chunks(FRAME).zip(target.chunks_mut(FRAME)).for_each(|(source, target)| target.copy_from_slice(source));
 }
 
 /// Fetches all frozen values, and ends the copies one after the other.
