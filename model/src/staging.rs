@@ -62,8 +62,8 @@ pub struct StagingRates {
     pub copy_bytes_per_second: f64,
     /// Copying by all threads, at most.
     pub memory_bytes_per_second: f64,
-    /// Fetching, encoding and writing a version, bytes of values per second; infinite where it is not
-    /// known.
+    /// Fetching, encoding and writing a version, bytes of values per second; infinite where it is
+    /// not known.
     pub drain_bytes_per_second: f64,
     /// Testing the zones of written values, seconds per byte.
     pub test_seconds_per_byte: f64,

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::{cargo, header, succeed, tidy};
 
-/// Features that compile a large foreign library: minutes each.
-const LONG_FEATURES: [&str; 1] = ["sz3"];
+/// Features that compile a large foreign library.
+const LONG_FEATURES: [&str; 2] = ["lmdb", "sz3"];
 
 pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     step("format");

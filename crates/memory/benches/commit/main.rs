@@ -1,7 +1,7 @@
 //! Commits next to the bandwidth of their medium and to LMDB; opening; and the space of versions.
 //!
-//! `cargo bench -p recoup-memory --bench commit`; one core; rows are measured in turns. The folder
-//! of the disk is that of temporary files, the one of memory is `/dev/shm`.
+//! `cargo bench -p recoup-memory --features lmdb --bench commit`; one core; rows are measured in
+//! turns. The folder of the disk is that of temporary files, the one of memory is `/dev/shm`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
