@@ -12,7 +12,6 @@ use super::counted_qb::CountedQb;
 use super::support::{KIB, double, state};
 
 const LEN: usize = 4 * KIB;
-const STATES: u64 = 9;
 
 /// The states that a program got back.
 #[derive(Debug, Default)]
@@ -48,6 +47,14 @@ impl Form {
         })
     }
 
+    /// Number of states. A sweep takes time by its square.
+    fn states(self) -> u64 {
+        match self {
+            Self::Raw => 9,
+            Self::Coded => 6,
+        }
+    }
+
     /// Values of a state. Those of a codec are fewer: the double interprets its kernels.
     fn len(self) -> usize {
         match self {
@@ -67,7 +74,7 @@ fn scenario(form: Form, spill: &Path) -> Result<Outcome, TapeError> {
     let stream = Stream::new(&device).map_err(refused)?;
     let mut vector = DeviceVector::new(DeviceVec::zeros(&stream, len).map_err(refused)?, stream);
     let mut outcome = Outcome::default();
-    for step in 0..STATES {
+    for step in 0..form.states() {
         let values = state(step, len);
         let pushed = if step.is_multiple_of(2) {
             tape.push(step, Values::F64(&values))
@@ -131,7 +138,7 @@ fn fail_every_call(form: Form) {
     let dir = tempfile::tempdir().unwrap();
     let spill = dir.path().join("spill");
     let (whole, report) = run(&double, form, &Settings::default(), &spill);
-    assert_eq!(whole.unwrap().n_back, STATES);
+    assert_eq!(whole.unwrap().n_back, form.states());
     let calls = report.total_calls();
     assert!(calls > 200, "{report}");
     let mut told = 0;
@@ -143,7 +150,7 @@ fn fail_every_call(form: Form) {
             // Calls that give back, copies tried again, and reads from the level below.
             Ok(outcome) => {
                 let n_errors = outcome.errors.len();
-                assert!(n_errors <= 1 && outcome.n_back + n_errors as u64 >= STATES, "call {call}: {outcome:?}");
+                assert!(n_errors <= 1 && outcome.n_back + n_errors as u64 >= form.states(), "call {call}: {outcome:?}");
                 assert!(outcome.errors.iter().all(|text| text.starts_with("step ")), "call {call}: {outcome:?}");
                 told += u64::from(n_errors > 0);
             }
@@ -155,7 +162,7 @@ fn fail_every_call(form: Form) {
     let share = if form == Form::Coded { 12 } else { 5 };
     assert!(share * told > calls, "{told} of {calls} calls");
     let (again, report) = run(&double, form, &Settings::default(), &spill);
-    assert!(again.unwrap().n_back == STATES && report.is_clean(), "{report}");
+    assert!(again.unwrap().n_back == form.states() && report.is_clean(), "{report}");
 }
 
 #[test]
@@ -185,7 +192,7 @@ fn lose_at_every_call(form: Form) {
     }
     assert!(3 * told > calls, "{told} of {calls}");
     let (again, report) = run(&double, form, &Settings::default(), &spill);
-    assert!(again.unwrap().n_back == STATES && report.is_clean(), "{report}");
+    assert!(again.unwrap().n_back == form.states() && report.is_clean(), "{report}");
 }
 
 /// All states have reached the directory, some are in memory of the host or of the device as well.
@@ -197,11 +204,11 @@ fn states_that_are_not_only_on_a_lost_device_are_given_back() {
         double.reset(&Settings::default());
         let builder = Tape::builder().device(100 * KIB as u64).host(300 * KIB as u64).clear();
         let mut tape = builder.spill(dir.path()).build().unwrap();
-        (0..STATES).for_each(|step| tape.push(step, Values::F64(&state(step, LEN))).unwrap());
+        (0..Form::Raw.states()).for_each(|step| tape.push(step, Values::F64(&state(step, LEN))).unwrap());
         tape.save().unwrap();
         let lost_at = Some(double.report().total_calls() + extra_calls);
         double.change(&Settings { lost_at, ..Settings::default() });
-        for step in (0..STATES).rev() {
+        for step in (0..Form::Raw.states()).rev() {
             let mut found = vec![0.0; LEN];
             assert_eq!(tape.pop(ValuesMut::F64(&mut found)).unwrap(), step);
             assert!(found == state(step, LEN), "step {step}");
