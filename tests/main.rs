@@ -26,6 +26,7 @@ mod ranks;
 mod readers;
 mod recurrences;
 mod refusal;
+mod regions;
 mod rivals;
 mod rollback;
 mod support;

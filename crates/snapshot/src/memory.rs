@@ -131,6 +131,13 @@ impl ZonedMemory {
         }
     }
 
+    /// Keeps all that frozen copies need elsewhere, and lets all writers in.
+    pub(crate) fn give_way(&self) {
+        let zones = 0..self.table.zones();
+        self.keep(zones.clone());
+        self.let_write(zones);
+    }
+
     /// Ends the protection for good: all that is frozen is kept elsewhere, and no copy is frozen
     /// any more.
     pub(crate) fn give_up(&self) {

@@ -208,6 +208,15 @@ impl<T: RegionElement> WatchedRegion<T> {
     pub fn part(&mut self) -> WatchedPart<'_, T> {
         WatchedPart::new(&mut self.values)
     }
+
+    /// Lends all elements to be written by whoever, the kernel among them, as when they are
+    /// restored. All that frozen copies need is kept elsewhere first, and nothing is protected
+    /// while the elements are lent.
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        self.memory.give_way();
+        self.values.as_mut_slice()
+    }
 }
 
 impl<T: RegionElement> Deref for WatchedRegion<T> {

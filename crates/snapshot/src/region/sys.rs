@@ -88,8 +88,8 @@ impl<T: RegionElement> RegionValues<T> {
     }
 
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and the borrow is exclusive. Only owners that freeze nothing call this:
-        // no copier reads.
+        // SAFETY: as above, and the borrow is exclusive. Owners freeze nothing, or have kept all
+        // that frozen copies need elsewhere: no copier reads.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 

@@ -87,6 +87,25 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_writes_into_elements_that_are_lent_and_frozen_copies_have_theirs() {
+        match Monitors::probe().watch {
+            Ok(()) => {}
+            Err(reason @ (NoMonitor::Unnoticed | NoMonitor::System { .. })) => panic!("{reason}"),
+            Err(reason) => return println!("SKIPPED: {reason}"),
+        }
+        const LEN: usize = 20_000;
+        let watch: Arc<WriteWatch> = WriteWatch::new().unwrap();
+        let mut region = WatchedRegion::<u8>::zeros(&watch, LEN, PageSize::Small).unwrap();
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[7; LEN]).unwrap();
+        let frozen = region.freeze(LEN).unwrap();
+        assert_eq!(rustix::io::read(&reader, region.as_mut_slice()), Ok(LEN));
+        let mut values = [1; LEN];
+        frozen.fetch(0, ValuesMut::Bytes(&mut values)).unwrap();
+        assert_eq!((values, &region[..]), ([0; LEN], &[7; LEN][..]));
+    }
+
+    #[test]
     fn the_kernel_writes_nothing_into_frozen_pages_and_says_so() {
         match Monitors::probe().watch {
             Ok(()) => {}
