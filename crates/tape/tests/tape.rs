@@ -202,7 +202,7 @@ fn a_state_that_is_dropped_while_it_is_fetched_leaves_no_file() {
         tape.turn().unwrap();
         tape.forget(0).unwrap();
         drop(tape);
-        assert_eq!(files(dir.path()), [PathBuf::new(); 0]);
+        assert!(files(dir.path()).is_empty(), "{:?}", files(dir.path()));
     }
 }
 
