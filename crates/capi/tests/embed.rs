@@ -30,7 +30,7 @@ fn killed_and_resumed(program: &Path, options: &str) -> [String; 2] {
 }
 
 /// A lossless version holds the whole recurrence: the same count. A lossy one restarts the method.
-fn check(program: &Path) {
+pub(crate) fn check(program: &Path) {
     let [undisturbed, resumed] = killed_and_resumed(program, "scheme=lossless");
     assert_eq!((number(&undisturbed, "starts at"), number(&resumed, "starts at")), (0.0, 30.0));
     assert_eq!(number(&undisturbed, "iterations"), number(&resumed, "iterations"));

@@ -7,6 +7,8 @@ mod calls;
 #[cfg(test)]
 #[expect(unsafe_code, reason = "the callbacks stand in for a C program's")]
 mod comm;
+#[cfg(test)]
+mod cpp;
 #[cfg(all(test, feature = "cuda", target_os = "linux"))]
 mod device;
 #[cfg(test)]

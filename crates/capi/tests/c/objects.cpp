@@ -1,0 +1,137 @@
+/* recoup.hpp: objects close what they own, errors are exceptions with the code of the call, and exceptions of callbacks
+ * reach the call that made them. Prints what does not hold. */
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <recoup.hpp>
+#include <string>
+#include <vector>
+
+static int failures = 0;
+
+static void expect(bool holds, const char *claim)
+{
+    if (!holds) {
+        std::printf("not so: %s\n", claim);
+        failures++;
+    }
+}
+
+struct Refused {
+    int reason;
+};
+
+static void identity(const double *x, double *y) { std::memcpy(y, x, 100 * sizeof(double)); }
+
+static void test_errors(const std::string &folder)
+{
+    try {
+        recoup::Run run("colour=red");
+        expect(false, "unknown options are refused");
+    } catch (const recoup::Error &error) {
+        expect(error.code() == RECOUP_E_OPTIONS && std::strstr(error.what(), "colour") != nullptr, error.what());
+    }
+    recoup::Run run("dir=" + folder + "/errors interval=1it sync");
+    std::vector<double> x(100);
+    const auto error = recoup::caught([&] { run.protect("no name", recoup::Role::iterate, x); });
+    expect(error && error->code() == RECOUP_E_NAME, "a name with a space is refused");
+    expect(!recoup::caught([&] { run.protect("x", recoup::Role::iterate, x); }), "a right call has no error");
+    expect(!run.restore(), "there is no version yet");
+    run.close();
+    const auto closed = recoup::caught([&] { run.step(1, 1, 1); });
+    expect(closed && closed->code() == RECOUP_E_HANDLE, "a closed run takes no step");
+    expect(!recoup::caught([&] { run.close(); }), "a closed run may be closed");
+}
+
+/* A version of every type; the run is moved before it is used, and ends with its object. */
+static void test_run(const std::string &folder)
+{
+    const std::string options = "dir=" + folder + "/run name=moved interval=1it scheme=exact sync";
+    std::vector<double> x(100), b(100, 1.0);
+    std::array<float, 3> singles{};
+    std::int64_t counts[2] = {};
+    std::string text = "........";
+    double number = 0;
+    for (const bool is_second : {false, true}) {
+        auto first = std::make_unique<recoup::Run>(options);
+        first->problem(identity, b, {}, 10, RECOUP_OPERATOR_ANY_THREAD);
+        recoup::Run run = std::move(*first);
+        first.reset();
+        run.protect("x", recoup::Role::iterate, x);
+        run.protect("singles", recoup::Role::dynamic, singles, recoup::Share::replicated());
+        run.protect("counts", recoup::Role::dynamic, counts, recoup::Share::local());
+        run.protect("text", recoup::Role::dynamic, text, recoup::Share::local());
+        run.protect("number", recoup::Role::dynamic, number);
+        std::uint64_t rebuilt = 0;
+        run.on_restore([&](std::uint64_t iteration, recoup::Resume how) {
+            rebuilt = how == recoup::Resume::exact ? iteration : 99;
+        });
+        const auto restored = run.restore();
+        if (!is_second) {
+            expect(!restored && rebuilt == 0, "nothing is restored before the first version");
+            x.assign(100, 0.5), singles = {1, 2, 3}, counts[1] = INT64_MIN, text = "versions", number = 7;
+            run.step(4, 1, 1);
+            run.wait();
+            expect(run.stats().versions == 1, "one version was made");
+            x.assign(100, 0), singles = {}, counts[1] = 0, text = "........", number = 0;
+        } else {
+            expect(restored && restored->iteration == 4 && rebuilt == 4, "the version is back");
+            expect(restored && restored->how == recoup::Resume::exact, "it is exact");
+            expect(x[99] == 0.5 && singles[2] == 3 && counts[1] == INT64_MIN && text == "versions" && number == 7,
+                   "every type is back");
+        }
+    }
+}
+
+/* What a callback throws, the call throws. */
+static void test_callbacks(const std::string &folder)
+{
+    std::vector<double> x(100), b(100, 1.0);
+    recoup::Run run("dir=" + folder + "/callbacks interval=1it scheme=lossy sync");
+    run.protect("x", recoup::Role::iterate, x);
+    run.problem([](const double *, double *) { throw Refused{17}; }, b);
+    int reason = 0;
+    try {
+        run.restore();
+    } catch (const Refused &refused) {
+        reason = refused.reason;
+    }
+    expect(reason == 17, "the exception of the operator is that of restore");
+}
+
+static void test_tape()
+{
+    recoup::Tape tape("host=1MiB pages=small");
+    std::vector<double> state(50);
+    for (int step = 0; step < 5; step++) {
+        state.assign(50, step);
+        tape.push(static_cast<std::uint64_t>(step), state);
+    }
+    const std::array<std::uint64_t, 1> order{2};
+    tape.announce(order);
+    expect(tape.size() == 5 && tape.next() == 2u && tape.steps().size() == 5, "the tape has five states");
+    tape.peek(4, state);
+    expect(state[49] == 4, "a state is read");
+    expect(tape.pop(state) == 2u && state[0] == 2, "the announced state comes first");
+    expect(tape.pop(state) == 4u && tape.pop(state) == 3u, "the others follow in reverse");
+    const auto error = recoup::caught([&] { tape.peek(4, state); });
+    expect(error && error->code() == RECOUP_E_STEP, "a popped state is not there");
+    recoup::Tape moved = std::move(tape);
+    tape = recoup::Tape("host=1MiB pages=small");
+    expect(moved.pop(state) == 1u && moved.pop(state) == 0u && !moved.pop(state), "a moved tape goes on");
+    expect(tape.size() == 0 && moved.report().popped == 5 && moved.damaged().empty(), "each has its own states");
+    moved.close();
+}
+
+int main(int, char **argv)
+{
+    const std::string folder = argv[1];
+    test_errors(folder);
+    test_run(folder);
+    test_callbacks(folder);
+    test_tape();
+    std::printf("%d failures\n", failures);
+    return failures != 0;
+}

@@ -1,0 +1,30 @@
+//! recoup.hpp from C++: objects, exceptions, and a program that is killed and resumed.
+
+use std::path::Path;
+
+use crate::build::{compile, output, strict};
+use crate::embed::check;
+
+fn compiled(source: &str, standard: &str, more: &[&str], folder: &Path) -> std::path::PathBuf {
+    let mut flags = strict(standard);
+    flags.extend(more.iter().map(|flag| (*flag).to_owned()));
+    compile("c++", source, &flags, folder)
+}
+
+/// With the sanitizers: a callback that outlives what it uses is found.
+#[test]
+fn objects_close_what_they_own_and_errors_reach_the_call_that_made_them() {
+    let sanitizers = ["-Wpedantic", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    for (standard, more) in [("-std=c++17", &sanitizers[..]), ("-std=c++20", &[])] {
+        let folder = tempfile::tempdir().unwrap();
+        let program = compiled("crates/capi/tests/c/objects.cpp", standard, more, folder.path());
+        let words = [program, folder.path().to_owned()];
+        assert_eq!(output(&words.each_ref().map(|word| word.to_str().unwrap())), "0 failures\n", "{standard}");
+    }
+}
+
+#[test]
+fn killed_cpp_solver_goes_on_from_its_newest_version() {
+    let folder = tempfile::tempdir().unwrap();
+    check(&compiled("examples/embed/cg.cpp", "-std=c++17", &[], folder.path()));
+}
