@@ -245,7 +245,7 @@ fn headers_are_c99_and_cplusplus() {
     let versioned = folder.path().join("versioned.c");
     std::fs::write(&versioned, VERSIONED_STRUCT).unwrap();
     for (compiler, language, standard) in [("cc", "c", "-std=c99"), ("c++", "c++", "-std=c++11")] {
-        for source in [include.join("recoup.h"), include.join("recoup_mem.h"), versioned.clone()] {
+        for source in [&include.join("recoup.h"), &include.join("recoup_mem.h"), &versioned] {
             let mut command = Command::new(compiler);
             command.args([
                 "-x",
@@ -258,7 +258,7 @@ fn headers_are_c99_and_cplusplus() {
                 "-fsyntax-only",
                 "-I",
             ]);
-            let output = command.arg(&include).arg(&source).output().unwrap();
+            let output = command.arg(&include).arg(source).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
     }
