@@ -47,6 +47,13 @@ pub(crate) fn type_names(tree: &SyntaxNode) -> TypeNames<'_> {
     names.map(|decl| (decl.name.as_str(), decl.type_text.plain())).collect()
 }
 
+impl VersionedType {
+    /// Returns whether it is one integer.
+    pub(crate) fn is_integer(&self) -> bool {
+        self.form == VariableForm::Value && !matches!(self.code, "RECOUP_F64" | "RECOUP_F32")
+    }
+}
+
 /// Returns the form and type of a variable; `None` if it has no versions.
 pub(crate) fn element(variable: &SyntaxNode, names: &TypeNames<'_>) -> Option<VersionedType> {
     let whole = resolved(variable.type_text.plain(), names);

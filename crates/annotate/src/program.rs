@@ -75,6 +75,10 @@ impl<'a> Program<'a> {
         let memory = body.memory(directives)?;
         let main_loop = body.main_loop(directives)?;
         let names = type_names(tree);
+        if !element(main_loop.variable, &names).is_some_and(|counter| counter.is_integer()) {
+            let what = format!("{} is no integer of 8, 32 or 64 bits", main_loop.variable.name);
+            return Err(body.refusal(main_loop.directive.start, what));
+        }
         let versioned = directives.iter().filter_map(|directive| match &directive.order {
             DirectiveOrder::Versioned { name, count } => {
                 let variable = body.variable(name, directive);

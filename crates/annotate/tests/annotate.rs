@@ -136,6 +136,8 @@ fn directives_that_fit_nothing_are_refused_with_their_line() {
         let found = refused(&good.replacen(from, to, 1));
         assert!(found.iter().any(|(at, text)| *at == line && text.contains(what)), "{to}: {found:?}");
     }
+    let found = refused(&with_loop("a[(int)k] = 1;").replacen("int k = 0", "double k = 0", 1));
+    assert_eq!(found, [(17, "k is no integer of 8, 32 or 64 bits".to_owned())]);
 }
 
 #[test]

@@ -245,7 +245,9 @@ fn headers_are_c99_and_cplusplus() {
     let versioned = folder.path().join("versioned.c");
     std::fs::write(&versioned, VERSIONED_STRUCT).unwrap();
     for (compiler, language, standard) in [("cc", "c", "-std=c99"), ("c++", "c++", "-std=c++11")] {
-        for source in [&include.join("recoup.h"), &include.join("recoup_mem.h"), &versioned] {
+        for source in
+            [&include.join("recoup.h"), &include.join("recoup_mem.h"), &include.join("recoup_annotate.h"), &versioned]
+        {
             let mut command = Command::new(compiler);
             command.args([
                 "-x",
