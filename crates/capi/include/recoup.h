@@ -44,18 +44,19 @@
 // The name is taken, too long or has characters that are not allowed.
 #define RECOUP_E_NAME -5
 
-// The directory is not ours, not writable, full or used by another process.
+// The directory or the file is not ours, not writable, full or used by another process.
 #define RECOUP_E_STORE -6
 
-// Versions exist, but none is whole; or the file of a state is damaged. The message names it.
+// Versions exist, but none is whole; or the file of a state, or a block of a version, is damaged.
+// The message names it.
 #define RECOUP_E_DAMAGED -7
 
 // The versions belong to another problem: another size, another operator or another right-hand
 // side. The message says which.
 #define RECOUP_E_OTHER_PROBLEM -8
 
-// A version holds other variables, or other sizes, than are protected; or a state has another
-// type than the room for it, or more values.
+// A version holds other variables or arrays, or other sizes, than are protected or lent; or a
+// state or an array has another type than the room for it, or more values.
 #define RECOUP_E_MISMATCH -9
 
 // A callback of the communicator failed, or a rank is lost.
@@ -73,7 +74,7 @@
 // The step is on the tape already, or it is not on the tape.
 #define RECOUP_E_STEP -14
 
-// The tape is full, or the machine does not have what it needs.
+// The tape or the file is full, or the machine does not have what it needs.
 #define RECOUP_E_FULL -15
 
 // A mistake of the library.
@@ -154,6 +155,15 @@
 // Result of recoup_due: it is time to save, with directions and all else that is protected for
 // such a resume.
 #define RECOUP_DUE_DIRECTION 2
+
+// Values of type int32_t, integer(c_int32_t). Of versioned memories alone.
+#define RECOUP_I32 4
+
+// Values of type uint64_t. Of versioned memories alone.
+#define RECOUP_U64 5
+
+// Values of type uint32_t. Of versioned memories alone.
+#define RECOUP_U32 6
 
 // One message of an exchange.
 typedef struct recoup_part {
@@ -252,6 +262,42 @@ typedef struct recoup_tape_report_t {
     // Seconds the program waited in recoup_tape_pop and recoup_tape_peek.
     double seconds_pop;
 } recoup_tape_report_t;
+
+// A versioned memory: arrays of the program, and a file with versions of them. 0 is none. Memories
+// are not used again after recoup_memory_close.
+typedef uint64_t recoup_memory;
+
+// One version of a memory.
+typedef struct recoup_memory_version_t {
+    // Its number: 1 for the first version of the file, and one more for each commit.
+    uint64_t number;
+    // The step that the program gave.
+    uint64_t step;
+    // Bytes of its values.
+    uint64_t bytes;
+    // Bytes of the blocks that it does not share with older versions.
+    uint64_t new_bytes;
+} recoup_memory_version_t;
+
+// Counts, bytes and seconds of a memory.
+typedef struct recoup_memory_report_t {
+    // Versions that are kept.
+    uint64_t versions;
+    // Commits of this memory so far.
+    uint64_t commits;
+    // Places that were found damaged: recoup_memory_damaged names them.
+    uint64_t damaged;
+    // Bytes of a block.
+    uint64_t block_bytes;
+    // Bytes of the file that versions and views need.
+    uint64_t used_bytes;
+    // Seconds the program waited in commits.
+    double seconds_commit;
+} recoup_memory_report_t;
+
+// A view: one version of a memory, to be read. 0 is none. Views are not used again after
+// recoup_view_close.
+typedef uint64_t recoup_view;
 
 #ifdef __cplusplus
 extern "C" {
@@ -576,6 +622,145 @@ int32_t recoup_tape_damaged(recoup_tape tape, uint64_t index, char *line, uint64
 //
 // RECOUP_E_HANDLE, RECOUP_E_STORE.
 int32_t recoup_tape_close(recoup_tape tape);
+
+// Opens the file of a versioned memory, makes it if there is none, and writes the memory to
+// `memory`.
+//
+// `options` are words as in "file=/dev/shm/heat.memory keep=4 interval=10it": file (the one that
+// must be there), keep (versions that are kept, 2 if not given), block (bytes of a block of a new
+// file, a power of two, 64KiB if not given), medium (file for positioned writes, map for stores
+// into a map of the file, auto for a map where the file rests in memory), interval (of
+// recoup_memory_step: steps as in 20it, seconds, or auto, which is the optimal interval for the
+// measured cost of a commit) and mtti (seconds, for auto). A file has one writer at a time.
+//
+// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS, RECOUP_E_STORE, also for a file that another memory has
+// open, RECOUP_E_DAMAGED.
+//
+// `options` is NULL or a C string, `memory` is NULL or can be written.
+int32_t recoup_memory_open(const char *options, recoup_memory *memory);
+
+// Lends an array to a memory: `count` values of `type` at `values`, in memory of the host. Every
+// version holds all arrays of its memory.
+//
+// `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first. The array must stay
+// there until the memory is closed; it is read in recoup_memory_commit and recoup_memory_step, and
+// written in recoup_memory_restore. Lending a name again moves the array: the next version then
+// shares none of its values. The types are RECOUP_F64, RECOUP_F32, RECOUP_I64, RECOUP_I32,
+// RECOUP_U64, RECOUP_U32 and RECOUP_BYTES.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for an array that overlaps another, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string; `values` has `count` values of `type`, unless it is NULL.
+int32_t recoup_memory_array(recoup_memory memory, const char *name, int32_t type, void *values, uint64_t count);
+
+// Has each commit compare an array with the version before. Its writes then need no
+// recoup_memory_touch, and each commit reads the array's last version from the file.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string.
+int32_t recoup_memory_compare(recoup_memory memory, const char *name);
+
+// Announces that `count` values from value `first` of an array were written, or will be before the
+// next commit. A write that is not announced may be missing from versions.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT for values that the array does not have, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string.
+int32_t recoup_memory_touch(recoup_memory memory, const char *name, uint64_t first, uint64_t count);
+
+// Makes a version of all arrays, under a number of the program's own, and writes the version's
+// number to `number`, which may be NULL. Returns when the version is durable.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STORE, RECOUP_E_FULL: the version does not count,
+// and those before stay. RECOUP_E_NOT_SAVED after a commit that failed in its last step: open the
+// file again to see whether that one counts.
+//
+// `number` is NULL or can be written; the arrays are as they were lent.
+int32_t recoup_memory_commit(recoup_memory memory, uint64_t step, uint64_t *number);
+
+// Makes a version as recoup_memory_commit does if one is due by the option interval, and writes
+// its number to `number`, which may be NULL; 0 if none was due. Call it after each step.
+//
+// As recoup_memory_commit.
+//
+// As for recoup_memory_commit.
+int32_t recoup_memory_step(recoup_memory memory, uint64_t step, uint64_t *number);
+
+// Fills all arrays with a version, and writes the program's number of it to `step`, which may be
+// NULL. 0 for `number` is the newest version that is whole.
+//
+// RECOUP_NO_VERSION if `number` is 0 and there is none: nothing is written. RECOUP_E_HANDLE,
+// RECOUP_E_ARGUMENT for a version that is not kept, RECOUP_E_MISMATCH if an array is not in the
+// version, or has another type or size there, RECOUP_E_DAMAGED, RECOUP_E_STORE: the arrays stay as
+// they are.
+//
+// `step` is NULL or can be written; the arrays are as they were lent.
+int32_t recoup_memory_restore(recoup_memory memory, uint64_t number, uint64_t *step);
+
+// Writes the versions that are kept to `versions`, which has room for `capacity`, the oldest
+// first, and their number to `count`.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT if there are more than `capacity`.
+//
+// `versions` has room for `capacity` of them, unless it is NULL; `count` is NULL or can be
+// written.
+int32_t recoup_memory_versions(recoup_memory memory,
+                               struct recoup_memory_version_t *versions,
+                               uint64_t capacity,
+                               uint64_t *count);
+
+// Writes counts, bytes and seconds of a memory.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `report` is NULL or can be written.
+int32_t recoup_memory_report(recoup_memory memory, struct recoup_memory_report_t *report);
+
+// Writes what is damaged, by version, array and block, to `line`, which has room for `capacity`
+// characters with the zero at its end. A longer line is cut. `index` counts from 0. Roots, lists
+// and tables are checked when the file is opened, blocks when they are read.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `line` has room for `capacity` characters, unless it is NULL.
+int32_t recoup_memory_damaged(recoup_memory memory, uint64_t index, char *line, uint64_t capacity);
+
+// Closes a memory, whatever the code. Its number is never used again, and its arrays are the
+// program's. What was written since the last commit is in no version. Views stay open, and hold
+// the file until they are closed.
+//
+// RECOUP_E_HANDLE.
+int32_t recoup_memory_close(recoup_memory memory);
+
+// Looks at a version, and writes the view to `view`. The arrays of the program stay as they are,
+// and the view keeps its version until it is closed, however many commits follow.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for a version that is not kept.
+//
+// `view` is NULL or can be written.
+int32_t recoup_view_open(recoup_memory memory, uint64_t number, recoup_view *view);
+
+// Writes type and number of the values of an array in the version of a view.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string; `type` and `count` are NULL or can be written.
+int32_t recoup_view_shape(recoup_view view, const char *name, int32_t *type, uint64_t *count);
+
+// Reads `count` values of `type` from value `first` of an array, in the version of a view, to
+// `into`. Every block is checked, and nothing is written if one is damaged.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for values that the array does not have, RECOUP_E_NAME,
+// RECOUP_E_MISMATCH for another type, RECOUP_E_DAMAGED, RECOUP_E_STORE.
+//
+// `name` is NULL or a C string; `into` has room for `count` values of `type`, unless it is NULL.
+int32_t recoup_view_read(recoup_view view, const char *name, int32_t type, uint64_t first, void *into, uint64_t count);
+
+// Closes a view. Its number is never used again.
+//
+// RECOUP_E_HANDLE.
+int32_t recoup_view_close(recoup_view view);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -471,7 +471,24 @@ pub(crate) unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str
     text.to_str().map_err(|_| CallFailure::argument(format!("{what} is not UTF-8")))
 }
 
-fn check_name(name: &str) -> Result<(), CallFailure> {
+/// Writes a line to room for `capacity` characters, with the zero at its end, and cuts it there.
+///
+/// # Safety
+/// `line` has room for `capacity` characters, unless it is NULL.
+pub(crate) unsafe fn write_line(text: &str, line: *mut c_char, capacity: u64) -> Result<(), CallFailure> {
+    let target = out("line", line)?;
+    let text = text.replace('\0', " ");
+    let room = capacity.checked_sub(1).ok_or_else(|| CallFailure::argument("room for no character"))?;
+    let len = text.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+    // SAFETY: there is room for the characters and the zero.
+    unsafe {
+        target.copy_from_nonoverlapping(text.as_ptr().cast(), len);
+        target.add(len).write(0);
+    }
+    Ok(())
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), CallFailure> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(is_allowed) {
         let what =

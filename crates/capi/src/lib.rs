@@ -7,6 +7,11 @@ mod calls;
 mod handle;
 mod how;
 mod lent;
+mod memory;
+mod memory_array;
+mod memory_options;
+mod memory_pace;
+mod memory_view;
 mod operator;
 mod options;
 mod protected;
@@ -21,6 +26,9 @@ pub use calls::*;
 pub use handle::{RecoupHandle, RecoupStats};
 pub use how::*;
 pub use lent::lent_comm;
+pub use memory::*;
+pub use memory_array::{RECOUP_I32, RECOUP_U32, RECOUP_U64};
+pub use memory_view::*;
 pub use operator::{RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
 pub use protected::{
     RECOUP_BYTES, RECOUP_DIRECTION, RECOUP_DYNAMIC, RECOUP_F32, RECOUP_F64, RECOUP_I64, RECOUP_ITERATE,

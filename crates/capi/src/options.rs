@@ -206,7 +206,7 @@ impl HandleOptions {
 }
 
 const SCHEMES: &str = "none, traditional, exact, lossless, lossy or auto";
-const POSITIVE: &str = "a number above 0";
+pub(crate) const POSITIVE: &str = "a number above 0";
 pub(crate) const COUNT: &str = "a count of at least 1";
 pub(crate) const BYTES: &str = "bytes, at least 1, such as 500000, 500k or 2GiB";
 
@@ -246,7 +246,7 @@ fn state(text: &str) -> Option<Resume> {
     }
 }
 
-fn positive(text: &str) -> Option<f64> {
+pub(crate) fn positive(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| *value > 0.0 && value.is_finite())
 }
 

@@ -153,7 +153,7 @@ impl LentMemory {
         LentMut::Afar(&mut **afar)
     }
 
-    fn overlaps(&self, other: &Self) -> bool {
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let end = |memory: &Self| memory.start as usize + memory.count * memory.element.size();
         let is_empty = self.count == 0 || other.count == 0;
         !is_empty && (self.start as usize) < end(other) && (other.start as usize) < end(self)

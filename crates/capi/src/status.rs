@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use recoup::core::{CodecError, CommError, Difference};
+use recoup::memory::MemoryError;
 use recoup::pipeline::PipelineError;
 use recoup::tape::{PlaceError, TapeError};
 
@@ -25,15 +26,16 @@ pub const RECOUP_E_OPTIONS: i32 = -3;
 pub const RECOUP_E_ORDER: i32 = -4;
 /// The name is taken, too long or has characters that are not allowed.
 pub const RECOUP_E_NAME: i32 = -5;
-/// The directory is not ours, not writable, full or used by another process.
+/// The directory or the file is not ours, not writable, full or used by another process.
 pub const RECOUP_E_STORE: i32 = -6;
-/// Versions exist, but none is whole; or the file of a state is damaged. The message names it.
+/// Versions exist, but none is whole; or the file of a state, or a block of a version, is damaged.
+/// The message names it.
 pub const RECOUP_E_DAMAGED: i32 = -7;
 /// The versions belong to another problem: another size, another operator or another right-hand
 /// side. The message says which.
 pub const RECOUP_E_OTHER_PROBLEM: i32 = -8;
-/// A version holds other variables, or other sizes, than are protected; or a state has another
-/// type than the room for it, or more values.
+/// A version holds other variables or arrays, or other sizes, than are protected or lent; or a
+/// state or an array has another type than the room for it, or more values.
 pub const RECOUP_E_MISMATCH: i32 = -9;
 /// A callback of the communicator failed, or a rank is lost.
 pub const RECOUP_E_COMM: i32 = -10;
@@ -45,7 +47,7 @@ pub const RECOUP_E_OPERATOR: i32 = -12;
 pub const RECOUP_E_NOT_SAVED: i32 = -13;
 /// The step is on the tape already, or it is not on the tape.
 pub const RECOUP_E_STEP: i32 = -14;
-/// The tape is full, or the machine does not have what it needs.
+/// The tape or the file is full, or the machine does not have what it needs.
 pub const RECOUP_E_FULL: i32 = -15;
 /// A mistake of the library.
 pub const RECOUP_E_INTERNAL: i32 = -99;
@@ -105,6 +107,25 @@ impl From<recoup::Error> for CallFailure {
             recoup::Error::Pipeline(error) => error.into(),
             error => Self::new(RECOUP_E_INTERNAL, error.to_string()),
         }
+    }
+}
+
+impl From<MemoryError> for CallFailure {
+    fn from(error: MemoryError) -> Self {
+        let code = match &error {
+            MemoryError::BlockBytes { .. } => RECOUP_E_OPTIONS,
+            MemoryError::Io { .. } | MemoryError::NotMemory { .. } | MemoryError::Format { .. } => RECOUP_E_STORE,
+            MemoryError::Locked => RECOUP_E_STORE,
+            MemoryError::NoRoot { .. } | MemoryError::Damaged(_) | MemoryError::Retired { .. } => RECOUP_E_DAMAGED,
+            MemoryError::NoVersion { .. } | MemoryError::Range { .. } => RECOUP_E_ARGUMENT,
+            MemoryError::NoStructure { .. } | MemoryError::Kind { .. } | MemoryError::Length { .. } => {
+                RECOUP_E_MISMATCH
+            }
+            MemoryError::TwoOfOneName { .. } | MemoryError::Name { .. } => RECOUP_E_NAME,
+            MemoryError::TooManyBlocks => RECOUP_E_FULL,
+            MemoryError::Undecided => RECOUP_E_NOT_SAVED,
+        };
+        Self::new(code, error.to_string())
     }
 }
 
@@ -181,8 +202,8 @@ pub extern "C" fn recoup_strerror(code: i32) -> *const c_char {
         RECOUP_E_OPTIONS => c"unknown or impossible option",
         RECOUP_E_ORDER => c"not at this point of the program",
         RECOUP_E_NAME => c"the name is taken or not allowed",
-        RECOUP_E_STORE => c"the directory cannot be used",
-        RECOUP_E_DAMAGED => c"no version is whole, or a state is damaged",
+        RECOUP_E_STORE => c"the directory or the file cannot be used",
+        RECOUP_E_DAMAGED => c"no version is whole, or a state or a block is damaged",
         RECOUP_E_OTHER_PROBLEM => c"the versions belong to another problem",
         RECOUP_E_MISMATCH => c"the versions hold other variables, or the state other values",
         RECOUP_E_COMM => c"the communicator failed",
@@ -190,7 +211,7 @@ pub extern "C" fn recoup_strerror(code: i32) -> *const c_char {
         RECOUP_E_OPERATOR => c"the bound needs an operator",
         RECOUP_E_NOT_SAVED => c"a version could not be made",
         RECOUP_E_STEP => c"the step is on the tape already, or not on it",
-        RECOUP_E_FULL => c"the tape has no room",
+        RECOUP_E_FULL => c"the tape or the file has no room",
         RECOUP_E_INTERNAL => c"a mistake of the library",
         _ => c"unknown code",
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use recoup::core::{Lent, LentMut};
 use recoup::tape::{PlaceError, StateShape, Tape, TapeError};
 
-use crate::calls::{out, text};
+use crate::calls::{out, text, write_line};
 use crate::handle::next_number;
 use crate::protected::{LentMemory, LentType, RECOUP_I64};
 use crate::status::{
@@ -386,22 +386,15 @@ pub unsafe extern "C" fn recoup_tape_report(tape: RecoupTape, report: *mut Recou
 pub unsafe extern "C" fn recoup_tape_damaged(tape: RecoupTape, index: u64, line: *mut c_char, capacity: u64) -> i32 {
     guarded(|| {
         with(tape, |open| {
-            let target = out("line", line)?;
             let damaged = open.tape.damaged();
             let found = usize::try_from(index).ok().and_then(|index| damaged.get(index));
             let found = found.ok_or_else(|| {
                 CallFailure::argument(format!("file {index}: {} were found damaged, counted from 0", damaged.len()))
             })?;
-            let text = format!("{}: {}", found.path.display(), found.reason).replace('\0', " ");
-            let room = capacity.checked_sub(1).ok_or_else(|| CallFailure::argument("room for no character"))?;
-            let len = text.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-            // SAFETY: there is room for the characters and the zero.
-            unsafe {
-                target.copy_from_nonoverlapping(text.as_ptr().cast(), len);
-                target.add(len).write(0);
-            }
-            Ok(RECOUP_OK)
-        })
+            // SAFETY: as the caller promises.
+            unsafe { write_line(&format!("{}: {}", found.path.display(), found.reason), line, capacity) }
+        })?;
+        Ok(RECOUP_OK)
     })
 }
 

@@ -1,11 +1,14 @@
-//! recoup.h from C: every wrong argument, and no memory misused on the way.
+//! recoup.h and recoup_mem.h from C: every wrong argument, and no memory misused on the way.
 
 use std::path::Path;
 
+use recoup::memory::{Memory, MemoryOptions, MvGraph};
+
 use crate::build::{compile, has, output, strict};
 
-/// Sources with the calls of handles, and of tapes.
-const SOURCES: [&str; 2] = ["crates/capi/tests/c/calls.c", "crates/capi/tests/c/tape.c"];
+/// Sources with the calls of handles, of tapes, and of versioned memories.
+const SOURCES: [&str; 3] =
+    ["crates/capi/tests/c/calls.c", "crates/capi/tests/c/tape.c", "crates/capi/tests/c/memory.c"];
 
 fn calls(flags: &[&str], before: &[&str]) {
     for source in SOURCES {
@@ -38,4 +41,21 @@ fn valgrind_finds_nothing() {
     if has("valgrind") {
         calls(&[], &["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
     }
+}
+
+/// The struct and the graph that the C program has committed are structures of Rust.
+#[test]
+fn a_file_of_c_is_one_of_rust() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("cc", "crates/capi/tests/c/memory.c", &strict("-std=c11"), folder.path());
+    output(&[text(&program), text(folder.path())]);
+    let mut memory = Memory::open(&folder.path().join("structs"), MemoryOptions::default()).unwrap();
+    let mut web = MvGraph::<u8, i64>::new("web", 3, &[]);
+    memory.restore(2, &mut [&mut web]).unwrap();
+    assert!(web.is_sound());
+    assert_eq!((web.targets(0), web.targets(1), web.targets(2)), (&[1, 2][..], &[][..], &[0][..]));
+    assert_eq!((web.states(), web.data()), (&[7, 8, 9][..], &[i64::MIN, -1, 5][..]));
+    let view = memory.view(1).unwrap();
+    assert_eq!(view.values::<f32>("rod.mean").unwrap(), [1.5]);
+    assert_eq!(view.values::<i32>("rod.cells").unwrap()[63], -63);
 }

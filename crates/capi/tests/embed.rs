@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use recoup::model::Rng;
+
 use crate::build::{compile, has, holds_memory, library_folder, output, root, run, strict};
 
 /// The number behind a word of what a program printed.
@@ -103,6 +105,40 @@ fn killed_c_adjoint_goes_on_from_the_states_it_has_spilled() {
     }
 }
 
+/// A program that is killed after any step goes on from its newest version, by positioned writes
+/// and by a map, and its last state is that of an undisturbed run to the last bit.
+#[test]
+fn killed_c_program_goes_on_from_its_newest_version_in_one_file() {
+    let seed = 23;
+    println!("seed {seed}");
+    let mut rng = Rng::new(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("cc", "examples/embed/front.c", &strict("-std=c99"), folder.path());
+    for medium in ["file", "map"] {
+        let pass = |name: &str, killed_after: u64| {
+            let file = folder.path().join(format!("{name}-{medium}"));
+            let options = format!("file=\"{}\" medium={medium} block=4KiB keep=3 interval=7it", file.display());
+            let output = run(&[program.to_str().unwrap(), &options, "400", &killed_after.to_string()]);
+            (output.status.success(), String::from_utf8(output.stdout).unwrap())
+        };
+        let (is_whole, undisturbed) = pass("undisturbed", 0);
+        assert!(is_whole && number(&undisturbed, "starts at") == 0.0);
+        let mut reached = 0;
+        for _ in 0..8 {
+            let killed_after = (reached + 1 + rng.next_u64() % 45).min(399);
+            let (is_whole, text) = pass("killed", killed_after);
+            assert!(!is_whole, "it was not killed: {text}");
+            assert_eq!(number(&text, "starts at"), reached as f64);
+            // A version is made after each seventh step of a run.
+            reached += (killed_after - reached) / 7 * 7;
+        }
+        let (is_whole, resumed) = pass("killed", 0);
+        assert!(is_whole && number(&resumed, "starts at") == reached as f64 && reached > 100, "{resumed}");
+        let result = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+        assert_eq!(result(&resumed), result(&undisturbed));
+    }
+}
+
 #[test]
 fn fortran_program_pops_what_it_pushed() {
     if !has("gfortran") {
@@ -189,13 +225,43 @@ fn library_links_no_mpi_and_no_hdf5() {
     assert!(!needed.contains("hdf5") && !needed.contains("mpi"), "{needed}");
 }
 
+/// A struct with a field of each kind, and a call that announces a write.
+const VERSIONED_STRUCT: &str = "
+#include <recoup_mem.h>
+#define FIELDS(ARRAY, POINTER, VALUE) VALUE(uint64_t, n) POINTER(double, heat, self->n) ARRAY(uint8_t, cells, 64)
+RECOUP_VERSIONED(rod, FIELDS)
+int32_t written(recoup_memory memory, struct rod *rod);
+int32_t written(recoup_memory memory, struct rod *rod)
+{
+    rod->heat[7] = rod->cells[3];
+    return rod_lend(memory, rod) == RECOUP_OK ? RECOUP_TOUCH(memory, rod, heat, 7, 1) : RECOUP_E_ARGUMENT;
+}
+";
+
 #[test]
-fn header_is_c99_and_cplusplus() {
-    let header = root().join("crates/capi/include/recoup.h");
+fn headers_are_c99_and_cplusplus() {
+    let folder = tempfile::tempdir().unwrap();
+    let include = root().join("crates/capi/include");
+    let versioned = folder.path().join("versioned.c");
+    std::fs::write(&versioned, VERSIONED_STRUCT).unwrap();
     for (compiler, language, standard) in [("cc", "c", "-std=c99"), ("c++", "c++", "-std=c++11")] {
-        let mut command = Command::new(compiler);
-        command.args(["-x", language, standard, "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]).arg(&header);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for source in
+            [&include.join("recoup.h"), &include.join("recoup_mem.h"), &include.join("recoup_annotate.h"), &versioned]
+        {
+            let mut command = Command::new(compiler);
+            command.args([
+                "-x",
+                language,
+                standard,
+                "-Wall",
+                "-Wextra",
+                "-Wpedantic",
+                "-Werror",
+                "-fsyntax-only",
+                "-I",
+            ]);
+            let output = command.arg(&include).arg(source).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
     }
 }

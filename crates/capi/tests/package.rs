@@ -16,9 +16,12 @@ target_link_libraries(with_static PRIVATE recoup::static)
 "#;
 
 const PROGRAM: &str = r#"
-#include <recoup.h>
-#include <stdio.h>
+#include <recoup_mem.h>
+#define FIELDS(ARRAY, POINTER, VALUE) VALUE(uint64_t, step)
+RECOUP_VERSIONED(state, FIELDS)
 int main(void) {
+    struct state state = {0};
+    if (state_lend(0, &state) != RECOUP_E_HANDLE) return 1;
     puts(recoup_version());
     return 0;
 }

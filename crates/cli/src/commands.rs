@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments, and a `run` that prints what the library answers.
 
+pub(crate) mod annotate;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod device;

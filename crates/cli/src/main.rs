@@ -86,6 +86,8 @@ enum Command {
     Memory(commands::memory::Args),
     /// Compare ways to keep the states of an adjoint program.
     Tape(commands::tape::Args),
+    /// Have a C program with directives keep versions of its arrays.
+    Annotate(commands::annotate::Args),
     /// Print shell completions of the command line.
     Completions(commands::completions::Args),
     /// Write the manual pages.
@@ -119,6 +121,7 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
         Command::Model(args) => commands::model::run(args, output),
         Command::Memory(args) => commands::memory::run(args, output),
         Command::Tape(args) => commands::tape::run(args, output),
+        Command::Annotate(args) => commands::annotate::run(args),
         Command::Completions(args) => commands::completions::run(args, Cli::command()),
         Command::Man(args) => commands::man::run(args, Cli::command()),
     }

@@ -3,6 +3,7 @@
 use std::ops::{Deref, Range};
 
 use crate::element::{ElementKind, MvElement};
+use crate::error::MemoryError;
 use crate::structure::{ArrayTracking, Versioned, VersionedArray};
 
 /// An array in the memory of the process that knows what was touched since its last version.
@@ -36,7 +37,7 @@ impl<T: MvElement> MvArray<T> {
     /// the whole version, and needs no call where values are written.
     #[must_use]
     pub fn compared(mut self) -> Self {
-        self.tracking.is_compared = true;
+        self.tracking.compare();
         self
     }
 
@@ -55,7 +56,7 @@ impl<T: MvElement> MvArray<T> {
     /// If the range does not lie in the array.
     pub fn touch(&mut self, range: Range<usize>) {
         assert!(range.start <= range.end && range.end <= self.values.len(), "{range:?} of {}", self.values.len());
-        self.tracking.dirty.mark(range.start * size_of::<T>()..range.end * size_of::<T>());
+        self.tracking.touch(range.start * size_of::<T>()..range.end * size_of::<T>());
     }
 
     /// Lends all values and marks none: what is written is in the next version for certain only if
@@ -122,9 +123,9 @@ impl<T: MvElement> VersionedArray for MvArray<T> {
         &mut self.tracking
     }
 
-    fn make_room(&mut self, len: usize) -> &mut [u8] {
+    fn make_room(&mut self, len: usize) -> Result<&mut [u8], MemoryError> {
         self.room = vec![T::zeroed(); len];
-        bytemuck::cast_slice_mut(&mut self.room)
+        Ok(bytemuck::cast_slice_mut(&mut self.room))
     }
 
     fn adopt_room(&mut self) {

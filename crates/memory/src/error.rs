@@ -116,6 +116,16 @@ pub enum MemoryError {
         /// Type in the file.
         found: &'static str,
     },
+    /// The array that is to be filled cannot have as many values.
+    #[error("structure {name}: {expected} values expected, {found} found")]
+    Length {
+        /// The structure.
+        name: String,
+        /// Number of values that the array has.
+        expected: usize,
+        /// Number of values in the file.
+        found: usize,
+    },
     /// The range does not lie in the structure.
     #[error("structure {name}: values {start} to {end} of {len}")]
     Range {

@@ -68,6 +68,6 @@ pub use medium::{ByteSource, Medium, MediumKind};
 pub use memory::{Memory, MemoryOptions, first_bytes};
 pub use octree::MvOctree;
 pub use reader::MemoryReader;
-pub use structure::{Versioned, VersionedArray};
+pub use structure::{ArrayTracking, Versioned, VersionedArray};
 pub use version::{KeptVersion, StructureSummary};
 pub use view::VersionView;

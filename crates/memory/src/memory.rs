@@ -219,7 +219,8 @@ impl Memory {
     ///
     /// # Errors
     /// [`MemoryError::NoVersion`], [`MemoryError::NoStructure`], [`MemoryError::Kind`],
-    /// [`MemoryError::Damaged`] and [`MemoryError::Io`]: the structures are as they were.
+    /// [`MemoryError::Length`], [`MemoryError::Damaged`] and [`MemoryError::Io`]: the structures
+    /// are as they were.
     pub fn restore(&mut self, number: u64, state: &mut [&mut dyn Versioned]) -> Result<KeptVersion, MemoryError> {
         let view = self.view(number)?;
         let mut arrays: Vec<&mut dyn VersionedArray> = state.iter_mut().flat_map(|part| part.arrays()).collect();
@@ -449,5 +450,5 @@ fn read_array(view: &VersionView, array: &mut dyn VersionedArray) -> Result<(), 
     if table.kind != array.kind() {
         return Err(MemoryError::Kind { name, expected: array.kind().name(), found: table.kind.name() });
     }
-    view.read_bytes(&name, table, 0, array.make_room(table.len as usize))
+    view.read_bytes(&name, table, 0, array.make_room(table.len as usize)?)
 }

@@ -1,9 +1,11 @@
 //! Traits of the structures that a memory keeps versions of.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::dirty::DirtyMap;
 use crate::element::ElementKind;
+use crate::error::MemoryError;
 use crate::version::StructureTable;
 
 /// A state that a commit takes and a restore fills: one array, or several that belong together.
@@ -31,7 +33,10 @@ pub trait VersionedArray {
 
     /// Makes room for `len` values that are being restored, and lends its bytes. The array stays as
     /// it is until [`adopt_room`](Self::adopt_room).
-    fn make_room(&mut self, len: usize) -> &mut [u8];
+    ///
+    /// # Errors
+    /// [`MemoryError::Length`] if the array cannot have as many values.
+    fn make_room(&mut self, len: usize) -> Result<&mut [u8], MemoryError>;
 
     /// Takes the restored values in the place of its own.
     fn adopt_room(&mut self);
@@ -51,6 +56,22 @@ pub struct ArrayTracking {
 }
 
 impl ArrayTracking {
+    /// Marks bytes of the values that were written, or will be before the next commit.
+    pub fn touch(&mut self, bytes: Range<usize>) {
+        self.dirty.mark(bytes);
+    }
+
+    /// Has each commit compare the values with the version before, in place of marks.
+    pub fn compare(&mut self) {
+        self.is_compared = true;
+    }
+
+    /// Returns whether each commit compares the values.
+    #[must_use]
+    pub fn is_compared(&self) -> bool {
+        self.is_compared
+    }
+
     /// Notes that the array is what a version holds.
     pub(crate) fn adopt(&mut self, table: &Arc<StructureTable>) {
         self.base = Some(Arc::clone(table));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::element::MvElement;
+use crate::element::{ElementKind, MvElement};
 use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::layout::place_of;
 use crate::load::load_while_written;
@@ -51,7 +51,7 @@ impl VersionView {
     /// [`MemoryError::NoStructure`], [`MemoryError::Kind`], [`MemoryError::Damaged`],
     /// [`MemoryError::Retired`] and [`MemoryError::Io`].
     pub fn values<T: MvElement>(&self, name: &str) -> Result<Vec<T>, MemoryError> {
-        let table = self.typed_table::<T>(name)?;
+        let table = self.typed_table(name, T::KIND)?;
         let mut values = vec![T::zeroed(); table.len as usize];
         self.read_bytes(name, table, 0, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
@@ -62,16 +62,22 @@ impl VersionView {
     /// # Errors
     /// As for [`values`](Self::values), and [`MemoryError::Range`]; then `target` is undefined.
     pub fn read<T: MvElement>(&self, name: &str, first: usize, target: &mut [T]) -> Result<(), MemoryError> {
-        let table = self.typed_table::<T>(name)?;
+        self.read_kind(name, T::KIND, first, bytemuck::cast_slice_mut(target))
+    }
+
+    /// Reads values of a type that is known when the program runs, as bytes. `target` has room for
+    /// whole values.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_kind(&self, name: &str, kind: ElementKind, first: usize, target: &mut [u8]) -> Result<(), MemoryError> {
+        let table = self.typed_table(name, kind)?;
+        let end = first.saturating_add(target.len() / kind.bytes());
         let len = table.len as usize;
-        let end = first.checked_add(target.len()).filter(|end| *end <= len).ok_or_else(|| MemoryError::Range {
-            name: name.to_owned(),
-            start: first,
-            end: first.saturating_add(target.len()),
-            len,
-        })?;
-        debug_assert!(first <= end);
-        self.read_bytes(name, table, first * size_of::<T>(), bytemuck::cast_slice_mut(target))
+        if end > len {
+            return Err(MemoryError::Range { name: name.to_owned(), start: first, end, len });
+        }
+        self.read_bytes(name, table, first * kind.bytes(), target)
     }
 
     /// Reads every block, and names those that are not what was written.
@@ -93,12 +99,12 @@ impl VersionView {
         Ok(findings)
     }
 
-    fn typed_table<T: MvElement>(&self, name: &str) -> Result<&StructureTable, MemoryError> {
+    fn typed_table(&self, name: &str, kind: ElementKind) -> Result<&StructureTable, MemoryError> {
         let table = self.table(name)?;
-        if table.kind == T::KIND {
+        if table.kind == kind {
             return Ok(table);
         }
-        Err(MemoryError::Kind { name: name.to_owned(), expected: T::KIND.name(), found: table.kind.name() })
+        Err(MemoryError::Kind { name: name.to_owned(), expected: kind.name(), found: table.kind.name() })
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<&Arc<StructureTable>, MemoryError> {

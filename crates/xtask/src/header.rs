@@ -28,7 +28,19 @@ fn generate(root: &Path) -> Result<Vec<u8>> {
         cbindgen::Config::from_file(folder.join("cbindgen.toml")).map_err(|e| anyhow::anyhow!("{CRATE}: {e}"))?;
     // The sources alone, in a fixed order: nothing of what the crate depends on belongs to the
     // interface.
-    let sources = ["status", "protected", "callbacks", "operator", "handle", "how", "calls", "tape"];
+    let sources = [
+        "status",
+        "protected",
+        "callbacks",
+        "operator",
+        "handle",
+        "how",
+        "calls",
+        "tape",
+        "memory_array",
+        "memory",
+        "memory_view",
+    ];
     let builder = sources.iter().fold(cbindgen::Builder::new().with_config(config), |builder, name| {
         builder.with_src(folder.join("src").join(name).with_extension("rs"))
     });

@@ -1,0 +1,46 @@
+//! Annotated programs: C sources whose directives say which arrays have versions, and after which
+//! loop, become programs that keep them by the calls of recoup.h.
+//!
+//! Promises: every write of the loop to what outlives an iteration is announced, or the source is
+//! refused with the line. Must not know how versions are kept. For users: `docs/annotate.md`.
+//!
+//! clang reads the source; the text is the source with insertions. The idea that a compiler makes
+//! the persistent versions of a program's structures is that of Coy et al., ICS 2020, doi
+//! 10.1145/3392717.3392755. They follow pointers at run time; here a write that is not seen is
+//! refused.
+
+mod callee;
+mod clang;
+mod directive;
+mod effect;
+mod element;
+mod emit;
+mod error;
+mod known;
+mod nest;
+mod node;
+mod program;
+mod span_text;
+mod touch;
+
+use std::path::Path;
+
+pub use error::{AnnotateError, Refusal};
+
+/// Returns the annotated program of a source. `flags` are clang's, as for its compilation.
+///
+/// # Errors
+/// [`AnnotateError::Source`], [`AnnotateError::NoClang`], [`AnnotateError::Clang`] for a source
+/// that does not compile, [`AnnotateError::Tree`], and [`AnnotateError::Refused`] with all lines
+/// that cannot be annotated.
+pub fn annotate(source: &Path, flags: &[String]) -> Result<String, AnnotateError> {
+    let file = source.display().to_string();
+    let unread = |error| AnnotateError::Source { file: file.clone(), source: error };
+    let text = std::fs::read_to_string(source).map_err(unread)?;
+    let refused = |refusals| AnnotateError::Refused { file: file.clone(), refusals };
+    let directives = directive::directives(&text).map_err(|refusal| refused(vec![refusal]))?;
+    let tree = clang::tree(source, flags)?;
+    let program = program::Program::new(&text, &tree, &directives).map_err(|refusal| refused(vec![refusal]))?;
+    let touches = touch::touches(&program, &directives).map_err(refused)?;
+    Ok(emit::emit(&program, &touches, &file))
+}

@@ -1,0 +1,54 @@
+//! `recoup annotate`: a C program with directives becomes one that keeps versions of its arrays.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use recoup_annotate::{AnnotateError, annotate};
+
+use crate::exit::Exit;
+
+/// Text of the help after the options.
+const DIRECTIVES: &str = "Directives, in main, in this order:
+  #pragma recoup memory(\"file=/dev/shm/lu.memory interval=10it\")
+  #pragma recoup versioned(a, n * n)    a pointer to n * n values
+  #pragma recoup versioned(sum)         an array or a value
+  #pragma recoup loop(k)                before for (size_t k = 0; ..; ..)
+  #pragma recoup loop(k) calls(f, g)    f and g keep no state and write to none
+
+The written program needs recoup_annotate.h and librecoup. A line that cannot be
+annotated is named, and nothing is written.
+
+Exit codes: 0 written, 1 refused, 5 clang is not on this machine.";
+
+/// Options of `recoup annotate`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = DIRECTIVES)]
+pub(crate) struct Args {
+    /// A C source with directives.
+    file: PathBuf,
+
+    /// Write the program to a file [default: stdout].
+    #[arg(short, long, value_name = "OUT.c")]
+    output: Option<PathBuf>,
+
+    /// Flags for clang, as for the compilation of the source.
+    #[arg(last = true)]
+    flags: Vec<String>,
+}
+
+/// Writes the annotated program.
+///
+/// # Errors
+/// When the source cannot be annotated, or the program cannot be written.
+pub(crate) fn run(args: &Args) -> Result<Exit> {
+    let text = annotate(&args.file, &args.flags).map_err(|error| match error {
+        error @ AnnotateError::NoClang { .. } => Exit::NotAvailable.because(error.to_string()),
+        error => error.into(),
+    })?;
+    match &args.output {
+        Some(file) => std::fs::write(file, text).with_context(|| file.display().to_string())?,
+        None => std::io::stdout().write_all(text.as_bytes()).context("writing to stdout")?,
+    }
+    Ok(Exit::Done)
+}
