@@ -106,6 +106,11 @@ impl Saver {
         Ok(number)
     }
 
+    /// Counts the time since now: a version was restored, or committed by another way.
+    pub fn restart(&mut self) {
+        self.saved_at = self.clock.now();
+    }
+
     /// Returns the last answer of the policy; its text has the reasons. `None` before the first.
     #[must_use]
     pub fn decision(&self) -> Option<SaveDecision> {

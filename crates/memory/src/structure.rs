@@ -1,5 +1,6 @@
 //! Traits of the structures that a memory keeps versions of.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::dirty::DirtyMap;
@@ -40,7 +41,8 @@ pub trait VersionedArray {
     fn drop_room(&mut self);
 }
 
-/// Marks of the values of an array that were touched, and the table of all others.
+/// Marks of the values of an array that were touched, and the table of all others. Every type with
+/// values of its own that implements [`VersionedArray`] has one.
 #[derive(Clone, Debug, Default)]
 pub struct ArrayTracking {
     pub(crate) dirty: DirtyMap,
@@ -51,6 +53,17 @@ pub struct ArrayTracking {
 }
 
 impl ArrayTracking {
+    /// Has each commit compare the values with the version before, in place of marks.
+    #[must_use]
+    pub fn compared() -> Self {
+        Self { is_compared: true, ..Self::default() }
+    }
+
+    /// Marks bytes of the array that were written, or will be before the next commit.
+    pub fn mark(&mut self, bytes: Range<usize>) {
+        self.dirty.mark(bytes);
+    }
+
     /// Notes that the array is what a version holds.
     pub(crate) fn adopt(&mut self, table: &Arc<StructureTable>) {
         self.base = Some(Arc::clone(table));

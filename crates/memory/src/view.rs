@@ -1,14 +1,22 @@
 //! A read-only look at one version.
 
 use std::fmt;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 
-use crate::element::MvElement;
+use crate::element::{ElementKind, MvElement};
 use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::layout::place_of;
 use crate::load::load_while_written;
 use crate::medium::ByteSource;
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range};
+
+/// Least bytes for which another thread pays: a thread starts in the time of a thousandth of them.
+const THREAD_BYTES_LEAST: usize = 16 << 20;
+/// More threads than this read no faster than the memory is.
+const THREADS_MOST: usize = 8;
 
 /// Protection of the blocks of a view from being used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +59,7 @@ impl VersionView {
     /// [`MemoryError::NoStructure`], [`MemoryError::Kind`], [`MemoryError::Damaged`],
     /// [`MemoryError::Retired`] and [`MemoryError::Io`].
     pub fn values<T: MvElement>(&self, name: &str) -> Result<Vec<T>, MemoryError> {
-        let table = self.typed_table::<T>(name)?;
+        let table = self.table_of(name, T::KIND)?;
         let mut values = vec![T::zeroed(); table.len as usize];
         self.read_bytes(name, table, 0, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
@@ -62,7 +70,7 @@ impl VersionView {
     /// # Errors
     /// As for [`values`](Self::values), and [`MemoryError::Range`]; then `target` is undefined.
     pub fn read<T: MvElement>(&self, name: &str, first: usize, target: &mut [T]) -> Result<(), MemoryError> {
-        let table = self.typed_table::<T>(name)?;
+        let table = self.table_of(name, T::KIND)?;
         let len = table.len as usize;
         let end = first.checked_add(target.len()).filter(|end| *end <= len).ok_or_else(|| MemoryError::Range {
             name: name.to_owned(),
@@ -72,6 +80,20 @@ impl VersionView {
         })?;
         debug_assert!(first <= end);
         self.read_bytes(name, table, first * size_of::<T>(), bytemuck::cast_slice_mut(target))
+    }
+
+    /// Reads the bytes of all values of a structure whose type is known at run time only.
+    ///
+    /// # Errors
+    /// As for [`values`](Self::values), and [`MemoryError::Range`] for a target of another length;
+    /// the target is undefined then.
+    pub fn read_raw(&self, name: &str, kind: ElementKind, target: &mut [u8]) -> Result<(), MemoryError> {
+        let table = self.table_of(name, kind)?;
+        let end = target.len() / kind.bytes();
+        if target.len() != table.bytes() {
+            return Err(MemoryError::Range { name: name.to_owned(), start: 0, end, len: table.len as usize });
+        }
+        self.read_bytes(name, table, 0, target)
     }
 
     /// Reads every block, and names those that are not what was written.
@@ -93,12 +115,12 @@ impl VersionView {
         Ok(findings)
     }
 
-    fn typed_table<T: MvElement>(&self, name: &str) -> Result<&StructureTable, MemoryError> {
+    fn table_of(&self, name: &str, kind: ElementKind) -> Result<&StructureTable, MemoryError> {
         let table = self.table(name)?;
-        if table.kind == T::KIND {
+        if table.kind == kind {
             return Ok(table);
         }
-        Err(MemoryError::Kind { name: name.to_owned(), expected: T::KIND.name(), found: table.kind.name() })
+        Err(MemoryError::Kind { name: name.to_owned(), expected: kind.name(), found: table.kind.name() })
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<&Arc<StructureTable>, MemoryError> {
@@ -106,9 +128,36 @@ impl VersionView {
         self.version.find(name).ok_or_else(missing)
     }
 
+    /// Reads bytes of a structure, many of them by several threads.
+    pub(crate) fn read_bytes(
+        &self,
+        name: &str,
+        table: &StructureTable,
+        first: usize,
+        target: &mut [u8],
+    ) -> Result<(), MemoryError> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let n_threads = (target.len() / THREAD_BYTES_LEAST).min(cores).min(THREADS_MOST);
+        if n_threads < 2 {
+            return self.read_part(name, table, first, target);
+        }
+        let part_bytes = target.len().div_ceil(n_threads).next_multiple_of(self.block_bytes);
+        std::thread::scope(|scope| {
+            let mut readers = Vec::with_capacity(n_threads);
+            for (index, part) in target.chunks_mut(part_bytes).enumerate() {
+                let read = move || self.read_part(name, table, first + index * part_bytes, part);
+                let reader = std::thread::Builder::new().spawn_scoped(scope, read);
+                readers.push(reader.map_err(refused("start a thread"))?);
+            }
+            // The first error in the order of the values, whichever thread was the fastest.
+            let join = |reader: ScopedJoinHandle<'_, _>| reader.join().unwrap_or_else(|cause| resume_unwind(cause));
+            readers.into_iter().try_for_each(join)
+        })
+    }
+
     /// Reads bytes of a structure. Whole blocks are read in place, parts of blocks by way of a
     /// block, since the checksum is that of a block.
-    pub(crate) fn read_bytes(
+    fn read_part(
         &self,
         name: &str,
         table: &StructureTable,
@@ -143,20 +192,30 @@ impl VersionView {
         block: usize,
         target: &mut [u8],
     ) -> Result<(), MemoryError> {
-        let entry = table.blocks[block];
-        let at = place_of(entry.place, self.block_bytes);
+        let at = place_of(table.blocks[block].place, self.block_bytes);
         self.source.read(at, target).map_err(refused("read a block"))?;
-        let found = crc32c::crc32c(target);
-        if found == entry.crc {
+        self.check_block(name, table, block, target).inspect_err(|_| target.fill(0))
+    }
+
+    /// Compares the checksum of the bytes of a block with that of the table.
+    pub(crate) fn check_block(
+        &self,
+        name: &str,
+        table: &StructureTable,
+        block: usize,
+        bytes: &[u8],
+    ) -> Result<(), MemoryError> {
+        let expected = table.blocks[block].crc;
+        let found = crc32c::crc32c(bytes);
+        if found == expected {
             return Ok(());
         }
-        target.fill(0);
         let number = self.version.number;
         if self.hold == ViewHold::Watched && !self.is_kept(name, table)? {
             return Err(MemoryError::Retired { number });
         }
         let name = name.to_owned();
-        Err(MemoryError::Damaged(MemoryFinding::Block { number, name, block, expected: entry.crc, found }))
+        Err(MemoryError::Damaged(MemoryFinding::Block { number, name, block, expected, found }))
     }
 
     /// Returns whether the file still names this table in this version.
