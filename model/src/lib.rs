@@ -18,6 +18,7 @@
 //! ```
 
 pub mod break_even;
+pub mod commit_cost;
 pub mod decide;
 pub mod extra_iterations;
 pub mod failures;
@@ -30,6 +31,7 @@ pub mod policy;
 pub mod renewal;
 pub mod residual_bound;
 mod rng;
+pub mod saving;
 pub mod shares;
 pub mod simulate;
 pub mod staging;

@@ -27,9 +27,11 @@
 mod estimate;
 mod multilevel;
 mod policy;
+mod saving;
 mod single;
 
 pub use self::estimate::Estimate;
 pub use self::multilevel::MultilevelSimulation;
 pub use self::policy::{Every, PolicyOutcome, PolicySimulation, SimulatedMethod};
+pub use self::saving::SavingSimulation;
 pub use self::single::{Simulation, SimulationOutcome};

@@ -82,7 +82,7 @@ enum Command {
     Export(commands::export::Args),
     /// Plan for a machine: intervals, overheads, bounds, decisions, simulations.
     Model(commands::model::Args),
-    /// List and verify the versions in the file of a versioned memory.
+    /// List and verify the versions in the file of a versioned memory, and tell when to save them.
     Memory(commands::memory::Args),
     /// Compare ways to keep the states of an adjoint program.
     Tape(commands::tape::Args),

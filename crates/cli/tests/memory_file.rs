@@ -1,4 +1,4 @@
-//! `recoup memory list` and `recoup memory verify`.
+//! `recoup memory list`, `recoup memory verify` and `recoup memory advise`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
@@ -66,4 +66,21 @@ fn versions_are_listed_and_damage_is_named_with_its_exit_code() {
     std::fs::write(&path, b"no memory").unwrap();
     let (code, text) = memory("verify", dir.path());
     assert!(code == 1 && text.contains("heat.memory: it is no versioned memory"), "{code}: {text}");
+}
+
+#[test]
+fn advice_has_half_the_time_for_greedy_and_the_optimum_for_auto() {
+    let machines = [
+        ("1s", "1h", "97.63 %", "49.97 %"),
+        ("10s", "1d", "98.47 %", "49.99 %"),
+        ("100ms", "1min", "94.18 %", "49.83 %"),
+    ];
+    for (cost, mtti, optimum, half) in machines {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        let output = command.args(["memory", "advise", "--cost", cost, "--mtti", mtti]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let row = |policy: &str| text.lines().find(|line| line.starts_with(policy)).unwrap().to_owned();
+        assert!(row("auto ").contains(optimum) && row("greedy ").contains(half), "{text}");
+        assert!(text.contains("auto saves every "), "{text}");
+    }
 }

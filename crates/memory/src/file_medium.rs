@@ -64,6 +64,10 @@ impl ByteSource for FileSource {
     fn read(&self, at: u64, target: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(target, at)
     }
+
+    fn file(&self) -> Option<&File> {
+        Some(&self.file)
+    }
 }
 
 /// Makes a file longer, with space on the device for all of it where the file system can promise

@@ -6,7 +6,8 @@
 //!
 //! Promises: a version appears whole or not at all, whenever the process is killed; what a commit
 //! has promised is there after it. No byte of a file is given out before its checksum held, and
-//! damage is named. Must not know what values mean, when a version is due, or which solver runs.
+//! damage is named. Must not know what values mean, why a version is due (the model decides), or
+//! which solver runs.
 //!
 //! The bytes of a file are in [`FORMAT.md`](../FORMAT.md), the reasons in
 //! `docs/decisions/memory.md`.
@@ -46,12 +47,14 @@ mod graph;
 mod layout;
 mod load;
 mod map_medium;
+mod mapped;
 mod medium;
 mod memory;
 mod octree;
 mod order;
 mod plan;
 mod reader;
+mod saver;
 mod simd;
 mod structure;
 mod sys;
@@ -64,10 +67,14 @@ pub use error::{MemoryError, MemoryFinding};
 pub use file_medium::FileMedium;
 pub use graph::MvGraph;
 pub use map_medium::MapMedium;
+pub use mapped::MappedValues;
 pub use medium::{ByteSource, Medium, MediumKind};
 pub use memory::{Memory, MemoryOptions, first_bytes};
 pub use octree::MvOctree;
 pub use reader::MemoryReader;
+pub use recoup_model::commit_cost::{CommitCost, CommitWork};
+pub use recoup_model::saving::{SaveDecision, SavePolicy};
+pub use saver::Saver;
 pub use structure::{ArrayTracking, Versioned, VersionedArray};
 pub use version::{KeptVersion, StructureSummary};
 pub use view::VersionView;

@@ -3,6 +3,7 @@
 //! Promises: a commit depends on three calls alone, `store`, `write_back` and `fence`. A test that
 //! records them knows every state that a crash may leave.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +21,11 @@ pub trait ByteSource: Send + Sync {
     /// # Errors
     /// The system's; also if there are not as many bytes.
     fn read(&self, at: u64, target: &mut [u8]) -> io::Result<()>;
+
+    /// Returns the file, if the bytes are those of one.
+    fn file(&self) -> Option<&File> {
+        None
+    }
 }
 
 /// Stores bytes of a memory.

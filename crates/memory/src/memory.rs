@@ -9,6 +9,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use recoup_model::commit_cost::CommitWork;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::block_map::BlockMap;
@@ -22,7 +23,7 @@ use crate::load;
 use crate::map_medium::MapMedium;
 use crate::medium::{ByteSource, Medium, MediumKind};
 use crate::order::{CommitOrder, OrderRule};
-use crate::plan::{ArrayPlan, plan_array};
+use crate::plan::{ArrayPlan, estimate_array, plan_array};
 use crate::structure::{Versioned, VersionedArray};
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range, table_places};
 use crate::view::{VersionView, ViewHold};
@@ -64,6 +65,8 @@ pub struct Memory {
     /// A root was stored, and its fence failed.
     is_undecided: bool,
     findings: Vec<MemoryFinding>,
+    /// The work of the last commit that returned.
+    work: CommitWork,
     pub(crate) order: CommitOrder,
     /// Holds the lock.
     _lock: Option<File>,
@@ -81,6 +84,7 @@ struct WrittenVersion {
     version: Arc<VersionTables>,
     root: RootLine,
     catalogue: Vec<u32>,
+    work: CommitWork,
 }
 
 impl Memory {
@@ -145,6 +149,7 @@ impl Memory {
             catalogue,
             is_undecided: false,
             findings: loaded.findings,
+            work: CommitWork::default(),
             order: CommitOrder::default(),
             _lock: None,
         })
@@ -172,6 +177,23 @@ impl Memory {
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         HEAD_BYTES + self.map.used() as u64 * self.block_bytes as u64
+    }
+
+    /// Returns the work of the last commit that has returned; none before the first one.
+    #[must_use]
+    pub fn committed_work(&self) -> CommitWork {
+        self.work
+    }
+
+    /// Estimates the work of a commit of these structures, from their marks: nothing is read. Of an
+    /// array that is compared, as many blocks count as its last commit has stored.
+    #[must_use]
+    pub fn pending_work(&self, state: &mut [&mut dyn Versioned]) -> CommitWork {
+        let mut work = CommitWork::default();
+        for array in state.iter_mut().flat_map(|part| part.arrays()) {
+            work.add(&estimate_array(array, self.base_of(array), self.block_bytes));
+        }
+        work
     }
 
     /// Looks at a version. Its blocks are not used again as long as the view lives, even when the
@@ -209,6 +231,7 @@ impl Memory {
         let written = written.inspect_err(|_| self.map.release(taken))?;
         self.publish(&written.root)?;
         self.adopt(&written);
+        self.work = written.work;
         for (array, structure) in arrays.iter_mut().zip(&written.version.structures) {
             array.tracking_mut().adopt(&structure.table);
         }
@@ -266,10 +289,10 @@ impl Memory {
     ) -> Result<WrittenVersion, MemoryError> {
         let number = self.number + 1;
         let mut structures = Vec::with_capacity(arrays.len());
+        let mut work = CommitWork::default();
         for array in arrays {
-            let base = array.tracking().base.as_ref();
-            let base = base.filter(|base| self.tables.iter().any(|table| Arc::ptr_eq(table, base)));
-            let plan = plan_array(&**array, base, &*self.source, self.block_bytes)?;
+            let plan = plan_array(&**array, self.base_of(&**array), &*self.source, self.block_bytes)?;
+            work.add(&plan.work);
             let table = self.write_array(&**array, plan, number, taken)?;
             structures.push(NamedTable { name: array.name().to_owned(), table });
         }
@@ -288,7 +311,13 @@ impl Memory {
             catalogue_place: catalogue.places.first().copied().map_or(0, u64::from),
             catalogue_bytes: bytes.len() as u64,
         };
-        Ok(WrittenVersion { version, root, catalogue: catalogue.places })
+        Ok(WrittenVersion { version, root, catalogue: catalogue.places, work })
+    }
+
+    /// Returns the table that an array shares blocks with, if that still holds its places.
+    fn base_of<'a>(&self, array: &'a dyn VersionedArray) -> Option<&'a Arc<StructureTable>> {
+        let base = array.tracking().base.as_ref();
+        base.filter(|base| self.tables.iter().any(|table| Arc::ptr_eq(table, base)))
     }
 
     /// Stores the dirty blocks of an array, and its table.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use recoup_model::commit_cost::CommitWork;
+
 use crate::error::{MemoryError, refused};
-use crate::layout::{PlacedBlock, place_of};
+use crate::layout::{ENTRY_BYTES, PlacedBlock, place_of};
 use crate::medium::ByteSource;
 use crate::structure::VersionedArray;
 use crate::version::{StructureTable, block_range};
@@ -17,6 +19,8 @@ pub(crate) struct ArrayPlan {
     pub(crate) shared: Option<Arc<StructureTable>>,
     /// Places of all blocks; those of dirty ones are still to be found.
     pub(crate) blocks: Vec<PlacedBlock>,
+    /// The work of comparing and storing the blocks and the table.
+    pub(crate) work: CommitWork,
 }
 
 /// A block that has no place yet.
@@ -37,22 +41,64 @@ pub(crate) fn plan_array(
     let mut dirty = Vec::new();
     let mut blocks = vec![UNPLACED; n_blocks];
     let mut room = Vec::new();
+    let mut work = CommitWork::default();
     for (block, planned) in blocks.iter_mut().enumerate() {
         let range = block_range(block, bytes.len(), block_bytes);
-        let shared = base.and_then(|table| shared_block(table, block, range.len(), block_bytes));
-        match shared.filter(|_| !tracking.dirty.is_marked(range.clone())) {
+        let n_bytes = range.len();
+        let shared = base.and_then(|table| shared_block(table, block, n_bytes, block_bytes));
+        let shared = shared.filter(|_| !tracking.dirty.is_marked(range.clone()));
+        work.compared_bytes += if shared.is_some() && tracking.is_compared { n_bytes as u64 } else { 0 };
+        match shared {
             Some(entry)
                 if !tracking.is_compared
                     || is_same(source, place_of(entry.place, block_bytes), &bytes[range], &mut room)? =>
             {
                 *planned = entry;
             }
-            _ => dirty.push(block),
+            _ => {
+                work.count(block, n_bytes, dirty.last().copied());
+                dirty.push(block);
+            }
         }
     }
     let is_whole = |table: &&Arc<StructureTable>| dirty.is_empty() && table.bytes() == bytes.len();
     let shared = base.filter(is_whole).cloned();
-    Ok(ArrayPlan { dirty, shared, blocks })
+    work.table_bytes = if shared.is_some() { 0 } else { table_bytes(n_blocks) };
+    Ok(ArrayPlan { dirty, shared, blocks, work })
+}
+
+/// Estimates the work of a commit of an array from its marks alone. Blocks that are only known once
+/// they are compared are taken to differ where those did that the last commit of the array stored.
+pub(crate) fn estimate_array(
+    array: &dyn VersionedArray,
+    base: Option<&Arc<StructureTable>>,
+    block_bytes: usize,
+) -> CommitWork {
+    let bytes = array.bytes().len();
+    let tracking = array.tracking();
+    let base = base.filter(|table| table.kind == array.kind());
+    let newest = base.and_then(|table| table.blocks.iter().map(|block| block.birth).max());
+    let n_blocks = bytes.div_ceil(block_bytes);
+    let mut work = CommitWork::default();
+    let mut before = None;
+    for block in 0..n_blocks {
+        let range = block_range(block, bytes, block_bytes);
+        let n_bytes = range.len();
+        let shared = base.and_then(|table| shared_block(table, block, n_bytes, block_bytes));
+        let shared = shared.filter(|_| !tracking.dirty.is_marked(range));
+        work.compared_bytes += if shared.is_some() && tracking.is_compared { n_bytes as u64 } else { 0 };
+        if shared.is_none_or(|entry| tracking.is_compared && Some(entry.birth) == newest) {
+            work.count(block, n_bytes, before.replace(block));
+        }
+    }
+    let is_same_length = base.is_some_and(|table| table.bytes() == bytes);
+    work.table_bytes = if work.blocks == 0 && is_same_length { 0 } else { table_bytes(n_blocks) };
+    work
+}
+
+/// Bytes of a table of `n_blocks` blocks.
+fn table_bytes(n_blocks: usize) -> u64 {
+    (n_blocks * ENTRY_BYTES) as u64
 }
 
 /// Returns the block of a table if it has as many bytes as the array has there.

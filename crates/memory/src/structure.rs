@@ -45,7 +45,8 @@ pub trait VersionedArray {
     fn drop_room(&mut self);
 }
 
-/// Marks of the values of an array that were touched, and the table of all others.
+/// Marks of the values of an array that were touched, and the table of all others. Every type with
+/// values of its own that implements [`VersionedArray`] has one.
 #[derive(Clone, Debug, Default)]
 pub struct ArrayTracking {
     pub(crate) dirty: DirtyMap,

@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 
 use crate::simd;
 
@@ -45,8 +45,7 @@ impl FileMap {
             return Ok(Self { start, bytes, kind: MapKind::Direct });
         }
         let start = map(file, bytes, MapFlags::SHARED)?;
-        let is_tmpfs = rustix::fs::fstatfs(file)?.f_type as i64 == TMPFS;
-        Ok(Self { start, bytes, kind: if is_tmpfs { MapKind::Volatile } else { MapKind::Paged } })
+        Ok(Self { start, bytes, kind: if is_tmpfs(file)? { MapKind::Volatile } else { MapKind::Paged } })
     }
 
     pub(crate) fn kind(&self) -> MapKind {
@@ -82,6 +81,66 @@ impl Drop for FileMap {
         // SAFETY: the map is ours, as long as this, and nothing borrows from it.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
+}
+
+/// Pieces of a file, mapped one after the other, to be read.
+#[derive(Debug)]
+pub(crate) struct PieceMap {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the map belongs to no thread, and nothing stores through it.
+unsafe impl Send for PieceMap {}
+// SAFETY: as above; any number of threads may read it.
+unsafe impl Sync for PieceMap {}
+
+impl PieceMap {
+    /// Maps pieces of the file; `None` where the file does not rest in memory, or a piece does not
+    /// consist of whole pages. The caller sees to it that no byte of a piece is stored to, and that
+    /// the file is not cut off, as long as the map lives.
+    pub(crate) fn new(file: &File, pieces: &[Range<u64>]) -> io::Result<Option<Self>> {
+        let page = rustix::param::page_size() as u64;
+        let is_whole = |piece: &Range<u64>| piece.start.is_multiple_of(page) && piece.end.is_multiple_of(page);
+        let bytes: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
+        if bytes == 0 || !pieces.iter().all(is_whole) || !is_tmpfs(file)? {
+            return Ok(None);
+        }
+        let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // SAFETY: the kernel chooses the addresses; nothing is there before.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE) }?;
+        let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let reserved = Self { start, bytes };
+        let mut at = 0;
+        for piece in pieces {
+            let n = (piece.end - piece.start) as usize;
+            // SAFETY: the n bytes from here on lie in the addresses that were reserved above.
+            unsafe {
+                let target = start.as_ptr().add(at).cast();
+                mmap(target, n, ProtFlags::READ, MapFlags::SHARED | MapFlags::FIXED, file, piece.start)?;
+            }
+            at += n;
+        }
+        Ok(Some(reserved))
+    }
+
+    /// Lends the bytes of all pieces.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the bytes are mapped as long as this lives, and the caller of `new` has promised
+        // that they do not change.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for PieceMap {
+    fn drop(&mut self) {
+        // SAFETY: the map is ours, as long as this, and nothing borrows from it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn is_tmpfs(file: &File) -> io::Result<bool> {
+    Ok(rustix::fs::fstatfs(file)?.f_type as i64 == TMPFS)
 }
 
 fn map(file: &File, bytes: usize, flags: MapFlags) -> io::Result<NonNull<u8>> {

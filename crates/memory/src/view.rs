@@ -1,7 +1,10 @@
 //! A read-only look at one version.
 
 use std::fmt;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 
 use crate::element::{ElementKind, MvElement};
 use crate::error::{MemoryError, MemoryFinding, refused};
@@ -9,6 +12,11 @@ use crate::layout::place_of;
 use crate::load::load_while_written;
 use crate::medium::ByteSource;
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range};
+
+/// Least bytes for which another thread pays: a thread starts in the time of a thousandth of them.
+const THREAD_BYTES_LEAST: usize = 16 << 20;
+/// More threads than this read no faster than the memory is.
+const THREADS_MOST: usize = 8;
 
 /// Protection of the blocks of a view from being used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +120,36 @@ impl VersionView {
         self.version.find(name).ok_or_else(missing)
     }
 
+    /// Reads bytes of a structure, many of them by several threads.
+    pub(crate) fn read_bytes(
+        &self,
+        name: &str,
+        table: &StructureTable,
+        first: usize,
+        target: &mut [u8],
+    ) -> Result<(), MemoryError> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let n_threads = (target.len() / THREAD_BYTES_LEAST).min(cores).min(THREADS_MOST);
+        if n_threads < 2 {
+            return self.read_part(name, table, first, target);
+        }
+        let part_bytes = target.len().div_ceil(n_threads).next_multiple_of(self.block_bytes);
+        std::thread::scope(|scope| {
+            let mut readers = Vec::with_capacity(n_threads);
+            for (index, part) in target.chunks_mut(part_bytes).enumerate() {
+                let read = move || self.read_part(name, table, first + index * part_bytes, part);
+                let reader = std::thread::Builder::new().spawn_scoped(scope, read);
+                readers.push(reader.map_err(refused("start a thread"))?);
+            }
+            // The first error in the order of the values, whichever thread was the fastest.
+            let join = |reader: ScopedJoinHandle<'_, _>| reader.join().unwrap_or_else(|cause| resume_unwind(cause));
+            readers.into_iter().try_for_each(join)
+        })
+    }
+
     /// Reads bytes of a structure. Whole blocks are read in place, parts of blocks by way of a
     /// block, since the checksum is that of a block.
-    pub(crate) fn read_bytes(
+    fn read_part(
         &self,
         name: &str,
         table: &StructureTable,
@@ -149,20 +184,30 @@ impl VersionView {
         block: usize,
         target: &mut [u8],
     ) -> Result<(), MemoryError> {
-        let entry = table.blocks[block];
-        let at = place_of(entry.place, self.block_bytes);
+        let at = place_of(table.blocks[block].place, self.block_bytes);
         self.source.read(at, target).map_err(refused("read a block"))?;
-        let found = crc32c::crc32c(target);
-        if found == entry.crc {
+        self.check_block(name, table, block, target).inspect_err(|_| target.fill(0))
+    }
+
+    /// Compares the checksum of the bytes of a block with that of the table.
+    pub(crate) fn check_block(
+        &self,
+        name: &str,
+        table: &StructureTable,
+        block: usize,
+        bytes: &[u8],
+    ) -> Result<(), MemoryError> {
+        let expected = table.blocks[block].crc;
+        let found = crc32c::crc32c(bytes);
+        if found == expected {
             return Ok(());
         }
-        target.fill(0);
         let number = self.version.number;
         if self.hold == ViewHold::Watched && !self.is_kept(name, table)? {
             return Err(MemoryError::Retired { number });
         }
         let name = name.to_owned();
-        Err(MemoryError::Damaged(MemoryFinding::Block { number, name, block, expected: entry.crc, found }))
+        Err(MemoryError::Damaged(MemoryFinding::Block { number, name, block, expected, found }))
     }
 
     /// Returns whether the file still names this table in this version.

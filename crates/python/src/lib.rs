@@ -1,8 +1,9 @@
 //! recoup for Python: the native half of the package `recoup`.
 //!
-//! Lends NumPy arrays to sessions, opens versions as NumPy arrays, keeps states on tapes, plans
-//! schedules, and answers the questions of the model. What users see, with names, defaults and
-//! docstrings, is the Python half, `python/recoup`; this half takes what that has made plain.
+//! Lends NumPy arrays to sessions, opens versions as NumPy arrays, keeps states on tapes and
+//! versions in memories, plans schedules, and answers the questions of the model. What users see,
+//! with names, defaults and docstrings, is the Python half, `python/recoup`; this half takes what
+//! that has made plain.
 //!
 //! Promises: every error is the exception `Error` with the library's words; the interpreter is let
 //! go wherever a call waits or works, so a worker that applies an operator written in Python never
@@ -14,6 +15,8 @@ mod directory;
 mod dlpack;
 mod error;
 mod host_array;
+mod memory;
+mod memory_array;
 mod model;
 mod operator;
 mod options;
@@ -35,6 +38,8 @@ mod _native {
     use crate::Error;
     #[pymodule_export]
     use crate::directory::{PyDirectory, PyVariable, PyVersion};
+    #[pymodule_export]
+    use crate::memory::{PyMappedValues, PyMemory, PyMemoryReader, PyMemoryVersion, PyMemoryView};
     #[pymodule_export]
     use crate::model::{
         PyDecision, PySimulated, decide, interval, max_extra_iterations, overhead, simulate, stationary,

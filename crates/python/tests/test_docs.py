@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import ROOT, snippets
 
-PAGES = ["docs/embed.md", "crates/python/README.md", "docs/adjoints.md"]
+PAGES = ["docs/embed.md", "crates/python/README.md", "docs/adjoints.md", "docs/memory.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,4 +1,6 @@
-//! `recoup memory`: the versions in the file of a versioned memory.
+//! `recoup memory`: the versions in the file of a versioned memory, and when to save them.
+
+mod advise;
 
 use std::path::PathBuf;
 
@@ -44,6 +46,10 @@ enum MemoryTask {
     /// Read and check every block of every version of a versioned memory, and name all damage.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(FileArgs),
+    /// Time between two versions under each policy, and the part of all time that is left for the
+    /// program: by formula and simulated.
+    #[command(after_help = advise::EXAMPLES)]
+    Advise(advise::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -88,11 +94,12 @@ struct ListedStructure {
 /// Does one task.
 ///
 /// # Errors
-/// When the file cannot be read, or is no versioned memory.
+/// When the file cannot be read, is no versioned memory, or a report cannot be written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match &args.task {
         MemoryTask::List(args) => list(args, output),
         MemoryTask::Verify(args) => verify(args, output),
+        MemoryTask::Advise(args) => advise::run(args, output),
     }
 }
 

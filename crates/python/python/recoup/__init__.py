@@ -1,19 +1,21 @@
 """Checkpoints for iterative solvers, with errors that the solver can repair.
 
-Four doors:
+Five doors:
 
 * `Session` protects the arrays of your own solver, decides when and how to save them, saves in the background, and
   restores them. `recoup.scipy` does this for SciPy's solvers, `attach` for a petsc4py KSP.
 * `open` shows the versions of a directory as NumPy arrays, with their bounds, residuals and damage.
 * `recoup.model` plans intervals and schemes for a given machine, before anything runs.
 * `Tape` keeps the states of a forward pass for its adjoint; `recoup.tape` has schedules for programs that are larger.
+* `Memory` keeps whole versions of NumPy arrays in one file, and shows them to other programs.
 
 All times are seconds, all sizes bytes, all norms 2-norms. Every error is `Error`, with the message of the library.
 """
 
 from . import model, tape
 from ._directory import Directory, open
-from ._native import Error, LoggedDecision, Outcome, Restored, Variable, Version, __version__
+from ._memory import Memory, MemoryReader, MemoryView
+from ._native import Error, LoggedDecision, MemoryVersion, Outcome, Restored, Variable, Version, __version__
 from ._session import Session
 from ._tape import Tape
 from .petsc import attach
@@ -22,6 +24,10 @@ __all__ = [
     "Directory",
     "Error",
     "LoggedDecision",
+    "Memory",
+    "MemoryReader",
+    "MemoryVersion",
+    "MemoryView",
     "Outcome",
     "Restored",
     "Session",
