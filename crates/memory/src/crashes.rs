@@ -14,7 +14,7 @@ use crate::load::load;
 use crate::memory::{Memory, first_bytes};
 use crate::octree::MvOctree;
 use crate::order::{CommitOrder, OrderRule};
-use crate::structure::{Versioned, VersionedArray};
+use crate::structure::{ArrayList, Versioned};
 use crate::version::NamedTable;
 use crate::view::{VersionView, ViewHold};
 use images::{CrashModel, ImageWalk};
@@ -40,8 +40,9 @@ struct ArrayProgram {
 }
 
 impl Versioned for ArrayProgram {
-    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
-        vec![&mut self.field, &mut self.flags]
+    fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
+        arrays.field("field", &mut self.field);
+        arrays.field("flags", &mut self.flags);
     }
 }
 
@@ -167,7 +168,9 @@ fn record(
     history.truncate(newest.map_or(0, |version| version.number as usize));
     for step in 0..commits {
         program.advance(plan.parts, rng);
-        history.push(program.arrays().iter().map(|array| array.bytes().to_vec()).collect());
+        let mut list = ArrayList::default();
+        program.list_arrays(&mut list);
+        history.push(list.into_arrays().iter().map(|array| array.bytes().to_vec()).collect());
         let number = memory.commit(step as u64, &mut [&mut *program]).unwrap();
         assert_eq!(number as usize, history.len());
         log.lock().unwrap().push(LogEvent::Promise(number));

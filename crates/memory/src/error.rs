@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::element::LengthRule;
+
 /// One damaged part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryFinding {
@@ -115,6 +117,16 @@ pub enum MemoryError {
         expected: &'static str,
         /// Type in the file.
         found: &'static str,
+    },
+    /// The structure has another number of values than the program's array can take.
+    #[error("structure {name}: {expected} values expected, {found} found")]
+    Length {
+        /// The structure.
+        name: String,
+        /// Numbers that the array can take.
+        expected: LengthRule,
+        /// Values in the file.
+        found: usize,
     },
     /// The range does not lie in the structure.
     #[error("structure {name}: values {start} to {end} of {len}")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{MemoryError, refused};
 use crate::layout::{PlacedBlock, place_of};
 use crate::medium::ByteSource;
-use crate::structure::VersionedArray;
+use crate::structure::ListedArray;
 use crate::version::{StructureTable, block_range};
 
 /// The blocks of an array in the next version.
@@ -25,7 +25,7 @@ const UNPLACED: PlacedBlock = PlacedBlock { place: 0, crc: 0, birth: 0 };
 /// Plans the blocks of an array. `base` is the table that it shares blocks with, if that still
 /// holds its blocks.
 pub(crate) fn plan_array(
-    array: &dyn VersionedArray,
+    array: &ListedArray<'_>,
     base: Option<&Arc<StructureTable>>,
     source: &dyn ByteSource,
     block_bytes: usize,
