@@ -3,6 +3,7 @@
 use std::ops::{Deref, Range};
 
 use crate::element::{ElementKind, MvElement};
+use crate::error::MemoryError;
 use crate::structure::{ArrayList, ArrayTracking, Versioned, VersionedArray};
 
 /// An array in the memory of the process that knows what was touched since its last version.
@@ -135,9 +136,9 @@ impl<T: MvElement> VersionedArray for MvArray<T> {
         &mut self.tracking
     }
 
-    fn make_room(&mut self, len: usize) -> &mut [u8] {
+    fn make_room(&mut self, len: usize) -> Result<&mut [u8], MemoryError> {
         self.room = vec![T::zeroed(); len];
-        bytemuck::cast_slice_mut(&mut self.room)
+        Ok(bytemuck::cast_slice_mut(&mut self.room))
     }
 
     fn adopt_room(&mut self) {

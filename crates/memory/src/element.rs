@@ -1,6 +1,4 @@
-//! The types of values that a structure may hold, and how many.
-
-use std::fmt;
+//! The types of values that a structure may hold.
 
 use bytemuck::Pod;
 
@@ -72,37 +70,6 @@ macro_rules! elements {
 }
 
 elements!(f64 => F64, f32 => F32, i64 => I64, i32 => I32, u64 => U64, u32 => U32, u8 => U8);
-
-/// Numbers of values that an array can take from a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LengthRule {
-    /// Every number.
-    Any,
-    /// This number alone.
-    Exactly(usize),
-    /// Multiples of this number, which is not 0.
-    MultipleOf(usize),
-}
-
-impl LengthRule {
-    pub(crate) fn admits(self, len: usize) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Exactly(expected) => len == expected,
-            Self::MultipleOf(lanes) => len.is_multiple_of(lanes),
-        }
-    }
-}
-
-impl fmt::Display for LengthRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Any => f.write_str("any number"),
-            Self::Exactly(expected) => write!(f, "{expected}"),
-            Self::MultipleOf(lanes) => write!(f, "a multiple of {lanes}"),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

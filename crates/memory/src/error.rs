@@ -2,8 +2,6 @@
 
 use std::io;
 
-use crate::element::LengthRule;
-
 /// One damaged part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryFinding {
@@ -118,14 +116,14 @@ pub enum MemoryError {
         /// Type in the file.
         found: &'static str,
     },
-    /// The structure has another number of values than the program's array can take.
+    /// The array that is to be filled cannot have as many values.
     #[error("structure {name}: {expected} values expected, {found} found")]
     Length {
         /// The structure.
         name: String,
-        /// Numbers that the array can take.
-        expected: LengthRule,
-        /// Values in the file.
+        /// Number of values that the array can have.
+        expected: usize,
+        /// Number of values in the file.
         found: usize,
     },
     /// The range does not lie in the structure.
@@ -171,6 +169,16 @@ pub enum MemoryError {
     /// when the file is opened again.
     #[error("an earlier commit failed in its last step: open the file again to see whether it counts")]
     Undecided,
+}
+
+impl MemoryError {
+    /// Returns an error of an array that does not know the name it has in a version, with the name.
+    pub(crate) fn of_structure(self, name: &str) -> Self {
+        match self {
+            Self::Length { expected, found, .. } => Self::Length { name: name.to_owned(), expected, found },
+            other => other,
+        }
+    }
 }
 
 fn joined(findings: &[MemoryFinding]) -> String {

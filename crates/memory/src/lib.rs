@@ -63,7 +63,7 @@ mod version;
 mod view;
 
 pub use array::MvArray;
-pub use element::{ElementKind, LengthRule, MvElement};
+pub use element::{ElementKind, MvElement};
 pub use error::{MemoryError, MemoryFinding};
 pub use file_medium::FileMedium;
 pub use graph::MvGraph;

@@ -5,7 +5,8 @@
 
 use bytemuck::Pod;
 
-use crate::element::{ElementKind, LengthRule, MvElement};
+use crate::element::{ElementKind, MvElement};
+use crate::error::MemoryError;
 use crate::structure::{ArrayList, ArrayTracking, Versioned, VersionedArray};
 
 /// A value that rests in memory as one element, or as a fixed number of them.
@@ -99,13 +100,6 @@ impl<V: PlainValue> VersionedArray for PlainArray<'_, V> {
         }
     }
 
-    fn length_rule(&self) -> LengthRule {
-        match &self.values {
-            PlainValues::Fixed(values) => LengthRule::Exactly(values.len() * lanes::<V>()),
-            PlainValues::Growing(_) => LengthRule::MultipleOf(lanes::<V>()),
-        }
-    }
-
     fn tracking(&self) -> &ArrayTracking {
         &self.tracking
     }
@@ -114,9 +108,16 @@ impl<V: PlainValue> VersionedArray for PlainArray<'_, V> {
         &mut self.tracking
     }
 
-    fn make_room(&mut self, len: usize) -> &mut [u8] {
+    fn make_room(&mut self, len: usize) -> Result<&mut [u8], MemoryError> {
+        let expected = match &self.values {
+            PlainValues::Fixed(values) => values.len() * lanes::<V>(),
+            PlainValues::Growing(_) => len.next_multiple_of(lanes::<V>()),
+        };
+        if len != expected {
+            return Err(MemoryError::Length { name: String::new(), expected, found: len });
+        }
         self.room = vec![V::zeroed(); len / lanes::<V>()];
-        bytemuck::cast_slice_mut(&mut self.room)
+        Ok(bytemuck::cast_slice_mut(&mut self.room))
     }
 
     fn adopt_room(&mut self) {

@@ -5,7 +5,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::dirty::DirtyMap;
-use crate::element::{ElementKind, LengthRule};
+use crate::element::ElementKind;
+use crate::error::MemoryError;
 use crate::options::MemoryOptions;
 use crate::version::StructureTable;
 
@@ -103,12 +104,12 @@ impl<'a> ArrayList<'a> {
     /// Adds an array under the name of the field it is in, or else its own.
     pub fn array(&mut self, array: &'a mut dyn VersionedArray) {
         let name = if self.name.is_empty() { array.name().to_owned() } else { self.name.clone() };
-        self.arrays.push(ListedArray { name, array: LentArray::Kept(array) });
+        self.arrays.push(ListedArray { name, source: ListedSource::Kept(array) });
     }
 
     /// Adds an array that is made for the list, under the name of the field.
     pub(crate) fn plain(&mut self, array: Box<dyn VersionedArray + 'a>) {
-        self.arrays.push(ListedArray { name: self.name.clone(), array: LentArray::Plain(array) });
+        self.arrays.push(ListedArray { name: self.name.clone(), source: ListedSource::Plain(array) });
     }
 
     pub(crate) fn into_arrays(self) -> Vec<ListedArray<'a>> {
@@ -119,11 +120,11 @@ impl<'a> ArrayList<'a> {
 /// An array under the name that it has in a version.
 pub(crate) struct ListedArray<'a> {
     pub(crate) name: String,
-    array: LentArray<'a>,
+    source: ListedSource<'a>,
 }
 
-/// An array that a list has for a time.
-enum LentArray<'a> {
+/// The place that an array of a list comes from.
+enum ListedSource<'a> {
     /// An array of the program, with its marks.
     Kept(&'a mut dyn VersionedArray),
     /// An array that is made for the list, around plain values of the program.
@@ -140,18 +141,18 @@ impl<'a> Deref for ListedArray<'a> {
     type Target = dyn VersionedArray + 'a;
 
     fn deref(&self) -> &Self::Target {
-        match &self.array {
-            LentArray::Kept(array) => &**array,
-            LentArray::Plain(array) => &**array,
+        match &self.source {
+            ListedSource::Kept(array) => &**array,
+            ListedSource::Plain(array) => &**array,
         }
     }
 }
 
 impl DerefMut for ListedArray<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        match &mut self.array {
-            LentArray::Kept(array) => &mut **array,
-            LentArray::Plain(array) => &mut **array,
+        match &mut self.source {
+            ListedSource::Kept(array) => &mut **array,
+            ListedSource::Plain(array) => &mut **array,
         }
     }
 }
@@ -167,11 +168,6 @@ pub trait VersionedArray {
     /// Its values as bytes.
     fn bytes(&self) -> &[u8];
 
-    /// Numbers of values that it can take from a version.
-    fn length_rule(&self) -> LengthRule {
-        LengthRule::Any
-    }
-
     /// Marks of the values that were touched since the version that it came from.
     fn tracking(&self) -> &ArrayTracking;
 
@@ -180,7 +176,10 @@ pub trait VersionedArray {
 
     /// Makes room for `len` values that are being restored, and lends its bytes. The array stays as
     /// it is until [`adopt_room`](Self::adopt_room).
-    fn make_room(&mut self, len: usize) -> &mut [u8];
+    ///
+    /// # Errors
+    /// [`MemoryError::Length`] if the array cannot have as many values.
+    fn make_room(&mut self, len: usize) -> Result<&mut [u8], MemoryError>;
 
     /// Takes the restored values in the place of its own.
     fn adopt_room(&mut self);
@@ -200,10 +199,9 @@ pub struct ArrayTracking {
 }
 
 impl ArrayTracking {
-    /// Returns the tracking of an array without marks: each commit compares its values with those
-    /// of the newest version.
+    /// Has each commit compare the values with the version before, in place of marks.
     #[must_use]
-    pub fn compared() -> Self {
+    pub(crate) fn compared() -> Self {
         Self { is_compared: true, ..Self::default() }
     }
 

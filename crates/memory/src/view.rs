@@ -119,12 +119,8 @@ impl VersionView {
         if table.kind != array.kind() {
             return Err(MemoryError::Kind { name, expected: array.kind().name(), found: table.kind.name() });
         }
-        let len = table.len as usize;
-        let expected = array.length_rule();
-        if !expected.admits(len) {
-            return Err(MemoryError::Length { name, expected, found: len });
-        }
-        self.read_bytes(&name, table, 0, array.make_room(len))
+        let room = array.make_room(table.len as usize).map_err(|error| error.of_structure(&name))?;
+        self.read_bytes(&name, table, 0, room)
     }
 
     /// Reads every block, and names those that are not what was written.

@@ -214,7 +214,7 @@ fn a_version_of_another_length_is_refused_and_changes_nothing() {
     assert_eq!((four.first[0], four.values), (2, [4.0; 4]));
     let mut pairs = Pairs::default();
     let refused = memory.restore(1, &mut [&mut pairs]).unwrap_err();
-    assert_eq!(refused.to_string(), "structure values: a multiple of 2 values expected, 3 found");
+    assert_eq!(refused.to_string(), "structure values: 4 values expected, 3 found");
     let view = memory.view(1).unwrap().of::<Sized<u8, 3>>();
     assert_eq!((view.first.load().unwrap()[..].to_vec(), view.values.load().unwrap()), (vec![1], [1.0, 2.0, 3.0]));
 }
