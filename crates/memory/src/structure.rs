@@ -41,7 +41,7 @@ use crate::version::StructureTable;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in a version",
-    label = "no bytes of it mean the same after a restart",
+    label = "not a type that a version can hold",
     note = "a version holds `MvArray`, `MvGraph`, `MvOctree`, structs that derive `Versioned`, and f64, f32, i64, i32, \
             u64, u32 and u8: single ones, `Vec`s and arrays of them",
     note = "usize and isize differ between machines: use u64 or i64",
