@@ -1,7 +1,7 @@
 //! Arrays of a program, lent to a versioned memory.
 
 use recoup::core::{Lent, LentMut, Values, ValuesMut};
-use recoup::memory::{ArrayTracking, ElementKind, MemoryError, Versioned, VersionedArray};
+use recoup::memory::{ArrayList, ArrayTracking, ElementKind, MemoryError, Versioned, VersionedArray};
 
 use crate::protected::{LentMemory, RECOUP_BYTES, RECOUP_F32, RECOUP_F64, RECOUP_I64};
 use crate::status::CallFailure;
@@ -108,8 +108,8 @@ impl LentArray {
 }
 
 impl Versioned for LentArray {
-    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
-        vec![self]
+    fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
+        arrays.array(self);
     }
 }
 

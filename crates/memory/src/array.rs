@@ -4,7 +4,7 @@ use std::ops::{Deref, Range};
 
 use crate::element::{ElementKind, MvElement};
 use crate::error::MemoryError;
-use crate::structure::{ArrayTracking, Versioned, VersionedArray};
+use crate::structure::{ArrayList, ArrayTracking, Versioned, VersionedArray};
 
 /// An array in the memory of the process that knows what was touched since its last version.
 ///
@@ -88,6 +88,19 @@ impl<T: MvElement> MvArray<T> {
     }
 }
 
+impl<T: MvElement> Default for MvArray<T> {
+    fn default() -> Self {
+        Self::from(Vec::new())
+    }
+}
+
+/// Makes an array without a name, for a field of a state: the field names it.
+impl<T: MvElement> From<Vec<T>> for MvArray<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self::new("", values)
+    }
+}
+
 impl<T: MvElement> Deref for MvArray<T> {
     type Target = [T];
 
@@ -97,8 +110,8 @@ impl<T: MvElement> Deref for MvArray<T> {
 }
 
 impl<T: MvElement> Versioned for MvArray<T> {
-    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
-        vec![self]
+    fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
+        arrays.array(self);
     }
 }
 

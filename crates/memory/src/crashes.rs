@@ -6,6 +6,7 @@ mod recorder;
 
 use std::sync::Arc;
 
+use recoup_memory_derive::Versioned;
 use recoup_model::Rng;
 
 use crate::array::MvArray;
@@ -14,7 +15,7 @@ use crate::load::load;
 use crate::memory::{Memory, first_bytes};
 use crate::octree::MvOctree;
 use crate::order::{CommitOrder, OrderRule};
-use crate::structure::{Versioned, VersionedArray};
+use crate::structure::{ArrayList, Versioned};
 use crate::version::NamedTable;
 use crate::view::{VersionView, ViewHold};
 use images::{CrashModel, ImageWalk};
@@ -40,8 +41,9 @@ struct ArrayProgram {
 }
 
 impl Versioned for ArrayProgram {
-    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
-        vec![&mut self.field, &mut self.flags]
+    fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
+        arrays.field("field", &mut self.field);
+        arrays.field("flags", &mut self.flags);
     }
 }
 
@@ -93,12 +95,40 @@ impl CrashProgram for MvOctree<u64, 2> {
     }
 }
 
+/// A struct that derives `Versioned`, with plain values that each commit compares.
+#[derive(Versioned)]
+#[versioned(crate = crate)]
+struct PlainProgram {
+    #[versioned(counter)]
+    step: u64,
+    pairs: Vec<[u64; 2]>,
+    fixed: [u32; 2 * BLOCK_BYTES / 4 + 1],
+}
+
+impl CrashProgram for PlainProgram {
+    fn advance(&mut self, parts: usize, rng: &mut Rng) {
+        self.step += 1;
+        if rng.next_u64().is_multiple_of(4) {
+            self.pairs.resize(1 + rng.next_u64() as usize % (3 * parts * BLOCK_BYTES / 16), [rng.next_u64(); 2]);
+        }
+        for _ in 0..parts {
+            let pair = rng.next_u64() as usize % self.pairs.len();
+            self.pairs[pair][1] ^= rng.next_u64();
+        }
+        if rng.next_u64().is_multiple_of(2) {
+            let value = rng.next_u64() as usize % self.fixed.len();
+            self.fixed[value] ^= rng.next_u64() as u32;
+        }
+    }
+}
+
 /// A kind of program.
 #[derive(Clone, Copy, Debug)]
 enum ProgramKind {
     Arrays,
     Graph,
     Tree,
+    Plain,
 }
 
 impl ProgramKind {
@@ -110,6 +140,9 @@ impl ProgramKind {
             }),
             Self::Graph => Box::new(MvGraph::<u8, f64>::new("graph", 0, &[])),
             Self::Tree => Box::new(MvOctree::<u64, 2>::new("tree", 0)),
+            Self::Plain => {
+                Box::new(PlainProgram { step: 0, pairs: vec![[7; 2]; 20], fixed: [0; 2 * BLOCK_BYTES / 4 + 1] })
+            }
         }
     }
 }
@@ -167,7 +200,9 @@ fn record(
     history.truncate(newest.map_or(0, |version| version.number as usize));
     for step in 0..commits {
         program.advance(plan.parts, rng);
-        history.push(program.arrays().iter().map(|array| array.bytes().to_vec()).collect());
+        let mut list = ArrayList::default();
+        program.list_arrays(&mut list);
+        history.push(list.into_arrays().iter().map(|array| array.bytes().to_vec()).collect());
         let number = memory.commit(step as u64, &mut [&mut *program]).unwrap();
         assert_eq!(number as usize, history.len());
         log.lock().unwrap().push(LogEvent::Promise(number));
@@ -260,7 +295,7 @@ fn survive(plans: impl IntoIterator<Item = CrashPlan>) -> usize {
 
 #[test]
 fn every_crash_leaves_the_last_promised_version_or_a_newer_one_whole() {
-    let programs = [(ProgramKind::Arrays, 1), (ProgramKind::Graph, 2), (ProgramKind::Tree, 4)];
+    let programs = [(ProgramKind::Arrays, 1), (ProgramKind::Graph, 2), (ProgramKind::Tree, 4), (ProgramKind::Plain, 3)];
     let plans = programs.into_iter().flat_map(|(program, keep)| {
         let of = |model| CrashPlan { program, keep, seed: keep as u64, ..plan(model) };
         [of(CrashModel::Lines), of(CrashModel::Sectors)]
@@ -275,7 +310,9 @@ fn every_crash_leaves_the_last_promised_version_or_a_newer_one_whole() {
 fn every_crash_of_millions_leaves_the_last_promised_version_or_a_newer_one_whole() {
     let plans = (0..60).map(|seed| {
         let model = if seed % 2 == 0 { CrashModel::Lines } else { CrashModel::Sectors };
-        let program = [ProgramKind::Arrays, ProgramKind::Graph, ProgramKind::Tree][seed as usize % 3];
+        let programs = [ProgramKind::Arrays, ProgramKind::Graph, ProgramKind::Tree, ProgramKind::Plain];
+        // Each program in both models.
+        let program = programs[seed as usize / 2 % programs.len()];
         CrashPlan { program, keep: 1 + seed as usize % 6, seed, commits: 60, images_each: 2000, ..plan(model) }
     });
     let images = survive(plans);

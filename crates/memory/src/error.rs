@@ -121,7 +121,7 @@ pub enum MemoryError {
     Length {
         /// The structure.
         name: String,
-        /// Number of values that the array has.
+        /// Number of values that the array can have.
         expected: usize,
         /// Number of values in the file.
         found: usize,
@@ -169,6 +169,16 @@ pub enum MemoryError {
     /// when the file is opened again.
     #[error("an earlier commit failed in its last step: open the file again to see whether it counts")]
     Undecided,
+}
+
+impl MemoryError {
+    /// Returns an error of an array that does not know the name it has in a version, with the name.
+    pub(crate) fn of_structure(self, name: &str) -> Self {
+        match self {
+            Self::Length { expected, found, .. } => Self::Length { name: name.to_owned(), expected, found },
+            other => other,
+        }
+    }
 }
 
 fn joined(findings: &[MemoryFinding]) -> String {

@@ -2,7 +2,7 @@
 
 use crate::array::MvArray;
 use crate::element::MvElement;
-use crate::structure::{Versioned, VersionedArray};
+use crate::structure::{ArrayList, Versioned};
 
 /// A graph in the memory of the process: the targets of each vertex in compressed rows, a state and
 /// data of each vertex. All four arrays are in one version together, so a state never meets the
@@ -27,7 +27,8 @@ pub struct MvGraph<S: MvElement, D: MvElement> {
 
 impl<S: MvElement, D: MvElement> MvGraph<S, D> {
     /// Makes a graph of edges from one vertex to another; states and data are zeros. Its arrays are
-    /// called `NAME.offsets`, `NAME.targets`, `NAME.states` and `NAME.data`.
+    /// called `NAME.offsets`, `NAME.targets`, `NAME.states` and `NAME.data`; in a field of a state,
+    /// the field takes the place of the name.
     ///
     /// # Panics
     /// If an edge names a vertex that the graph does not have.
@@ -127,9 +128,19 @@ impl<S: MvElement, D: MvElement> MvGraph<S, D> {
     }
 }
 
+/// Makes a graph without vertices and without a name, for a field of a state: the field names it.
+impl<S: MvElement, D: MvElement> Default for MvGraph<S, D> {
+    fn default() -> Self {
+        Self::new("", 0, &[])
+    }
+}
+
 impl<S: MvElement, D: MvElement> Versioned for MvGraph<S, D> {
-    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
-        vec![&mut self.offsets, &mut self.targets, &mut self.states, &mut self.data]
+    fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
+        arrays.part("offsets", &mut self.offsets);
+        arrays.part("targets", &mut self.targets);
+        arrays.part("states", &mut self.states);
+        arrays.part("data", &mut self.data);
     }
 }
 

@@ -22,29 +22,12 @@ use crate::layout::{
 use crate::load;
 use crate::map_medium::MapMedium;
 use crate::medium::{ByteSource, Medium, MediumKind};
+use crate::options::MemoryOptions;
 use crate::order::{CommitOrder, OrderRule};
 use crate::plan::{ArrayPlan, estimate_array, plan_array};
-use crate::structure::{Versioned, VersionedArray};
+use crate::structure::{ArrayList, ListedArray, Versioned};
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range, table_places};
 use crate::view::{VersionView, ViewHold};
-
-/// Settings of a memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryOptions {
-    /// Versions that are kept, at least one.
-    pub keep: usize,
-    /// Bytes of a block of a new file: a power of two from 512 to 16 MiB. A file that is there
-    /// keeps its own.
-    pub block_bytes: usize,
-    /// The way in which bytes are stored.
-    pub medium: MediumKind,
-}
-
-impl Default for MemoryOptions {
-    fn default() -> Self {
-        Self { keep: 2, block_bytes: 64 << 10, medium: MediumKind::Auto }
-    }
-}
 
 /// A file of versions, open to be written. It has one writer at a time; any number of
 /// [readers](crate::MemoryReader) may look at it.
@@ -161,6 +144,12 @@ impl Memory {
         self.versions.iter().map(|version| version.summary()).collect()
     }
 
+    /// Returns the number that the next version has.
+    #[must_use]
+    pub(crate) fn next_number(&self) -> u64 {
+        self.number + 1
+    }
+
     /// Returns what was damaged when the file was opened, and what a restore has met since.
     #[must_use]
     pub fn findings(&self) -> &[MemoryFinding] {
@@ -189,8 +178,10 @@ impl Memory {
     /// array that is compared, as many blocks count as its last commit has stored.
     #[must_use]
     pub fn pending_work(&self, state: &mut [&mut dyn Versioned]) -> CommitWork {
+        let mut list = ArrayList::default();
+        state.iter_mut().for_each(|part| part.list_arrays(&mut list));
         let mut work = CommitWork::default();
-        for array in state.iter_mut().flat_map(|part| part.arrays()) {
+        for array in &list.into_arrays() {
             work.add(&estimate_array(array, self.base_of(array), self.block_bytes));
         }
         work
@@ -220,7 +211,9 @@ impl Memory {
         if self.is_undecided {
             return Err(MemoryError::Undecided);
         }
-        let mut arrays: Vec<&mut dyn VersionedArray> = state.iter_mut().flat_map(|part| part.arrays()).collect();
+        let mut list = ArrayList::default();
+        state.iter_mut().for_each(|part| part.list_arrays(&mut list));
+        let mut arrays = list.into_arrays();
         check_names(&arrays)?;
         if !self.order.keeps(OrderRule::RetireAfterRoot) {
             self.retire(self.keep - 1);
@@ -241,23 +234,12 @@ impl Memory {
     /// Fills structures with a version, all of them or none.
     ///
     /// # Errors
-    /// [`MemoryError::NoVersion`], [`MemoryError::NoStructure`], [`MemoryError::Kind`],
-    /// [`MemoryError::Length`], [`MemoryError::Damaged`] and [`MemoryError::Io`]: the structures
-    /// are as they were.
+    /// [`MemoryError::NoVersion`], and as for [`VersionView::fill`]: the structures are as they
+    /// were.
     pub fn restore(&mut self, number: u64, state: &mut [&mut dyn Versioned]) -> Result<KeptVersion, MemoryError> {
         let view = self.view(number)?;
-        let mut arrays: Vec<&mut dyn VersionedArray> = state.iter_mut().flat_map(|part| part.arrays()).collect();
-        let read = arrays.iter_mut().try_for_each(|array| read_array(&view, *array));
-        for array in &mut arrays {
-            if read.is_ok() {
-                array.adopt_room();
-                let table = Arc::clone(view.table(array.name())?);
-                array.tracking_mut().adopt(&table);
-            } else {
-                array.drop_room();
-            }
-        }
-        read.map(|()| view.version())
+        view.fill(state)?;
+        Ok(view.version())
     }
 
     /// Fills structures with the newest version that is whole; `None`, with nothing done, if there
@@ -284,17 +266,17 @@ impl Memory {
     fn write(
         &mut self,
         step: u64,
-        arrays: &[&mut dyn VersionedArray],
+        arrays: &[ListedArray<'_>],
         taken: &mut Vec<u32>,
     ) -> Result<WrittenVersion, MemoryError> {
         let number = self.number + 1;
         let mut structures = Vec::with_capacity(arrays.len());
         let mut work = CommitWork::default();
         for array in arrays {
-            let plan = plan_array(&**array, self.base_of(&**array), &*self.source, self.block_bytes)?;
+            let plan = plan_array(array, self.base_of(array), &*self.source, self.block_bytes)?;
             work.add(&plan.work);
-            let table = self.write_array(&**array, plan, number, taken)?;
-            structures.push(NamedTable { name: array.name().to_owned(), table });
+            let table = self.write_array(array, plan, number, taken)?;
+            structures.push(NamedTable { name: array.name.clone(), table });
         }
         let version = Arc::new(VersionTables { number, step, structures });
         let first_kept = (self.versions.len() + 1).saturating_sub(self.keep);
@@ -314,16 +296,19 @@ impl Memory {
         Ok(WrittenVersion { version, root, catalogue: catalogue.places, work })
     }
 
-    /// Returns the table that an array shares blocks with, if that still holds its places.
-    fn base_of<'a>(&self, array: &'a dyn VersionedArray) -> Option<&'a Arc<StructureTable>> {
-        let base = array.tracking().base.as_ref();
-        base.filter(|base| self.tables.iter().any(|table| Arc::ptr_eq(table, base)))
+    /// Returns the table that an array shares blocks with: the one it came from or, if its bytes
+    /// are compared anyway, the newest of its name.
+    fn base_of(&self, array: &ListedArray<'_>) -> Option<&Arc<StructureTable>> {
+        let own = array.tracking().base.as_ref();
+        let own = own.and_then(|base| self.tables.iter().find(|table| Arc::ptr_eq(table, base)));
+        let newest = self.versions.back().filter(|_| array.tracking().is_compared);
+        own.or_else(|| newest.and_then(|version| version.find(&array.name)))
     }
 
     /// Stores the dirty blocks of an array, and its table.
     fn write_array(
         &mut self,
-        array: &dyn VersionedArray,
+        array: &ListedArray<'_>,
         plan: ArrayPlan,
         number: u64,
         taken: &mut Vec<u32>,
@@ -462,22 +447,12 @@ fn medium_of(file: File, kind: MediumKind) -> std::io::Result<Box<dyn Medium>> {
     }
 }
 
-fn check_names(arrays: &[&mut dyn VersionedArray]) -> Result<(), MemoryError> {
-    let mut names: Vec<&str> = arrays.iter().map(|array| array.name()).collect();
+fn check_names(arrays: &[ListedArray<'_>]) -> Result<(), MemoryError> {
+    let mut names: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
     if let Some(name) = names.iter().find(|name| !(1..=NAME_BYTES_MOST).contains(&name.len())) {
         return Err(MemoryError::Name { most: NAME_BYTES_MOST, found: name.len() });
     }
     names.sort_unstable();
     let double = names.windows(2).find(|pair| pair[0] == pair[1]);
     double.map_or(Ok(()), |pair| Err(MemoryError::TwoOfOneName { name: pair[0].to_owned() }))
-}
-
-/// Reads the values of an array into its room.
-fn read_array(view: &VersionView, array: &mut dyn VersionedArray) -> Result<(), MemoryError> {
-    let table = view.table(array.name())?;
-    let name = array.name().to_owned();
-    if table.kind != array.kind() {
-        return Err(MemoryError::Kind { name, expected: array.kind().name(), found: table.kind.name() });
-    }
-    view.read_bytes(&name, table, 0, array.make_room(table.len as usize)?)
 }

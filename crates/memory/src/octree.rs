@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::array::MvArray;
 use crate::element::MvElement;
-use crate::structure::{Versioned, VersionedArray};
+use crate::structure::{ArrayList, Versioned};
 
 /// The key of the root. A child's key is that of its parent, and D bits that say which child it is.
 const ROOT_KEY: u64 = 1;
@@ -44,7 +44,7 @@ impl<T: MvElement, const D: usize> MvOctree<T, D> {
     pub const LEVEL_MOST: u32 = (u64::BITS - 1) / D as u32;
 
     /// Makes a tree of a root. Its arrays are called `NAME.keys`, `NAME.first_children`,
-    /// `NAME.data` and `NAME.free`.
+    /// `NAME.data` and `NAME.free`; in a field of a state, the field takes the place of the name.
     #[must_use]
     pub fn new(name: &str, data: T) -> Self {
         Self {
@@ -201,9 +201,19 @@ impl<T: MvElement, const D: usize> MvOctree<T, D> {
     }
 }
 
+/// Makes a root with zero as data and without a name, for a field of a state: the field names it.
+impl<T: MvElement, const D: usize> Default for MvOctree<T, D> {
+    fn default() -> Self {
+        Self::new("", T::zeroed())
+    }
+}
+
 impl<T: MvElement, const D: usize> Versioned for MvOctree<T, D> {
-    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
-        vec![&mut self.keys, &mut self.first_children, &mut self.data, &mut self.free]
+    fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
+        arrays.part("keys", &mut self.keys);
+        arrays.part("first_children", &mut self.first_children);
+        arrays.part("data", &mut self.data);
+        arrays.part("free", &mut self.free);
     }
 }
 

@@ -7,7 +7,7 @@ use recoup_model::commit_cost::CommitWork;
 use crate::error::{MemoryError, refused};
 use crate::layout::{ENTRY_BYTES, PlacedBlock, place_of};
 use crate::medium::ByteSource;
-use crate::structure::VersionedArray;
+use crate::structure::ListedArray;
 use crate::version::{StructureTable, block_range};
 
 /// The blocks of an array in the next version.
@@ -29,7 +29,7 @@ const UNPLACED: PlacedBlock = PlacedBlock { place: 0, crc: 0, birth: 0 };
 /// Plans the blocks of an array. `base` is the table that it shares blocks with, if that still
 /// holds its blocks.
 pub(crate) fn plan_array(
-    array: &dyn VersionedArray,
+    array: &ListedArray<'_>,
     base: Option<&Arc<StructureTable>>,
     source: &dyn ByteSource,
     block_bytes: usize,
@@ -70,7 +70,7 @@ pub(crate) fn plan_array(
 /// Estimates the work of a commit of an array from its marks alone. Blocks that are only known once
 /// they are compared are taken to differ where those did that the last commit of the array stored.
 pub(crate) fn estimate_array(
-    array: &dyn VersionedArray,
+    array: &ListedArray<'_>,
     base: Option<&Arc<StructureTable>>,
     block_bytes: usize,
 ) -> CommitWork {

@@ -11,6 +11,7 @@ use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::layout::place_of;
 use crate::load::load_while_written;
 use crate::medium::ByteSource;
+use crate::structure::{ArrayList, ListedArray, Versioned};
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range};
 
 /// Least bytes for which another thread pays: a thread starts in the time of a thousandth of them.
@@ -86,6 +87,54 @@ impl VersionView {
             return Err(MemoryError::Range { name: name.to_owned(), start: first, end, len });
         }
         self.read_bytes(name, table, first * kind.bytes(), target)
+    }
+
+    /// Fills structures with the version, all of them or none.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoStructure`], [`MemoryError::Kind`], [`MemoryError::Length`],
+    /// [`MemoryError::Damaged`], [`MemoryError::Retired`] and [`MemoryError::Io`]: the structures
+    /// are as they were.
+    pub fn fill(&self, state: &mut [&mut dyn Versioned]) -> Result<(), MemoryError> {
+        let mut list = ArrayList::default();
+        state.iter_mut().for_each(|part| part.list_arrays(&mut list));
+        self.fill_arrays(list.into_arrays())?;
+        state.iter_mut().for_each(|part| part.renew_skipped());
+        Ok(())
+    }
+
+    /// Fills the part of a state that has this name.
+    pub(crate) fn fill_part(&self, name: &str, part: &mut dyn Versioned) -> Result<(), MemoryError> {
+        let mut list = ArrayList::under(name);
+        part.list_arrays(&mut list);
+        self.fill_arrays(list.into_arrays())?;
+        part.renew_skipped();
+        Ok(())
+    }
+
+    fn fill_arrays(&self, mut arrays: Vec<ListedArray<'_>>) -> Result<(), MemoryError> {
+        let read = arrays.iter_mut().try_for_each(|array| self.read_array(array));
+        for array in &mut arrays {
+            if read.is_ok() {
+                array.adopt_room();
+                let table = Arc::clone(self.table(&array.name)?);
+                array.tracking_mut().adopt(&table);
+            } else {
+                array.drop_room();
+            }
+        }
+        read
+    }
+
+    /// Reads the values of an array into its room.
+    fn read_array(&self, array: &mut ListedArray<'_>) -> Result<(), MemoryError> {
+        let name = array.name.clone();
+        let table = self.table(&name)?;
+        if table.kind != array.kind() {
+            return Err(MemoryError::Kind { name, expected: array.kind().name(), found: table.kind.name() });
+        }
+        let room = array.make_room(table.len as usize).map_err(|error| error.of_structure(&name))?;
+        self.read_bytes(&name, table, 0, room)
     }
 
     /// Reads every block, and names those that are not what was written.

@@ -2,7 +2,7 @@
 
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use recoup::memory::{ArrayTracking, ElementKind, MemoryError, Versioned, VersionedArray};
+use recoup::memory::{ArrayList, ArrayTracking, ElementKind, MemoryError, Versioned, VersionedArray};
 
 use crate::refused;
 
@@ -102,8 +102,8 @@ impl<'a> LentStructure<'a> {
 }
 
 impl Versioned for LentStructure<'_> {
-    fn arrays(&mut self) -> Vec<&mut dyn VersionedArray> {
-        vec![self]
+    fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
+        arrays.array(self);
     }
 }
 
