@@ -16,6 +16,7 @@ target_link_libraries(with_static PRIVATE recoup::static)
 "#;
 
 const PROGRAM: &str = r#"
+#include <recoup_annotate.h>
 #include <recoup_mem.h>
 #define FIELDS(ARRAY, POINTER, VALUE) VALUE(uint64_t, step)
 RECOUP_VERSIONED(state, FIELDS)
