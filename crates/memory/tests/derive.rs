@@ -235,11 +235,19 @@ fn two_fields_of_one_name_in_a_version_are_refused() {
 }
 
 #[test]
-fn plain_values_that_no_field_names_are_refused() {
+fn parts_that_neither_a_field_nor_the_program_names_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = Memory::open(&file(&folder), Plasma::memory_options()).unwrap();
-    let refused = memory.commit(1, &mut [&mut vec![1.0]]).unwrap_err();
-    assert_eq!(refused.to_string(), "a name has 1 to 255 bytes, 0 found");
+    let nameless: [&mut dyn Versioned; 4] = [
+        &mut vec![1.0],
+        &mut MvArray::<u8>::default(),
+        &mut MvGraph::<u8, f64>::default(),
+        &mut MvOctree::<f64, 2>::default(),
+    ];
+    for part in nameless {
+        let refused = memory.commit(1, &mut [part]).unwrap_err();
+        assert_eq!(refused.to_string(), "a name has 1 to 255 bytes, 0 found");
+    }
     assert_eq!(memory.versions(), []);
 }
 
