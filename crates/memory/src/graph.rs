@@ -131,7 +131,12 @@ impl<S: MvElement, D: MvElement> MvGraph<S, D> {
 /// Makes a graph without vertices and without a name, for a field of a state: the field names it.
 impl<S: MvElement, D: MvElement> Default for MvGraph<S, D> {
     fn default() -> Self {
-        Self::new("", 0, &[])
+        Self {
+            offsets: vec![0].into(),
+            targets: MvArray::default(),
+            states: MvArray::default(),
+            data: MvArray::default(),
+        }
     }
 }
 

@@ -204,7 +204,12 @@ impl<T: MvElement, const D: usize> MvOctree<T, D> {
 /// Makes a root with zero as data and without a name, for a field of a state: the field names it.
 impl<T: MvElement, const D: usize> Default for MvOctree<T, D> {
     fn default() -> Self {
-        Self::new("", T::zeroed())
+        Self {
+            keys: vec![ROOT_KEY].into(),
+            first_children: vec![LEAF].into(),
+            data: vec![T::zeroed()].into(),
+            free: MvArray::default(),
+        }
     }
 }
 

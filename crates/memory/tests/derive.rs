@@ -153,7 +153,6 @@ fn plain_values_are_stored_where_they_have_changed_and_shared_elsewhere() {
     // Another process has no marks, and still shares what is the same.
     drop(memory);
     let mut memory = Memory::open(&file(&folder), Plasma::memory_options()).unwrap();
-    memory.commit(1, &mut [&mut plasma.ions.places as &mut dyn Versioned]).unwrap_err();
     memory.commit_state(&mut plasma).unwrap();
     let versions = memory.versions();
     let new = |name: &str| versions[1].structures.iter().find(|found| found.name == name).unwrap().new_blocks;
@@ -233,6 +232,23 @@ fn two_fields_of_one_name_in_a_version_are_refused() {
     let mut memory = Memory::resume(&file(&folder), &mut state).unwrap();
     let refused = memory.commit_state(&mut state).unwrap_err();
     assert_eq!(refused.to_string(), "two structures are called inner.values");
+}
+
+#[test]
+fn parts_that_neither_a_field_nor_the_program_names_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut memory = Memory::open(&file(&folder), Plasma::memory_options()).unwrap();
+    let nameless: [&mut dyn Versioned; 4] = [
+        &mut vec![1.0],
+        &mut MvArray::<u8>::default(),
+        &mut MvGraph::<u8, f64>::default(),
+        &mut MvOctree::<f64, 2>::default(),
+    ];
+    for part in nameless {
+        let refused = memory.commit(1, &mut [part]).unwrap_err();
+        assert_eq!(refused.to_string(), "a name has 1 to 255 bytes, 0 found");
+    }
+    assert_eq!(memory.versions(), []);
 }
 
 /// A name that is that of a field of a field.
