@@ -177,8 +177,10 @@ impl VersionView {
         first: usize,
         target: &mut [u8],
     ) -> Result<(), MemoryError> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let n_threads = (target.len() / THREAD_BYTES_LEAST).min(cores).min(THREADS_MOST);
+        // The number of cores is asked for only where it matters: it is read from files.
+        let most = (target.len() / THREAD_BYTES_LEAST).min(THREADS_MOST);
+        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+        let n_threads = if most < 2 { 1 } else { most.min(cores()) };
         if n_threads < 2 {
             return self.read_part(name, table, first, target);
         }
