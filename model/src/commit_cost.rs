@@ -4,8 +4,8 @@
 //! least zero. The factors minimise the sum of squared relative errors, so a commit of a block
 //! counts as much as one of a gigabyte. They start from a guess for memory and are usable before
 //! the first commit; each commit adds a few sums, and none is kept. A regression on these counts
-//! comes as close as a model tree, as Coy et al. use (ICS 2020, doi 10.1145/3392717.3392755),
-//! without its training runs: `tests/commit_cost.rs` compares them.
+//! comes about as close as a model tree, as Coy et al. use (ICS 2020, doi 10.1145/3392717.3392755),
+//! without its training runs: `tests/commit_cost` compares them.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ const SWEEPS: usize = 200;
 /// A prediction is never further from the scaled start than this factor.
 const CLAMP: f64 = 10.0;
 
-/// What was learned of the cost of commits.
+/// Knowledge of the cost of commits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitCost {
     /// Each factor, in units of its start.
@@ -208,7 +208,7 @@ mod tests {
         let mut cost = CommitCost::new();
         let (work, seconds) = machine.commit();
         cost.learn(&work, seconds);
-        // All factors are the same multiple of their start, which one commit tells but for rounding.
+        // All factors are the same multiple of their start, which one commit tells.
         assert!(largest_error(&cost, &mut machine) < 1e-9, "{cost:?}");
     }
 

@@ -18,9 +18,10 @@ pub const MTTI_SECONDS: f64 = 86_400.0;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SavePolicy {
-    /// Saves when the time since the last version exceeds that of a commit: `potential_persistent`
-    /// of Coy et al. (ICS 2020, doi 10.1145/3392717.3392755). It never asks for the failure rate and
-    /// spends half of all time on commits: the published baseline, not a recommendation.
+    /// Saves when the time since the last version exceeds that of a commit:
+    /// `potential_persistent` of Coy et al. (ICS 2020, doi 10.1145/3392717.3392755). It never asks
+    /// for the failure rate and spends half of all time on commits: the published baseline, not a
+    /// recommendation.
     Greedy,
     /// Young's interval for the time of a commit.
     Young {

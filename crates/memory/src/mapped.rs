@@ -53,11 +53,12 @@ impl MappedValues {
 
 impl VersionView {
     /// Maps the values of a structure, and checks each block. Returns `None` where they have to be
-    /// read: in a file that does not rest in memory, in blocks that are no whole pages or lie in too
-    /// many pieces, for a structure without values, and for a view that does not hold its blocks.
+    /// read: in a file that does not rest in memory, in blocks that are no whole pages or lie in
+    /// too many pieces, for a structure without values, and for a view that does not hold its
+    /// blocks.
     ///
-    /// A file that is cut off while it is mapped ends the process, as it does for a writer that maps
-    /// it.
+    /// A file that is cut off while it is mapped ends the process, as it does for a writer that
+    /// maps it.
     ///
     /// # Errors
     /// [`MemoryError::NoStructure`], [`MemoryError::Damaged`] and [`MemoryError::Io`].

@@ -65,7 +65,7 @@ impl SavingSimulation {
     /// Computes and saves from the last version on. Returns the time of the end, or `None` if the
     /// failure comes before it.
     fn compute_until(&self, failure: f64, start: f64, saved: &mut u64) -> Option<f64> {
-        // As a commit always costs the same here, so many steps always lie between two versions.
+        // A commit always costs the same here, and so do the steps between two of them.
         let steps = (self.policy.interval_seconds(self.cost_seconds) / self.step_seconds).ceil().max(1.0) as u64;
         let mut now = start;
         loop {
@@ -122,7 +122,8 @@ mod tests {
         println!("seed {SEED}");
         for (cost, mtti, _) in MACHINES {
             let found = simulated(SavePolicy::Greedy, cost, mtti);
-            // A failure costs a recovery and half an interval in addition: 1.5 of 600 MTTIs at most.
+            // A failure costs a recovery, and half of an interval and its commit: twice the cost,
+            // once in each MTTI.
             assert!((found.mean - 0.5).abs() <= found.half_width + 2.0 * cost / mtti, "{cost} {mtti}: {found:?}");
         }
     }

@@ -1,13 +1,13 @@
 //! A model tree in the manner of M5P: splits that reduce the deviation most, and a linear model in
 //! each leaf. For the comparison only.
 //!
-//! Sources: Quinlan, "Learning with continuous classes", AI 1992; Wang and Witten, ECML 1997. Models
-//! are fitted by relative least squares, as ours is, and are not smoothed along the path.
+//! Sources: Quinlan, "Learning with continuous classes", AI 1992; Wang and Witten, ECML 1997.
+//! Models are fitted by relative least squares, as ours is, and are not smoothed along the path.
 
 use recoup_model::commit_cost::CommitWork;
 
 const FEATURES: usize = 5;
-/// A leaf has at least so many samples for each of its factors.
+/// Least samples of a leaf: four for each of its factors.
 const LEAF_SAMPLES: usize = 4 * (FEATURES + 1);
 const DEPTH_MOST: usize = 8;
 
@@ -51,7 +51,8 @@ impl ModelTree {
         let split = if depth == 0 { None } else { best_split(rows) };
         let Some((feature, n_below)) = split else {
             let seconds = rows.iter().map(|(_, seconds)| *seconds);
-            let (least, most) = (seconds.clone().fold(f64::INFINITY, f64::min), seconds.fold(0.0, f64::max));
+            let least = seconds.clone().fold(f64::INFINITY, f64::min);
+            let most = seconds.fold(0.0, f64::max);
             return Self::Leaf { factors: linear_model(rows), least, most };
         };
         rows.sort_by(|a, b| a.0[feature].total_cmp(&b.0[feature]));
@@ -93,8 +94,8 @@ fn evaluate(factors: &[f64; FEATURES + 1], features: &[f64; FEATURES]) -> f64 {
     factors[0] + factors[1..].iter().zip(features).map(|(factor, feature)| factor * feature).sum::<f64>()
 }
 
-/// Fits a linear model by relative least squares: the normal equations with a small ridge, solved by
-/// elimination. Features are scaled by their largest values.
+/// Fits a linear model by relative least squares: the normal equations with a small ridge, solved
+/// by elimination. Features are scaled by their largest values.
 fn linear_model(rows: &[Row]) -> [f64; FEATURES + 1] {
     let scale: [f64; FEATURES] =
         std::array::from_fn(|index| rows.iter().map(|row| row.0[index]).fold(1e-300, f64::max));

@@ -1,11 +1,11 @@
-//! Measured commits, one row each: the samples in `tests/data/commits.csv`, from which the cost of a
-//! commit is learned in tests.
+//! Measured commits, one row each: the samples in `tests/data/commits.csv`, from which the cost of
+//! a commit is learned in tests.
 //!
-//! `cargo bench -p recoup-memory --bench samples > commits.csv`; one core. Commits store 0.1 to 100 %
-//! of 256 MiB, in runs of 1 to 64 blocks of 4 to 256 KiB. Between two commits the program reads its
-//! whole state, as a solver does. One commit in six compares. A row is the least time of three
-//! commits of the same work, so that other work of the machine counts little. The folder of the disk
-//! is that of temporary files, the one of memory `/dev/shm`.
+//! `cargo bench -p recoup-memory --bench samples > commits.csv`; one core. Commits store 0.1 to
+//! 100 % of 256 MiB, in runs of 1 to 64 blocks of 4 to 256 KiB. Between two commits the program
+//! reads its whole state, as a solver does. One commit in six compares. A row is the least time of
+//! three commits of the same work, so that other work of the machine counts little. The folder of
+//! the disk is that of temporary files, the one of memory `/dev/shm`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
