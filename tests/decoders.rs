@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use recoup::compress::Qb;
+use recoup::compress::{Pyramid, Qb};
 use recoup::core::{Bound, Chain, Codec, Context, Values};
 
 use crate::support::{python, said};
@@ -35,7 +35,7 @@ fn decode(python: &str, cases: &[PathBuf]) -> Output {
 
 /// Every way of coding that the pages describe and the encoders use; of pco's own, all that its
 /// encoder chooses by itself.
-const WAYS: [&str; 53] = [
+const WAYS: [&str; 57] = [
     "raw f64 lossless",
     "raw f32 lossless",
     "raw i64 lossless",
@@ -59,6 +59,10 @@ const WAYS: [&str; 53] = [
     "increment bytes alone packed",
     "qb follows False",
     "qb follows True",
+    "pyramid f64 fields 1",
+    "pyramid f64 fields 3",
+    "pyramid f32 fields 1",
+    "pyramid difference",
     "pco f64 absolute",
     "pco f32 absolute",
     "pco f64 pointwise",
@@ -142,12 +146,24 @@ fn examples_of_the_format_pages_are_what_they_say() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// The bytes in the rows of the page's example.
-fn example_frame() -> Vec<u8> {
+/// The bytes in the rows of an example of the page, whose heading has this mark.
+fn example_frame(mark: &str, title: &str) -> Vec<u8> {
     let page = fs::read_to_string(here().join("../compress/FORMAT.md")).unwrap();
-    let example = page.split_once("\n## Example\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
+    let (_, behind) = page.split_once(&format!("\n{mark} {title}\n")).unwrap();
+    let example = behind.split(&format!("\n{mark} ")).next().unwrap().to_owned();
     let bytes = example.lines().filter_map(|line| line.strip_prefix("| ")?.split('`').nth(1).map(str::to_owned));
     bytes.flat_map(|row| row.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn example_of_a_pyramid_is_what_the_encoder_writes() {
+    let mut values = [3.0; 40];
+    values[8] = 3.5;
+    let mut frame = Vec::new();
+    let bound = Bound::Absolute(0.125);
+    let encoded = Pyramid::default().encode(Values::F64(&values), bound, &Context::flat(40), &mut frame).unwrap();
+    assert!(!encoded.stored_raw);
+    assert_eq!(frame, example_frame("###", "Example of a pyramid"));
 }
 
 #[test]
@@ -158,5 +174,5 @@ fn example_frame_is_what_the_encoder_writes() {
     let mut frame = Vec::new();
     let encoded = Qb::default().encode(Values::F64(&values), Bound::Absolute(0.125), &context, &mut frame).unwrap();
     assert!(!encoded.stored_raw);
-    assert_eq!(frame, example_frame());
+    assert_eq!(frame, example_frame("##", "Example"));
 }

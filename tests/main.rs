@@ -20,6 +20,7 @@ mod memory_files;
 mod memory_tiers;
 mod mid_cycle;
 mod one_rank;
+mod pyramid_streams;
 mod qb_cases;
 mod qb_streams;
 mod ranks;

@@ -143,14 +143,14 @@ const GRID: [usize; 3] = [17, 5, 4];
 const GRID_VALUES: usize = 340;
 
 /// Whole numbers below `2^32` in no order (Knuth's multiplier, and the high bits of what it makes).
-fn scattered(n: usize) -> impl Iterator<Item = u64> {
+pub(crate) fn scattered(n: usize) -> impl Iterator<Item = u64> {
     let next =
         |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
     std::iter::successors(Some(1), next).skip(1).take(n).map(|state| state >> 32)
 }
 
 /// Parabolas of both signs with a little noise, moved by `shift`.
-fn arcs(n: usize, shift: f64) -> Vec<f64> {
+pub(crate) fn arcs(n: usize, shift: f64) -> Vec<f64> {
     let arc = |(i, noise): (usize, u64)| {
         let x = (i % 120) as f64 / 120.0;
         let sign = if i / 120 % 2 == 0 { 1.0 } else { -1.0 };
@@ -159,16 +159,16 @@ fn arcs(n: usize, shift: f64) -> Vec<f64> {
     scattered(n).enumerate().map(arc).collect()
 }
 
-fn doubles(n: usize, shift: f64) -> Floats {
+pub(crate) fn doubles(n: usize, shift: f64) -> Floats {
     Floats::F64(arcs(n, shift))
 }
 
-fn singles(n: usize, shift: f64) -> Floats {
+pub(crate) fn singles(n: usize, shift: f64) -> Floats {
     Floats::F32(arcs(n, shift).iter().map(|x| *x as f32).collect())
 }
 
 /// Three unknowns a point, of different size.
-fn interleaved(n: usize) -> Vec<f64> {
+pub(crate) fn interleaved(n: usize) -> Vec<f64> {
     arcs(n, 0.0).iter().enumerate().map(|(i, x)| x * [1.0, 100.0, 0.01][i % 3] + [0.0, 5.0, 7.0][i % 3]).collect()
 }
 
@@ -305,7 +305,7 @@ fn shifted(values: Floats) -> Floats {
 }
 
 /// Arcs with what has no code among them.
-fn odd_doubles() -> Floats {
+pub(crate) fn odd_doubles() -> Floats {
     let payloads = [0x7ff8_0000_0000_beef, 0xfff0_0000_0000_0001].map(f64::from_bits);
     let odd =
         [payloads[0], payloads[1], f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, f64::MAX, f64::MIN, 5e-324, -1e-310];
@@ -314,7 +314,7 @@ fn odd_doubles() -> Floats {
     Floats::F64(values)
 }
 
-fn odd_singles() -> Floats {
+pub(crate) fn odd_singles() -> Floats {
     let payloads = [0x7fc0_beef, 0xff80_0001].map(f32::from_bits);
     let odd =
         [payloads[0], payloads[1], f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.0, f32::MAX, f32::MIN, 1e-45, -1e-40];

@@ -26,6 +26,7 @@ mod least_squares;
 mod neighbours;
 mod parent;
 mod pco;
+mod pyramid;
 mod qb;
 mod raw;
 mod scalar;
@@ -44,6 +45,7 @@ pub use delta::Delta;
 pub use effective::effective_bound;
 pub use increment::Increment;
 pub use pco::Pco;
+pub use pyramid::Pyramid;
 #[cfg(feature = "cuda")]
 pub use qb::cuda::{KernelTiming, QbCuda, source as cuda_source, sources as cuda_sources};
 pub use qb::{Arrangement as QbArrangement, Contents as QbContents, FILTER as QB_FILTER, Qb, SimdLevel};
@@ -65,6 +67,7 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
         CodecId::Pco => Ok(Arc::new(Delta::new(Pco))),
         CodecId::Zfp => Ok(Arc::new(Delta::new(Zfp))),
         CodecId::Qb => Ok(Arc::new(Qb::default())),
+        CodecId::Pyramid => Ok(Arc::new(Delta::new(Pyramid::default()))),
         CodecId::Increment => Ok(Arc::new(Increment)),
         #[cfg(feature = "sz3")]
         CodecId::Sz3 => Ok(Arc::new(Delta::new(Sz3))),

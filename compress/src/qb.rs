@@ -33,6 +33,7 @@ use self::coder::Coder;
 use self::frame::{DTYPE, FrameHeader, damaged, preface};
 use self::mode::{FrameMode, with_lattice};
 use self::run::StoredBlocks;
+pub(crate) use self::simd::LevelKernel;
 pub use self::simd::SimdLevel;
 use self::team::CodecTeam;
 use crate::parent::TypedParent;

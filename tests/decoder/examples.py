@@ -9,6 +9,7 @@ import re
 import struct
 import sys
 
+import pyramid
 import qb
 from checksums import crc32c
 from words import Damaged, double_of, require
@@ -30,9 +31,8 @@ def tables(text):
     return found
 
 
-def check_frame(page):
-    """Every byte of the frame, in one row each with its field, type and value; then the values."""
-    (rows,) = tables(section(page, "Example"))
+def frame_of(rows):
+    """The bytes of the rows, each of them with its field, type and value."""
     frame = b""
     for at, digits, field, value, _ in rows:
         data = bytes.fromhex(digits)
@@ -45,9 +45,27 @@ def check_frame(page):
             require(data.decode() == value, field)
         else:
             require(struct.unpack(FORMS[kind], data) == (float(value) if kind == "f64" else int(value),), field)
+    return frame
+
+
+def check_frame(page):
+    """Every byte of the frame of QB, then the values."""
+    (rows,) = tables(section(page, "Example"))
+    frame = frame_of(rows)
     found = [double_of(pattern) for pattern in qb.Frame(frame).decode()]
     require(found == [3.0] * 7 + [3.5] + [3.0] * 12, f"values {found}")
     print(f"{page.name}: {len(rows)} fields, {len(frame)} bytes")
+
+
+def check_pyramid(page):
+    """Every byte of the frame of pyramid, then the values within their bound."""
+    text = page.read_text()
+    (rows,) = tables(text[text.index("### Example of a pyramid") : text.index("### Why its bounds hold")])
+    frame = frame_of(rows)
+    found = [double_of(pattern) for pattern in pyramid.Frame(frame).decode()]
+    expected = [3.0] * 8 + [3.5] + [3.0] * 31
+    require(len(found) == 40 and all(abs(x - y) <= 0.125 for x, y in zip(found, expected)), f"values {found}")
+    print(f"{page.name}: {len(rows)} fields of a pyramid, {len(frame)} bytes")
 
 
 def at(value, path):
@@ -113,6 +131,7 @@ def check_increment(page, version):
 def main(root):
     try:
         check_frame(root / "compress" / "FORMAT.md")
+        check_pyramid(root / "compress" / "FORMAT.md")
         increments = root / "tests" / "golden" / "v1" / "chain-increment-raw" / "solve" / "v000000000005"
         check_increment(root / "io" / "FORMAT.md", increments)
         version = root / "tests" / "golden" / "v1" / "chain-qb" / "solve" / "v000000000004"

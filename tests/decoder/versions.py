@@ -14,6 +14,7 @@ import sys
 
 import filters
 import increment
+import pyramid
 import qb
 import rpco
 from checksums import blake3_16, crc32c
@@ -106,7 +107,7 @@ class Run:
             decoded, way = increment.decode(payload, element, n, parent)
             self.ways.add(way)
             return decoded
-        if payload[:8] == b"RECOUPDX" and codec in ("pco", "zfp"):
+        if payload[:8] == b"RECOUPDX" and codec in ("pco", "zfp", "pyramid"):
             return self.sum(record, frame, payload, parent)
         require(not parent, "a payload that needs no parent has one")
         bound = frame["bound"]
@@ -125,6 +126,13 @@ class Run:
             patterns, ways = decoder.patterns(dims, stride)
             self.ways |= {f"pco {way}" for way in ways}
             return struct.pack(f"<{n}{FORMS[SIZES[element]]}", *patterns)
+        if codec == "pyramid":
+            decoder = pyramid.Frame(payload)
+            fields = stride if 1 < stride < 256 and dims[0] % stride == 0 else 1
+            require(decoder.dtype == (element == "f32") and decoder.fields == fields, "type and fields")
+            require(decoder.grid == [dims[0] // fields, *dims[1:]], "extents")
+            self.ways.add(f"pyramid {element} fields {fields}")
+            return struct.pack(f"<{n}{FORMS[SIZES[element]]}", *decoder.decode())
         if codec == "zstd":
             return filters.zstd(payload, element, n)
         require(codec == "zfp", f"codec {codec}")

@@ -9,7 +9,7 @@ mod vectors;
 mod zfp_c;
 
 use clap::Parser;
-use recoup_compress::{Pco, Qb, Zfp, Zstd, effective_bound};
+use recoup_compress::{Pco, Pyramid, Qb, Zfp, Zstd, effective_bound};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -22,7 +22,7 @@ struct Args {
     /// Turns of every codec.
     #[arg(long, default_value_t = 5)]
     repeats: usize,
-    /// Only vectors whose name has this in it.
+    /// Only vectors whose name has this in it; others are not computed.
     #[arg(long, default_value = "")]
     vector: String,
     /// Print JSON.
@@ -66,13 +66,14 @@ fn codec_cases() -> Vec<CodecCase> {
     let mut add = |name, codec: fn() -> Option<Box<dyn Codec>>, bound, arrangement| {
         codec_cases.push(CodecCase { name, codec: codec(), bound, arrangement });
     };
-    for e in [1e-3, 1e-4, 1e-6] {
+    for e in [1e-3, 1e-4, 1e-5, 1e-6] {
         let range = Bound::Range(e);
         add("qb", || Some(Box::new(Qb::default())), range, Own);
         add("qb fast", || Some(Box::new(Qb::default())), range, Fast);
         add("qb line", || Some(Box::new(Qb::default())), range, Line);
         add("qb chain", || Some(Box::new(Qb::default())), range, Chain);
         add("qb pointwise", || Some(Box::new(Qb::default())), Bound::Pointwise(e), Own);
+        add("pyramid", || Some(Box::new(Pyramid::default())), range, Own);
         add("pco", || Some(Box::new(Pco)), range, Own);
         add("zfp-rs", || Some(Box::new(Zfp)), range, Own);
         add("zfp C", || None, range, Own);
@@ -103,7 +104,7 @@ fn cpu_seconds() -> f64 {
 
 fn main() {
     let args = Args::parse();
-    let vectors: Vec<Vector> = vectors::all().into_iter().filter(|v| v.name.contains(&args.vector)).collect();
+    let vectors: Vec<Vector> = vectors::named(&args.vector);
     let codec_cases = codec_cases();
     for vector in &vectors {
         let mut cells: Vec<Option<Cell>> =

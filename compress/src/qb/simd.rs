@@ -67,6 +67,42 @@ impl SimdLevel {
     }
 }
 
+/// Work that is compiled once for every level of vector instructions. All of it is to be inlined.
+pub(crate) trait LevelKernel {
+    /// The result.
+    type Output;
+
+    /// Does the work.
+    fn run(self) -> Self::Output;
+}
+
+impl SimdLevel {
+    /// Runs a kernel at this level.
+    #[inline]
+    pub(crate) fn run<K: LevelKernel>(self, kernel: K) -> K::Output {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+            fn avx2<K: LevelKernel>(kernel: K) -> K::Output {
+                kernel.run()
+            }
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi1,bmi2,lzcnt")]
+            fn avx512<K: LevelKernel>(kernel: K) -> K::Output {
+                kernel.run()
+            }
+            match self.0 {
+                // SAFETY: a level above portable is made by `available` alone, which asked the
+                // processor.
+                InstructionSet::Avx2 => return unsafe { avx2(kernel) },
+                // SAFETY: as above.
+                InstructionSet::Avx512 => return unsafe { avx512(kernel) },
+                InstructionSet::Portable => {}
+            }
+        }
+        kernel.run()
+    }
+}
+
 /// Prefetches memory that is read or written soon, where processors can; nothing waits for it.
 #[inline(always)]
 pub(super) fn fetch<T>(soon: &[T]) {

@@ -48,6 +48,8 @@ codecs! {
     Sz3 => "sz3",
     /// Our own: quantised blocks, bounds proven for every value.
     Qb => "qb",
+    /// Our own, for smooth grids: interpolated level by level, and entropy-coded.
+    Pyramid => "pyramid",
     /// The runs of values that differ from the version before.
     Increment => "increment",
 }
@@ -397,7 +399,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&id).unwrap(), format!("{:?}", id.name()));
         }
         let error = "lz4".parse::<CodecId>().unwrap_err().to_string();
-        assert_eq!(error, "unknown codec lz4: expected raw, zstd, pco, zfp, sz3, qb or increment");
+        assert_eq!(error, "unknown codec lz4: expected raw, zstd, pco, zfp, sz3, qb, pyramid or increment");
     }
 
     #[test]

@@ -429,7 +429,7 @@ impl ProtectionArgs {
 /// change.
 pub(crate) fn needs_bound(id: CodecId) -> bool {
     match id {
-        CodecId::Qb | CodecId::Zfp | CodecId::Sz3 => true,
+        CodecId::Qb | CodecId::Pyramid | CodecId::Zfp | CodecId::Sz3 => true,
         CodecId::Raw | CodecId::Zstd | CodecId::Pco | CodecId::Increment => false,
     }
 }

@@ -1,0 +1,191 @@
+//! Pyramid: values of a smooth grid, predicted between those of a coarser grid, level by level.
+//!
+//! A frame is one hierarchy. The coarsest point is stored; every finer level is interpolated from
+//! what a decoder already has, and only what is left is coded, in an entropy coder. Local choices
+//! of the interpolation follow the field. Every value is checked with the decoder's own expression
+//! before a frame is handed out; a value that does not hold its bound is stored exactly. The bytes
+//! are the same on every machine: a decoder computes with integers that wrap, and ends each value
+//! with one product and one sum. FORMAT.md states the bytes.
+//!
+//! Source of the idea: Zhao et al. 2021, "Optimizing error-bounded lossy compression for scientific
+//! data by dynamic spline interpolation", doi:10.1109/ICDE51399.2021.00145. The levels here are
+//! split by parity, the predictor is chosen cell by cell, and codes count steps of a finer lattice.
+
+mod cells;
+mod choice;
+mod class_coder;
+mod damage;
+mod exceptions;
+mod field;
+mod frame;
+mod interpolation;
+mod lattice;
+mod loudness;
+mod parity;
+mod predictor;
+mod rans;
+mod shares;
+mod stream;
+
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
+
+use self::damage::damaged;
+use self::exceptions::PyramidExceptions;
+use self::field::{Field, decode_field, encode_field};
+use self::frame::{FIELDS, HEADER, PyramidHeader};
+use self::lattice::{FineLattice, FiniteRange};
+use self::stream::{StreamReader, StreamWriter};
+use crate::effective::absolute_only;
+use crate::qb::SimdLevel;
+use crate::scalar::Scalar;
+use crate::{bytes, effective_bound};
+
+/// The codec of smooth grids.
+#[derive(Clone, Copy, Debug)]
+pub struct Pyramid {
+    level: SimdLevel,
+}
+
+impl Default for Pyramid {
+    fn default() -> Self {
+        Self { level: SimdLevel::best() }
+    }
+}
+
+impl Pyramid {
+    /// Sets the level of vector instructions; the bytes are the same at all levels.
+    #[must_use]
+    pub fn at_level(self, level: SimdLevel) -> Self {
+        Self { level }
+    }
+
+    /// Fills `target` with a frame; the largest error. `None` where raw values are no longer, or
+    /// no lattice holds the bound.
+    fn encode_floats<T: Scalar>(
+        &self,
+        values: &[T],
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Option<f64> {
+        let Bound::Absolute(bound) = bound else { return None };
+        let shape = FieldShape::of(context)?;
+        let range = self.level.run(RangeOf(values))?;
+        let lattice = FineLattice::new(bound, range)?;
+        let is_whole = range.is_all_finite && lattice.reaches(range);
+        let mut writer = StreamWriter::default();
+        let mut exceptions = PyramidExceptions::default();
+        target.clear();
+        target.resize(HEADER, 0);
+        for number in 0..shape.fields {
+            let field = Field { number, fields: shape.fields, grid: shape.grid, lattice: &lattice, level: self.level };
+            let coded = encode_field(&field, values, is_whole, &mut writer);
+            target.extend(coded.top.to_le_bytes());
+            exceptions.find(&field, values, &coded.numbers, bound);
+            if exceptions.bytes::<T>() > size_of_val(values) {
+                return None;
+            }
+        }
+        let stream = writer.finish(target);
+        exceptions.write::<T>(target);
+        let header = PyramidHeader {
+            fields: shape.fields as u8,
+            grid: shape.grid,
+            lattice,
+            stream,
+            exceptions: exceptions.len(),
+        };
+        header.write::<T>(target);
+        (target.len() <= size_of_val(values)).then_some(exceptions.largest_error())
+    }
+
+    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+        let (header, parts) = PyramidHeader::parse::<T>(source)?;
+        let shape = FieldShape::of(context).filter(|shape| shape.grid == header.grid);
+        let shape =
+            shape.filter(|shape| shape.fields == usize::from(header.fields)).ok_or_else(|| damaged("extents"))?;
+        let mut reader = StreamReader::new(parts.stream, header.stream)?;
+        for (number, top) in parts.tops.as_chunks().0.iter().enumerate() {
+            let lattice = &header.lattice;
+            let field = Field { number, fields: shape.fields, grid: shape.grid, lattice, level: self.level };
+            decode_field(&field, i32::from_le_bytes(*top), &mut reader, target)?;
+        }
+        reader.finish()?;
+        exceptions::restore(parts.exceptions, target)
+    }
+}
+
+/// The finite range of values, at a level of vector instructions.
+struct RangeOf<'a, T>(&'a [T]);
+
+impl<T: Scalar> crate::qb::LevelKernel for RangeOf<'_, T> {
+    type Output = Option<FiniteRange>;
+
+    #[inline(always)]
+    fn run(self) -> Option<FiniteRange> {
+        FiniteRange::of(self.0)
+    }
+}
+
+/// Values as fields, one for each unknown of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FieldShape {
+    fields: usize,
+    grid: [usize; 3],
+}
+
+impl FieldShape {
+    /// The shape of values; `None` where there are none, or more than places have bits.
+    fn of(context: &Context) -> Option<Self> {
+        let [x, y, z] = context.dims;
+        let n = x * y * z;
+        let is_interleaved = (2..=FIELDS).contains(&context.stride) && x % context.stride == 0;
+        let fields = if is_interleaved { context.stride } else { 1 };
+        (n > 0 && u32::try_from(n).is_ok()).then_some(Self { fields, grid: [x / fields, y, z] })
+    }
+}
+
+impl Codec for Pyramid {
+    fn id(&self) -> CodecId {
+        CodecId::Pyramid
+    }
+
+    fn is_lossy(&self) -> bool {
+        true
+    }
+
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        let bound = match effective_bound(source, bound)? {
+            pointwise @ Bound::Pointwise(_) => absolute_only(source, pointwise)?,
+            other => other,
+        };
+        bytes::check_shape(context, source.len())?;
+        let error = match source {
+            Values::F64(values) => self.encode_floats(values, bound, context, target),
+            Values::F32(values) => self.encode_floats(values, bound, context, target),
+            Values::I64(_) | Values::Bytes(_) => None,
+        };
+        if let Some(achieved_error) = error {
+            return Ok(Encoded { achieved_error, ..Encoded::under(bound) });
+        }
+        target.clear();
+        bytes::extend(source, target);
+        Ok(Encoded { stored_raw: true, ..Encoded::under(Bound::Lossless) })
+    }
+
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        bytes::check_shape(context, target.as_values().len())?;
+        match target {
+            ValuesMut::F64(target) => self.decode_floats(source, context, target),
+            ValuesMut::F32(target) => self.decode_floats(source, context, target),
+            ValuesMut::I64(_) => Err(CodecError::Element { codec: CodecId::Pyramid, element: ElementType::I64 }),
+            ValuesMut::Bytes(_) => Err(CodecError::Element { codec: CodecId::Pyramid, element: ElementType::Bytes }),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! SymbolShares of symbols: how a table lies in a frame, and its forms for both directions.
+
+/// Symbols of an alphabet.
+pub(super) const SYMBOLS: usize = 64;
+/// SymbolShares are parts of `2^PRECISION`.
+pub(super) const PRECISION: u32 = 12;
+pub(super) const TOTAL: u32 = 1 << PRECISION;
+
+/// SymbolShares of all symbols, which sum to [`TOTAL`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SymbolShares([u16; SYMBOLS]);
+
+impl SymbolShares {
+    /// SymbolShares in proportion to counts, at least 1 for what occurs; `None` where nothing does.
+    pub(super) fn of(counts: &[u32; SYMBOLS]) -> Option<Self> {
+        let n: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+        if n == 0 {
+            return None;
+        }
+        let part = |count: &u32| (u64::from(*count) * u64::from(TOTAL) + n / 2) / n;
+        let mut parts = counts.each_ref().map(|count| if *count == 0 { 0 } else { part(count).max(1) as u16 });
+        loop {
+            let sum: u32 = parts.iter().map(|part| u32::from(*part)).sum();
+            let largest = parts.iter_mut().max_by_key(|part| **part)?;
+            if sum <= TOTAL {
+                *largest += (TOTAL - sum) as u16;
+                return Some(Self(parts));
+            }
+            *largest -= (sum - TOTAL).min(u32::from(*largest) / 2) as u16;
+        }
+    }
+
+    /// Appends a table: which symbols occur u64, and the shares of all of them but the last,
+    /// less one, in 12 bits each.
+    pub(super) fn write(&self, target: &mut Vec<u8>) {
+        let occurring = |symbol: &usize| self.0[*symbol] != 0;
+        let mask = (0..SYMBOLS).filter(occurring).fold(0u64, |mask, symbol| mask | 1 << symbol);
+        target.extend(mask.to_le_bytes());
+        let parts: Vec<u16> = (0..SYMBOLS).filter(occurring).map(|symbol| self.0[symbol] - 1).collect();
+        for pair in parts[..parts.len() - 1].chunks(2) {
+            let [low, high] = [pair[0], pair.get(1).copied().unwrap_or(0)];
+            target.extend([low as u8, (low >> 8) as u8 | (high << 4) as u8]);
+            target.extend(pair.get(1).map(|high| (high >> 4) as u8));
+        }
+    }
+
+    /// Reads a table from the front of `source`; `None` for what no encoder writes.
+    pub(super) fn read(source: &mut &[u8]) -> Option<Self> {
+        let (mask, rest) = source.split_first_chunk::<8>()?;
+        let mask = u64::from_le_bytes(*mask);
+        let others = mask.count_ones().checked_sub(1)? as usize;
+        let packed = rest.get(..(others * 3).div_ceil(2))?;
+        *source = &rest[packed.len()..];
+        let byte = |at: usize| packed.get(at).copied().map_or(0, u16::from);
+        let part = |number: usize| {
+            let at = number / 2 * 3;
+            if number.is_multiple_of(2) {
+                byte(at) | (byte(at + 1) & 15) << 8
+            } else {
+                byte(at + 1) >> 4 | byte(at + 2) << 4
+            }
+        };
+        let padding_is_zero = others.is_multiple_of(2) || packed.last().is_none_or(|last| last >> 4 == 0);
+        let mut parts = [0; SYMBOLS];
+        let mut left = TOTAL as u16;
+        for (number, symbol) in (0..SYMBOLS).filter(|symbol| mask >> symbol & 1 != 0).enumerate() {
+            parts[symbol] = if number < others { part(number) + 1 } else { left };
+            left = left.checked_sub(parts[symbol])?;
+            if number < others && left == 0 {
+                return None;
+            }
+        }
+        padding_is_zero.then_some(Self(parts))
+    }
+
+    /// The table of an encoder.
+    pub(super) fn to_encode_table(&self) -> [EncodeEntry; SYMBOLS] {
+        let mut start = 0;
+        self.0.map(|share| {
+            let entry = EncodeEntry::new(start, u32::from(share));
+            start += u32::from(share);
+            entry
+        })
+    }
+
+    /// The table of a decoder.
+    pub(super) fn to_decode_table(&self) -> Box<[DecodeEntry; TOTAL as usize]> {
+        let mut entries = Vec::with_capacity(TOTAL as usize);
+        for (symbol, share) in self.0.iter().enumerate() {
+            entries.extend((0..*share).map(|place| DecodeEntry::new(symbol, *share, place)));
+        }
+        let entries: Box<[DecodeEntry]> = entries.into_boxed_slice();
+        entries.try_into().expect("shares sum to the total")
+    }
+}
+
+/// A symbol, to be encoded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EncodeEntry {
+    /// `2^64 / share`, rounded up.
+    reciprocal: u64,
+    pub(super) share: u32,
+    /// Added to every state.
+    bias: u32,
+}
+
+impl EncodeEntry {
+    fn new(start: u32, share: u32) -> Self {
+        match share {
+            0 => Self::default(),
+            // 2^64 does not fit: the quotient is one too small, and the bias makes up for it.
+            1 => Self { reciprocal: u64::MAX, share, bias: start + TOTAL - 1 },
+            _ => Self { reciprocal: u64::MAX / u64::from(share) + 1, share, bias: start },
+        }
+    }
+
+    /// The state behind the symbol: `TOTAL (x / f) + x mod f + start`.
+    #[inline(always)]
+    pub(super) fn advance(self, state: u32) -> u32 {
+        let quotient = ((u128::from(state) * u128::from(self.reciprocal)) >> 64) as u32;
+        state.wrapping_add(self.bias).wrapping_add(quotient.wrapping_mul(TOTAL - self.share))
+    }
+}
+
+/// One of the [`TOTAL`] parts of a table, to be decoded: symbol in bits 0 to 5, share less one
+/// in bits 6 to 17, and its place within the symbol in bits 18 to 29.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DecodeEntry(u32);
+
+impl DecodeEntry {
+    fn new(symbol: usize, share: u16, place: u16) -> Self {
+        Self(symbol as u32 | u32::from(share - 1) << 6 | u32::from(place) << 18)
+    }
+
+    #[inline(always)]
+    pub(super) fn symbol(self) -> u8 {
+        (self.0 & 63) as u8
+    }
+
+    /// The state before the symbol.
+    #[inline(always)]
+    pub(super) fn retreat(self, state: u32) -> u32 {
+        ((self.0 >> 6 & 0xfff) + 1).wrapping_mul(state >> PRECISION).wrapping_add(self.0 >> 18)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<[u32; SYMBOLS]> {
+        let only = |symbol: usize| std::array::from_fn(|s| u32::from(s == symbol) * 7);
+        let falling = std::array::from_fn(|s| 1_000_000 >> (s / 2));
+        let flat = [3; SYMBOLS];
+        let rare = std::array::from_fn(|s| if s == 5 { u32::MAX } else { u32::from(s % 2 == 0) });
+        vec![only(0), only(63), falling, flat, rare]
+    }
+
+    #[test]
+    fn tables_come_back_from_their_bytes() {
+        for counts in samples() {
+            let table = SymbolShares::of(&counts).unwrap();
+            assert_eq!(table.0.iter().map(|part| u32::from(*part)).sum::<u32>(), TOTAL);
+            assert!(counts.iter().zip(table.0).all(|(count, part)| (*count > 0) == (part > 0)));
+            let mut bytes = Vec::new();
+            table.write(&mut bytes);
+            for length in 0..bytes.len() {
+                assert_eq!(SymbolShares::read(&mut &bytes[..length]), None);
+            }
+            bytes.push(9);
+            let mut rest = &bytes[..];
+            assert_eq!(SymbolShares::read(&mut rest), Some(table));
+            assert_eq!(rest, [9]);
+        }
+        assert_eq!(SymbolShares::of(&[0; SYMBOLS]), None);
+    }
+
+    #[test]
+    fn each_direction_undoes_the_other() {
+        for counts in samples() {
+            let table = SymbolShares::of(&counts).unwrap();
+            let encode = table.to_encode_table();
+            let decode = table.to_decode_table();
+            for symbol in (0..SYMBOLS).filter(|symbol| table.0[*symbol] > 0) {
+                // What an encoder advances from is below share 2^20.
+                let limit = u64::from(table.0[symbol]) << 20;
+                let states = [1 << 16, (1 << 16) + 12_345, limit / 2 + 1, limit - 1];
+                for state in states.into_iter().filter(|state| *state < limit).map(|state| state as u32) {
+                    let advanced = encode[symbol].advance(state);
+                    let entry = decode[(advanced % TOTAL) as usize];
+                    assert_eq!((usize::from(entry.symbol()), entry.retreat(advanced)), (symbol, state));
+                }
+            }
+        }
+    }
+}

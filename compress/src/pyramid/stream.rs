@@ -1,0 +1,327 @@
+//! Cells as bytes, both ways: heads and codes in one entropy-coded stream, and next to it what
+//! entropy coding would not make smaller.
+//!
+//! | part | content |
+//! |---|---|
+//! | tables | u32 mask of the tables that follow, and each of them |
+//! | states | 8 x u32 |
+//! | words | u16 each |
+//! | low bits | of loud cells: each cell's begin on a byte |
+//! | escapes | 1 to 5 bytes each: codes beyond their table |
+
+use recoup_core::CodecError;
+
+use super::cells::CELL;
+use super::damage::damaged;
+use super::loudness::{CODE_TABLES, CONTEXTS, Loudness};
+use super::rans::{RansDecoder, RansEncoder, STATES};
+use super::shares::{DecodeEntry, EncodeEntry, SYMBOLS, SymbolShares, TOTAL};
+
+/// Number of the table of predictors; those of loudness and of codes follow.
+const PREDICTOR: usize = 0;
+const LOUDNESS: usize = 1;
+const CODES: usize = LOUDNESS + CONTEXTS;
+const TABLES: usize = CODES + CODE_TABLES;
+/// The symbol of a code that its table does not reach.
+const ESCAPE: u8 = SYMBOLS as u8 - 1;
+/// Bytes of the states.
+pub(super) const STATE_BYTES: usize = STATES * 4;
+
+/// Bytes of the parts of a stream, other than the states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamLengths {
+    pub(super) tables: u64,
+    pub(super) words: u64,
+    pub(super) low_bits: u64,
+    pub(super) escapes: u64,
+}
+
+/// A cell that was coded, but for its codes.
+#[derive(Clone, Copy, Debug)]
+struct CellHead {
+    predictor: u8,
+    loudness: Loudness,
+    len: u16,
+}
+
+/// Collects cells.
+#[derive(Debug, Default)]
+pub(super) struct StreamWriter {
+    heads: Vec<CellHead>,
+    /// Symbols of all cells that are not silent.
+    symbols: Vec<u8>,
+    low_bits: Vec<u8>,
+    escapes: Vec<u8>,
+}
+
+impl StreamWriter {
+    /// Adds a cell with the symbol of its predictor.
+    #[inline(always)]
+    pub(super) fn push(&mut self, predictor: u8, codes: &[i32]) {
+        let loudness = Loudness::of(codes);
+        self.heads.push(CellHead { predictor, loudness, len: codes.len() as u16 });
+        if loudness == Loudness::SILENT {
+            return;
+        }
+        let low = loudness.low_bits();
+        let start = self.symbols.len();
+        self.symbols.resize(start + codes.len(), 0);
+        let mut is_any_escape = false;
+        for (symbol, code) in self.symbols[start..].iter_mut().zip(codes) {
+            let high = folded(*code) >> low;
+            is_any_escape |= high >= u32::from(ESCAPE);
+            *symbol = high.min(u32::from(ESCAPE)) as u8;
+        }
+        if low > 0 {
+            self.push_low_bits(codes, low);
+        }
+        if is_any_escape {
+            let beyond = codes.iter().filter(|code| folded(**code) >> low >= u32::from(ESCAPE));
+            beyond.for_each(|code| push_escape(folded(*code), &mut self.escapes));
+        }
+    }
+
+    #[inline(always)]
+    fn push_low_bits(&mut self, codes: &[i32], low: u32) {
+        let mut bits = 0u64;
+        let mut n_bits = 0;
+        for code in codes {
+            bits |= u64::from(folded(*code) & ((1 << low) - 1)) << n_bits;
+            n_bits += low;
+            if n_bits >= 32 {
+                self.low_bits.extend((bits as u32).to_le_bytes());
+                bits >>= 32;
+                n_bits -= 32;
+            }
+        }
+        self.low_bits.extend(bits.to_le_bytes().iter().take(n_bits.div_ceil(8) as usize));
+    }
+
+    /// Appends the stream to `target`.
+    pub(super) fn finish(self, target: &mut Vec<u8>) -> StreamLengths {
+        let tables = self.tables();
+        let start = target.len();
+        let mask = (0..TABLES).filter(|table| tables[*table].is_some()).fold(0u32, |mask, table| mask | 1 << table);
+        target.extend(mask.to_le_bytes());
+        tables.iter().flatten().for_each(|table| table.write(target));
+        let table_bytes = target.len() - start;
+        let mut encoder = RansEncoder::new();
+        self.encode(&tables, &mut encoder);
+        let (states, words) = encoder.finish();
+        target.extend(states.iter().flat_map(|state| state.to_le_bytes()));
+        target.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        target.extend(&self.low_bits);
+        target.extend(&self.escapes);
+        StreamLengths {
+            tables: table_bytes as u64,
+            words: 2 * words.len() as u64,
+            low_bits: self.low_bits.len() as u64,
+            escapes: self.escapes.len() as u64,
+        }
+    }
+
+    /// The loudness of the cell before each.
+    fn before(&self) -> impl DoubleEndedIterator<Item = Loudness> + ExactSizeIterator {
+        let heads = &self.heads;
+        (0..heads.len()).map(move |cell| if cell == 0 { Loudness::SILENT } else { heads[cell - 1].loudness })
+    }
+
+    fn tables(&self) -> Vec<Option<SymbolShares>> {
+        let mut counts = vec![[0u32; SYMBOLS]; TABLES];
+        let mut symbols = &self.symbols[..];
+        for (head, before) in self.heads.iter().zip(self.before()) {
+            counts[PREDICTOR][usize::from(head.predictor)] += 1;
+            counts[LOUDNESS + before.context()][usize::from(head.loudness.symbol())] += 1;
+            if head.loudness != Loudness::SILENT {
+                let (own, others) = symbols.split_at(usize::from(head.len));
+                let counts = &mut counts[CODES + head.loudness.table()];
+                own.iter().for_each(|symbol| counts[usize::from(*symbol) % SYMBOLS] += 1);
+                symbols = others;
+            }
+        }
+        counts.iter().map(SymbolShares::of).collect()
+    }
+
+    fn encode(&self, tables: &[Option<SymbolShares>], encoder: &mut RansEncoder) {
+        let entries = |table: &Option<SymbolShares>| table.as_ref().map(SymbolShares::to_encode_table);
+        let tables: Vec<[EncodeEntry; SYMBOLS]> =
+            tables.iter().map(|table| entries(table).unwrap_or([EncodeEntry::default(); SYMBOLS])).collect();
+        let mut symbols = &self.symbols[..];
+        for (head, before) in self.heads.iter().zip(self.before()).rev() {
+            if head.loudness != Loudness::SILENT {
+                let (others, own) = symbols.split_at(symbols.len() - usize::from(head.len));
+                encoder.put(&tables[CODES + head.loudness.table()], own);
+                symbols = others;
+            }
+            encoder.put_one(&tables[LOUDNESS + before.context()], head.loudness.symbol());
+            encoder.put_one(&tables[PREDICTOR], head.predictor);
+        }
+    }
+}
+
+/// Gives cells back, in order.
+#[derive(Debug)]
+pub(super) struct StreamReader<'a> {
+    tables: Vec<Option<Box<[DecodeEntry; TOTAL as usize]>>>,
+    decoder: RansDecoder,
+    low_bits: &'a [u8],
+    escapes: &'a [u8],
+    loudness: Loudness,
+}
+
+impl<'a> StreamReader<'a> {
+    /// Reads the tables of a stream, which is as long as its parts.
+    pub(super) fn new(source: &'a [u8], lengths: StreamLengths) -> Result<Self, CodecError> {
+        let mut rest = source;
+        let mut part = |bytes: u64| {
+            let bytes = usize::try_from(bytes).ok();
+            let (part, others) =
+                bytes.and_then(|bytes| rest.split_at_checked(bytes)).ok_or_else(|| damaged("parts"))?;
+            rest = others;
+            Ok(part)
+        };
+        let tables = part(lengths.tables)?;
+        let states = part(STATE_BYTES as u64)?.as_chunks::<4>().0;
+        let words = part(lengths.words)?;
+        let low_bits = part(lengths.low_bits)?;
+        let escapes = part(lengths.escapes)?;
+        if words.len() % 2 != 0 || !rest.is_empty() {
+            return Err(damaged("parts"));
+        }
+        let states = std::array::from_fn(|lane| u32::from_le_bytes(states[lane]));
+        let tables = read_tables(tables).ok_or_else(|| damaged("tables"))?;
+        let decoder = RansDecoder::new(states, words);
+        Ok(Self { tables, decoder, low_bits, escapes, loudness: Loudness::SILENT })
+    }
+
+    /// Fills `codes` with those of the next cell; the symbol of its predictor.
+    #[inline(always)]
+    pub(super) fn take(&mut self, codes: &mut [i32]) -> Result<u8, CodecError> {
+        let predictor = self.symbol(PREDICTOR)?;
+        self.loudness = Loudness::of_symbol(self.symbol(LOUDNESS + self.loudness.context())?);
+        if self.loudness == Loudness::SILENT {
+            codes.fill(0);
+            return Ok(predictor);
+        }
+        let low = self.loudness.low_bits();
+        let mut symbols = [0; CELL];
+        let symbols = &mut symbols[..codes.len()];
+        let table = self.tables[CODES + self.loudness.table()].as_ref().ok_or_else(|| damaged("a table is missing"))?;
+        self.decoder.take(table, symbols);
+        if !self.decoder.is_sound() {
+            return Err(damaged("words end early"));
+        }
+        if low == 0 {
+            codes.iter_mut().zip(&*symbols).for_each(|(code, symbol)| *code = unfolded(u32::from(*symbol)));
+        } else {
+            self.add_low_bits(symbols, low, codes)?;
+        }
+        if symbols.contains(&ESCAPE) {
+            for (code, symbol) in codes.iter_mut().zip(&*symbols) {
+                if *symbol == ESCAPE {
+                    *code = unfolded(take_escape(&mut self.escapes).ok_or_else(|| damaged("escapes end early"))?);
+                }
+            }
+        }
+        Ok(predictor)
+    }
+
+    #[inline(always)]
+    fn symbol(&mut self, table: usize) -> Result<u8, CodecError> {
+        let table = self.tables[table].as_ref().ok_or_else(|| damaged("a table is missing"))?;
+        let symbol = self.decoder.take_one(table);
+        if self.decoder.is_sound() { Ok(symbol) } else { Err(damaged("words end early")) }
+    }
+
+    #[inline(always)]
+    fn add_low_bits(&mut self, symbols: &[u8], low: u32, codes: &mut [i32]) -> Result<(), CodecError> {
+        let bytes = (codes.len() * low as usize).div_ceil(8);
+        let (own, others) = self.low_bits.split_at_checked(bytes).ok_or_else(|| damaged("low bits end early"))?;
+        let mut padded = [0; CELL * 4 + 8];
+        padded[..bytes].copy_from_slice(own);
+        for (i, (code, symbol)) in codes.iter_mut().zip(symbols).enumerate() {
+            let bit = i * low as usize;
+            let word = padded[bit / 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let low_bits = (word >> (bit % 8)) as u32 & ((1 << low) - 1);
+            *code = unfolded(u32::from(*symbol) << low | low_bits);
+        }
+        self.low_bits = others;
+        Ok(())
+    }
+
+    /// Checks that nothing is left.
+    pub(super) fn finish(self) -> Result<(), CodecError> {
+        let is_done = self.decoder.is_done() && self.low_bits.is_empty() && self.escapes.is_empty();
+        if is_done { Ok(()) } else { Err(damaged("codes go on")) }
+    }
+}
+
+/// The tables of a stream; `None` for what no encoder writes.
+fn read_tables(source: &[u8]) -> Option<Vec<Option<Box<[DecodeEntry; TOTAL as usize]>>>> {
+    let (mask, mut rest) = source.split_first_chunk::<4>()?;
+    let mask = u32::from_le_bytes(*mask);
+    let read = |table: usize| {
+        Some(if mask >> table & 1 == 0 { None } else { Some(SymbolShares::read(&mut rest)?.to_decode_table()) })
+    };
+    let tables: Option<Vec<_>> = (0..TABLES).map(read).collect();
+    tables.filter(|_| rest.is_empty() && mask >> TABLES == 0)
+}
+
+/// Appends seven bits a byte, the lowest first; all bytes but the last one have bit 7 set.
+fn push_escape(mut folded: u32, target: &mut Vec<u8>) {
+    while folded >= 0x80 {
+        target.push(folded as u8 | 0x80);
+        folded >>= 7;
+    }
+    target.push(folded as u8);
+}
+
+/// Reads an escape from the front of `source`; `None` where it ends early or does not fit.
+fn take_escape(source: &mut &[u8]) -> Option<u32> {
+    let mut folded = 0u64;
+    for shift in (0..35).step_by(7) {
+        let (byte, rest) = source.split_first()?;
+        *source = rest;
+        folded |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return u32::try_from(folded).ok();
+        }
+    }
+    None
+}
+
+/// A code without a sign: 0, -1, 1, -2, .. become 0, 1, 2, 3.
+#[inline(always)]
+fn folded(code: i32) -> u32 {
+    (code << 1 ^ code >> 31) as u32
+}
+
+#[inline(always)]
+fn unfolded(folded: u32) -> i32 {
+    (folded >> 1) as i32 ^ -((folded & 1) as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_every_loudness_come_back() {
+        let code = |i: usize, size: i64| (((i as i64 * 7919) % 17 - 8) * size / 4) as i32;
+        let cells: Vec<Vec<i32>> = (0..30)
+            .map(|bits| (0..[CELL, 1, 100][bits % 3]).map(|i| code(i, 1 << bits)).collect())
+            .chain([vec![0; CELL], vec![i32::MIN, i32::MAX, 0, 1, -1]])
+            .collect();
+        let mut writer = StreamWriter::default();
+        cells.iter().enumerate().for_each(|(cell, codes)| writer.push(cell as u8, codes));
+        let mut bytes = Vec::new();
+        let lengths = writer.finish(&mut bytes);
+        let mut reader = StreamReader::new(&bytes, lengths).unwrap();
+        for (cell, codes) in cells.iter().enumerate() {
+            let mut found = vec![9; codes.len()];
+            assert_eq!(reader.take(&mut found), Ok(cell as u8));
+            assert_eq!(&found, codes, "{cell}");
+        }
+        assert_eq!(reader.finish(), Ok(()));
+    }
+}

@@ -1,0 +1,116 @@
+//! Frames of the codec pyramid damaged on purpose, their checksums made right again, so that damage
+//! reaches what lies behind them.
+//!
+//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test pyramid_fuzz --
+//! --nocapture` tries ten million.
+
+use recoup_compress::Pyramid;
+use recoup_core::{Bound, Codec, Context, Values, ValuesMut};
+
+/// Executions when none are asked for.
+const EXECUTIONS: u64 = 40_000;
+const HEADER: usize = 96;
+const N: usize = 700;
+
+/// `SplitMix64` (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// A whole frame and what decodes it.
+struct Seed {
+    frame: Vec<u8>,
+    context: Context<'static>,
+    is_single: bool,
+}
+
+fn jumping(i: usize) -> f64 {
+    (i as f64 * 0.07).sin() * if i % 200 == 3 { 1e5 } else { 1.0 }
+}
+
+fn special(i: usize) -> f64 {
+    if i % 90 == 7 { f64::NAN } else { jumping(i) }
+}
+
+fn seeds() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    for (dims, stride) in [([N, 1, 1], 1), ([N, 1, 1], 7), ([10, 10, 7], 1), ([35, 20, 1], 1)] {
+        for bound in [1e-1, 1e-3, 1e-6] {
+            for values in [jumping as fn(usize) -> f64, special] {
+                let x: Vec<f64> = (0..N).map(values).collect();
+                let singles: Vec<f32> = x.iter().map(|x| *x as f32).collect();
+                for (is_single, source) in [(false, Values::F64(&x)), (true, Values::F32(&singles))] {
+                    let context = Context { stride, ..Context::grid(dims) };
+                    let mut frame = Vec::new();
+                    let bound = Bound::Absolute(bound);
+                    let encoded = Pyramid::default().encode(source, bound, &context, &mut frame).expect("encodes");
+                    if !encoded.stored_raw {
+                        seeds.push(Seed { frame, context, is_single });
+                    }
+                }
+            }
+        }
+    }
+    seeds
+}
+
+/// Damages a frame in one to four places.
+fn damage(frame: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..1 + random.below(4) {
+        let n = frame.len();
+        // Header and tables are short and decide much.
+        let place = if random.below(2) == 0 { random.below(n.min(HEADER + 120)) } else { random.below(n) };
+        match random.below(5) {
+            0 | 1 => frame[place] ^= 1 << random.below(8),
+            2 => frame[place] = random.next() as u8,
+            3 => {
+                let length = random.below(9).min(n - place);
+                let forged = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.next()][random.below(5)].to_le_bytes();
+                frame[place..place + length].copy_from_slice(&forged[..length]);
+            }
+            _ => frame.truncate(n.saturating_sub(random.below(20)).max(HEADER)),
+        }
+    }
+}
+
+/// Makes magic, version and checksum right.
+fn make_right(frame: &mut [u8]) {
+    frame[..6].copy_from_slice(b"RCPY\x01\0");
+    frame[12..16].fill(0);
+    let sum = crc32c::crc32c(frame);
+    frame[12..16].copy_from_slice(&sum.to_le_bytes());
+}
+
+#[test]
+fn damaged_pyramids_decode_to_an_error_or_to_values() {
+    let executions = std::env::var("RECOUP_EXECUTIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(EXECUTIONS);
+    let seeds = seeds();
+    assert!(seeds.len() > 20, "{} seeds", seeds.len());
+    let mut doubles = vec![0.0; N];
+    let mut singles = vec![0.0f32; N];
+    let mut random = Random(executions);
+    let mut decoded = 0u64;
+    for _ in 0..executions {
+        let seed = &seeds[random.below(seeds.len())];
+        let mut frame = seed.frame.clone();
+        damage(&mut frame, &mut random);
+        make_right(&mut frame);
+        let target = if seed.is_single { ValuesMut::F32(&mut singles) } else { ValuesMut::F64(&mut doubles) };
+        decoded += u64::from(Pyramid::default().decode(&frame, Bound::Absolute(1.0), &seed.context, target).is_ok());
+    }
+    // Damage of low bits, exceptions and the lattice cannot be seen once the checksum is right.
+    // Such frames show how deep the rest came.
+    println!("{executions} damaged frames of {} seeds, {decoded} of them decoded to something", seeds.len());
+    assert!(decoded * 50 > executions, "only {decoded} of {executions} came past the checks");
+}

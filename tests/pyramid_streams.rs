@@ -1,0 +1,217 @@
+//! Does the codec pyramid still write and read every stream ever frozen, and does FORMAT.md say
+//! how?
+//!
+//! `golden/pyramid1/` holds frames `NAME.pyr` and what each decodes to, `NAME.bin`, little-endian
+//! values. `cargo xtask golden` alone writes them, by [`write_golden_pyramids`].
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use recoup::compress::{Pyramid, SimdLevel};
+use recoup::core::{Bound, Codec, CodecError, Context};
+
+use crate::qb_cases::{Floats, arcs, doubles, interleaved, odd_doubles, odd_singles, scattered, singles};
+
+/// One frozen stream.
+struct PyramidCase {
+    name: &'static str,
+    values: Floats,
+    bound: f64,
+    dims: [usize; 3],
+    stride: usize,
+}
+
+impl PyramidCase {
+    fn new(name: &'static str, values: Floats, bound: f64, dims: [usize; 3]) -> Self {
+        Self { name, values, bound, dims, stride: 1 }
+    }
+
+    fn context(&self) -> Context<'static> {
+        Context { stride: self.stride, ..Context::grid(self.dims) }
+    }
+
+    /// The frame, and the values decoded from it.
+    fn coded(&self, level: SimdLevel) -> (Vec<u8>, Floats) {
+        let codec = Pyramid::default().at_level(level);
+        let mut frame = Vec::new();
+        let bound = Bound::Absolute(self.bound);
+        let encoded = codec.encode(self.values.lend(), bound, &self.context(), &mut frame).unwrap();
+        assert!(!encoded.stored_raw, "{}: larger than raw", self.name);
+        let values = self.decoded(&frame).unwrap();
+        (frame, values)
+    }
+
+    fn decoded(&self, frame: &[u8]) -> Result<Floats, CodecError> {
+        let mut values = self.values.zeros(self.values.len());
+        Pyramid::default().decode(frame, Bound::Absolute(self.bound), &self.context(), values.lend_mut())?;
+        Ok(values)
+    }
+
+    fn path(&self, folder: &Path, extension: &str) -> PathBuf {
+        folder.join(self.name).with_extension(extension)
+    }
+
+    fn frozen(&self, extension: &str) -> Vec<u8> {
+        fs::read(self.path(&folder(), extension)).unwrap()
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/pyramid1")
+}
+
+/// Products of parabolas with a bend in the middle, by exact arithmetic.
+fn hills([x, y, z]: [usize; 3]) -> Vec<f64> {
+    let hill = |i: usize, extent: usize| {
+        let t = (2 * i) as f64 / extent as f64 - 1.0;
+        if t > 0.25 { 1.0 - t * t } else { 0.9 - t * t * t }
+    };
+    (0..x * y * z).map(|i| hill(i % x, x) * hill(i / x % y, y) * hill(i / x / y, z)).collect()
+}
+
+/// Values from far below a step to far above, in no order.
+fn ragged(n: usize) -> Vec<f64> {
+    scattered(n).enumerate().map(|(i, noise)| noise as f64 / 2f64.powi(20 + 2 * (i as i32 / 150))).collect()
+}
+
+/// Noise that grows from a little below a bound of 0.5 to three times as much.
+fn swelling(n: usize) -> Vec<f64> {
+    let size = |i: usize| 0.4 + i as f64 / n as f64;
+    scattered(n).enumerate().map(|(i, noise)| (noise as f64 / 2f64.powi(31) - 1.0) * size(i)).collect()
+}
+
+/// Streams that reach every part of the format.
+fn cases() -> Vec<PyramidCase> {
+    let case = PyramidCase::new;
+    let hills_of = |dims| Floats::F64(hills(dims));
+    let line = [340, 1, 1];
+    let grid = [17, 5, 4];
+    let far = arcs(340, 0.0).iter().map(|x| 1e6 + x).collect();
+    let hills_in_single = hills([16, 9, 7]).iter().map(|x| *x as f32).collect();
+    let three = interleaved(300);
+    let three_singles = three.iter().map(|x| *x as f32).collect();
+    let split = |values, stride, dims| PyramidCase { stride, ..case("f64-three-unknowns", values, 1e-3, dims) };
+    vec![
+        case("f64-line", doubles(340, 0.0), 1e-3, line),
+        case("f64-plane", hills_of([31, 22, 1]), 1e-4, [31, 22, 1]),
+        case("f64-grid", hills_of([20, 18, 9]), 1e-4, [20, 18, 9]),
+        case("f64-grid-fine", hills_of([16, 9, 7]), 1e-7, [16, 9, 7]),
+        case("f64-grid-thin", hills_of([1, 40, 5]), 1e-3, [1, 40, 5]),
+        case("f64-grid-deep", hills_of([3, 2, 60]), 1e-3, [3, 2, 60]),
+        case("f64-arcs", doubles(340, 0.0), 1e-3, grid),
+        case("f64-one-step", doubles(340, 0.0), 3e-9, line),
+        case("f64-finest", doubles(340, 0.0), 1e-8, line),
+        case("f64-far", Floats::F64(far), 1e-3, line),
+        case("f64-constant", Floats::F64(vec![2.5; 300]), 1e-3, [300, 1, 1]),
+        case("f64-ragged", Floats::F64(ragged(1500)), 0.25, [1500, 1, 1]),
+        case("f64-swelling", Floats::F64(swelling(5120)), 0.5, [5120, 1, 1]),
+        case("f64-odd", odd_doubles(), 1e-3, line),
+        split(Floats::F64(three), 3, [300, 1, 1]),
+        PyramidCase { name: "f32-three-unknowns", ..split(Floats::F32(three_singles), 3, [300, 1, 1]) },
+        case("f32-line", singles(340, 0.0), 1e-3, line),
+        case("f32-grid", Floats::F32(hills_in_single), 1e-4, [16, 9, 7]),
+        case("f32-odd", odd_singles(), 1e-3, line),
+    ]
+}
+
+#[test]
+fn pyramid_writes_every_frozen_stream_again_at_every_level() {
+    for case in cases() {
+        for level in SimdLevel::available() {
+            let (frame, values) = case.coded(level);
+            assert!(frame == case.frozen("pyr"), "{}: other bytes at level {}", case.name, level.name());
+            assert!(values.to_bytes() == case.frozen("bin"), "{}: other values at level {}", case.name, level.name());
+        }
+    }
+}
+
+/// Every value of a frozen stream, as that stream says it.
+#[test]
+fn every_frozen_value_of_a_pyramid_is_within_its_bound() {
+    for case in cases() {
+        let decoded = Floats::from_bytes(case.values.element(), &case.frozen("bin"));
+        let broken = recoup::compress::bound_holds(case.values.lend(), decoded.lend(), Bound::Absolute(case.bound));
+        assert_eq!(broken, None, "{}", case.name);
+    }
+}
+
+/// A frame is checked as a whole, so no damage is decoded to something else.
+#[test]
+fn every_flipped_bit_and_every_truncation_of_a_frozen_pyramid_is_damage() {
+    for case in cases() {
+        let frame = case.frozen("pyr");
+        for length in 0..frame.len() {
+            assert!(case.decoded(&frame[..length]).is_err(), "{}: {length} bytes were enough", case.name);
+        }
+        let mut damaged = frame.clone();
+        for bit in 0..frame.len() * 8 {
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(case.decoded(&damaged).is_err(), "{}: bit {bit} was not missed", case.name);
+            damaged[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+/// `tests/decoder/pyramid.py`, written from FORMAT.md, knows nothing of the Rust code.
+#[test]
+fn independent_decoder_reads_every_frozen_pyramid() {
+    let python = std::env::var("RECOUP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    if Command::new(&python).arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no {python}");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder/pyramid.py");
+    let output = Command::new(&python).arg("-B").arg(&script).arg(folder()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.ends_with(&format!("{} frames\n", cases().len())), "{said}");
+}
+
+/// What a frame uses of the format, in words.
+fn features(frame: &[u8]) -> BTreeSet<String> {
+    let u64_at = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().unwrap());
+    let mut found = BTreeSet::from([
+        format!("type {} fields {}", frame[6], frame[7]),
+        format!("step {}", u16::from_le_bytes([frame[28], frame[29]])),
+        format!("base {}", u64_at(48) != 0),
+    ]);
+    let parts = [(64, "words"), (72, "low bits"), (80, "escapes"), (88, "exceptions")];
+    found.extend(parts.iter().filter(|(at, _)| u64_at(*at) > 0).map(|(_, name)| format!("{name} type {}", frame[6])));
+    let tables = 96 + 4 * usize::from(frame[7]);
+    let mask = u32::from_le_bytes(frame[tables..tables + 4].try_into().unwrap());
+    found.extend((0..27).filter(|table| mask >> table & 1 != 0).map(|table| format!("table {table}")));
+    found
+}
+
+#[test]
+fn frozen_pyramids_use_every_part_of_the_format() {
+    let found: BTreeSet<String> = cases().iter().flat_map(|case| features(&case.frozen("pyr"))).collect();
+    // No whole number lies between the root of 2 and 2, so no cell has the loudness of table 8.
+    let tables = (0..27).filter(|table| *table != 8);
+    let mut expected: BTreeSet<String> = tables.map(|table| format!("table {table}")).collect();
+    expected.extend([0, 1].iter().flat_map(|dtype| [1, 3].map(|fields| format!("type {dtype} fields {fields}"))));
+    expected.extend([63, 15, 3, 1].map(|step| format!("step {step}")));
+    expected.extend([false, true].map(|base| format!("base {base}")));
+    expected.extend(["low bits", "escapes"].map(|part| format!("{part} type 0")));
+    expected.extend([0, 1].iter().flat_map(|dtype| ["words", "exceptions"].map(|part| format!("{part} type {dtype}"))));
+    let missing: Vec<_> = expected.difference(&found).collect();
+    assert!(missing.is_empty(), "no stream has {missing:?}");
+}
+
+/// Adds the streams that are not there yet. What is frozen stays.
+#[test]
+#[ignore = "writes frozen files: run `cargo xtask golden`"]
+fn write_golden_pyramids() {
+    let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
+    let folder = PathBuf::from(&golden).join("pyramid1");
+    fs::create_dir_all(&folder).unwrap();
+    for case in cases() {
+        if !case.path(&folder, "pyr").exists() {
+            let (frame, values) = case.coded(SimdLevel::PORTABLE);
+            fs::write(case.path(&folder, "pyr"), frame).unwrap();
+            fs::write(case.path(&folder, "bin"), values.to_bytes()).unwrap();
+        }
+    }
+}
