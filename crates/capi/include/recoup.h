@@ -630,8 +630,9 @@ int32_t recoup_tape_close(recoup_tape tape);
 // must be there), keep (versions that are kept, 2 if not given), block (bytes of a block of a new
 // file, a power of two, 64KiB if not given), medium (file for positioned writes, map for stores
 // into a map of the file, auto for a map where the file rests in memory), interval (of
-// recoup_memory_step: steps as in 20it, seconds, or auto, which is the optimal interval for the
-// measured cost of a commit) and mtti (seconds, for auto). A file has one writer at a time.
+// recoup_memory_step: steps as in 20it, seconds, or a policy that follows the measured cost of a
+// commit: auto, which is the optimal interval, young, daly, or greedy, which computes for as long
+// as it commits) and mtti (seconds, for auto, young and daly). A file has one writer at a time.
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS, RECOUP_E_STORE, also for a file that another memory has
 // open, RECOUP_E_DAMAGED.

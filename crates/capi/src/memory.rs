@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use recoup::core::Clock;
+use recoup::io::SystemClock;
 use recoup::memory::{Memory, Versioned, VersionedArray as _};
 
 use crate::calls::{check_name, out, text, write_line};
@@ -54,6 +56,7 @@ pub(crate) struct OpenMemory {
     pub(crate) memory: Memory,
     arrays: Vec<LentArray>,
     pace: MemoryPace,
+    clock: SystemClock,
     n_commits: u64,
     commit_seconds: f64,
 }
@@ -102,13 +105,21 @@ impl OpenMemory {
         Ok(())
     }
 
-    /// Makes a version of all arrays, and returns its number.
-    fn commit(&mut self, step: u64) -> Result<u64, CallFailure> {
-        let began_seconds = self.pace.now();
-        let mut state: Vec<&mut dyn Versioned> = self.arrays.iter_mut().map(|array| array as _).collect();
-        let number = self.memory.commit(step, &mut state)?;
-        self.n_commits += 1;
-        self.commit_seconds += self.pace.committed(began_seconds);
+    /// Makes a version of all arrays, in any case or if one is due after a step. Returns its
+    /// number; 0 if none was due.
+    fn commit(&mut self, step: u64, only_if_due: bool) -> Result<u64, CallFailure> {
+        let Self { memory, arrays, pace, .. } = self;
+        let began = self.clock.now();
+        let mut state: Vec<&mut dyn Versioned> = arrays.iter_mut().map(|array| array as _).collect();
+        let number = if only_if_due {
+            pace.step(memory, step, &mut state)?.unwrap_or(0)
+        } else {
+            pace.commit(memory, step, &mut state)?
+        };
+        if number > 0 {
+            self.n_commits += 1;
+            self.commit_seconds += (self.clock.now() - began).as_secs_f64();
+        }
         Ok(number)
     }
 
@@ -132,8 +143,9 @@ impl OpenMemory {
 /// must be there), keep (versions that are kept, 2 if not given), block (bytes of a block of a new
 /// file, a power of two, 64KiB if not given), medium (file for positioned writes, map for stores
 /// into a map of the file, auto for a map where the file rests in memory), interval (of
-/// recoup_memory_step: steps as in 20it, seconds, or auto, which is the optimal interval for the
-/// measured cost of a commit) and mtti (seconds, for auto). A file has one writer at a time.
+/// recoup_memory_step: steps as in 20it, seconds, or a policy that follows the measured cost of a
+/// commit: auto, which is the optimal interval, young, daly, or greedy, which computes for as long
+/// as it commits) and mtti (seconds, for auto, young and daly). A file has one writer at a time.
 ///
 /// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS, RECOUP_E_STORE, also for a file that another memory has
 /// open, RECOUP_E_DAMAGED.
@@ -148,7 +160,8 @@ pub unsafe extern "C" fn recoup_memory_open(options: *const c_char, memory: *mut
         let options: FileOptions = unsafe { text("options", options) }?.parse()?;
         let memory = options.open()?;
         let pace = options.pace();
-        let open = OpenMemory { memory, arrays: Vec::new(), pace, n_commits: 0, commit_seconds: 0.0 };
+        let clock = SystemClock::new();
+        let open = OpenMemory { memory, arrays: Vec::new(), pace, clock, n_commits: 0, commit_seconds: 0.0 };
         let number = next_number();
         memories().insert(number, Arc::new(Mutex::new(Some(open))));
         // SAFETY: not NULL, and the caller's to be written.
@@ -242,7 +255,7 @@ pub unsafe extern "C" fn recoup_memory_commit(memory: RecoupMemory, step: u64, n
     guarded(|| {
         with_memory(memory, |open| {
             let target = if number.is_null() { None } else { Some(out("number", number)?) };
-            let committed = open.commit(step)?;
+            let committed = open.commit(step, false)?;
             if let Some(target) = target {
                 // SAFETY: not NULL, and the caller's to be written.
                 unsafe { target.write(committed) };
@@ -264,7 +277,7 @@ pub unsafe extern "C" fn recoup_memory_step(memory: RecoupMemory, step: u64, num
     guarded(|| {
         with_memory(memory, |open| {
             let target = if number.is_null() { None } else { Some(out("number", number)?) };
-            let committed = if open.pace.step() { open.commit(step)? } else { 0 };
+            let committed = open.commit(step, true)?;
             if let Some(target) = target {
                 // SAFETY: not NULL, and the caller's to be written.
                 unsafe { target.write(committed) };

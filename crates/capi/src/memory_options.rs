@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use recoup::memory::{MediumKind, Memory, MemoryOptions};
-use recoup::model::Interval;
+use recoup::memory::{MediumKind, Memory, MemoryOptions, SavePolicy};
 
-use crate::memory_pace::MemoryPace;
+use crate::memory_pace::{MemoryPace, PaceRule};
 use crate::options::{BYTES, COUNT, POSITIVE, bytes, count, positive, refuse, words};
 use crate::status::CallFailure;
 
@@ -18,8 +17,8 @@ const KEYS: &str = "file, keep, block, medium, interval, mtti";
 pub(crate) struct FileOptions {
     file: PathBuf,
     memory: MemoryOptions,
-    interval: Interval,
-    mtti_seconds: f64,
+    interval: PaceRule,
+    mtti_seconds: Option<f64>,
 }
 
 impl FromStr for FileOptions {
@@ -29,9 +28,8 @@ impl FromStr for FileOptions {
         let mut options = Self {
             file: PathBuf::new(),
             memory: MemoryOptions::default(),
-            interval: Interval::Auto,
-            // That of recoup_open.
-            mtti_seconds: 86_400.0,
+            interval: PaceRule::Policy(SavePolicy::default()),
+            mtti_seconds: None,
         };
         for word in words(text)? {
             let (key, value) = word.split_once('=').unwrap_or((&word, ""));
@@ -56,10 +54,10 @@ impl FileOptions {
             }
             "medium" => self.memory.medium = medium(value).ok_or_else(|| expected("auto, file or map"))?,
             "interval" => {
-                let what = "auto, seconds or steps as in 20it";
+                let what = "auto, young, daly, greedy, seconds or steps as in 20it";
                 self.interval = value.parse().map_err(|_| expected(what))?;
             }
-            "mtti" => self.mtti_seconds = positive(value).ok_or_else(|| expected(POSITIVE))?,
+            "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             _ => return Err(refuse(format!("unknown key {key:?}: expected one of {KEYS}"))),
         }
         Ok(())
@@ -76,7 +74,10 @@ impl FileOptions {
 
     /// Returns the pace of the versions they describe.
     pub(crate) fn pace(&self) -> MemoryPace {
-        MemoryPace::new(self.interval, self.mtti_seconds)
+        MemoryPace::new(match (self.interval, self.mtti_seconds) {
+            (PaceRule::Policy(policy), Some(mtti_seconds)) => PaceRule::Policy(policy.with_mtti(mtti_seconds)),
+            (rule, _) => rule,
+        })
     }
 }
 
@@ -100,8 +101,8 @@ mod tests {
         let expected = FileOptions {
             file: "a b".into(),
             memory: MemoryOptions { keep: 20, block_bytes: 4096, medium: MediumKind::Map },
-            interval: Interval::Iterations(10),
-            mtti_seconds: 3600.0,
+            interval: PaceRule::Steps(10),
+            mtti_seconds: Some(3600.0),
         };
         assert_eq!(text.parse(), Ok(expected));
     }

@@ -1,118 +1,114 @@
-//! The pace of the versions of a memory: when one is due.
+//! The pace of the versions of a memory: a number of steps, or as a policy says.
 
-use recoup::core::Clock;
-use recoup::io::SystemClock;
-use recoup::model::Interval;
-use recoup::model::interval::Checkpointing;
+use std::str::FromStr;
 
-/// Finds out when a version is due, from the steps and commits of a program.
+use recoup::memory::{Memory, MemoryError, SavePolicy, Saver, Versioned};
+
+/// The rule by which a version is due, as the options say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PaceRule {
+    /// After this number of steps.
+    Steps(u64),
+    /// By a policy.
+    Policy(SavePolicy),
+}
+
+impl FromStr for PaceRule {
+    type Err = ();
+
+    /// Understands steps as in `20it`, and what [`SavePolicy`] understands: also seconds without
+    /// their unit.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if let Some(steps) = text.strip_suffix("it") {
+            return steps.parse().ok().filter(|steps| *steps > 0).map(Self::Steps).ok_or(());
+        }
+        let text = if text.parse::<f64>().is_ok() { format!("{text}s") } else { text.to_owned() };
+        text.parse().map(Self::Policy).map_err(|_| ())
+    }
+}
+
+/// Makes versions when they are due, and learns what they cost.
 pub(crate) struct MemoryPace {
-    interval: Interval,
-    mtti_seconds: f64,
-    clock: Box<dyn Clock>,
+    rule: PaceRule,
+    saver: Saver,
     /// Steps since the last commit or restore.
     n_steps: u64,
-    /// Time of the last commit or restore.
-    since_seconds: f64,
-    /// Time the last commit took; `None` before the first.
-    cost_seconds: Option<f64>,
 }
 
 impl MemoryPace {
-    pub(crate) fn new(interval: Interval, mtti_seconds: f64) -> Self {
-        Self::on(Box::new(SystemClock::new()), interval, mtti_seconds)
+    pub(crate) fn new(rule: PaceRule) -> Self {
+        let policy = match rule {
+            PaceRule::Steps(_) => SavePolicy::default(),
+            PaceRule::Policy(policy) => policy,
+        };
+        Self { rule, saver: Saver::new(policy), n_steps: 0 }
     }
 
-    fn on(clock: Box<dyn Clock>, interval: Interval, mtti_seconds: f64) -> Self {
-        let since_seconds = clock.now().as_secs_f64();
-        Self { interval, mtti_seconds, clock, n_steps: 0, since_seconds, cost_seconds: None }
-    }
-
-    /// Counts a step, and returns whether a version is due after it.
-    pub(crate) fn step(&mut self) -> bool {
+    /// Counts a step, and makes a version if one is due after it. Returns its number.
+    pub(crate) fn step(
+        &mut self,
+        memory: &mut Memory,
+        step: u64,
+        state: &mut [&mut dyn Versioned],
+    ) -> Result<Option<u64>, MemoryError> {
         self.n_steps += 1;
-        let elapsed = self.now() - self.since_seconds;
-        match (self.interval, self.cost_seconds) {
-            (Interval::Iterations(steps), _) => self.n_steps >= steps,
-            (Interval::Seconds(seconds), _) => elapsed >= seconds,
-            // The first commit measures its cost.
-            (Interval::Auto, None) => true,
-            (Interval::Auto, Some(checkpoint_seconds)) => {
-                let costs = Checkpointing { mtti_seconds: self.mtti_seconds, checkpoint_seconds };
-                elapsed >= costs.exact_seconds()
-            }
+        match self.rule {
+            PaceRule::Policy(_) => self.saver.commit_if_due(memory, step, state),
+            PaceRule::Steps(steps) if self.n_steps < steps => Ok(None),
+            PaceRule::Steps(_) => self.commit(memory, step, state).map(Some),
         }
     }
 
-    /// Returns seconds since the clock started.
-    pub(crate) fn now(&self) -> f64 {
-        self.clock.now().as_secs_f64()
-    }
-
-    /// Notes a commit that began then, and returns the seconds it took.
-    pub(crate) fn committed(&mut self, began_seconds: f64) -> f64 {
-        self.rest();
-        let cost = self.since_seconds - began_seconds;
-        self.cost_seconds = Some(cost);
-        cost
+    /// Makes a version. Returns its number.
+    pub(crate) fn commit(
+        &mut self,
+        memory: &mut Memory,
+        step: u64,
+        state: &mut [&mut dyn Versioned],
+    ) -> Result<u64, MemoryError> {
+        let number = self.saver.commit(memory, step, state)?;
+        self.n_steps = 0;
+        Ok(number)
     }
 
     /// Begins an interval: the program is at a version.
     pub(crate) fn rest(&mut self) {
         self.n_steps = 0;
-        self.since_seconds = self.now();
+        self.saver.restart();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use recoup::io::VirtualClock;
+    use recoup::memory::{MemoryOptions, MvArray};
 
     use super::*;
 
-    /// A pace on a clock that a test moves.
-    fn pace(interval: Interval) -> MemoryPace {
-        MemoryPace::on(Box::new(VirtualClock::new()), interval, 200.0)
-    }
-
-    fn after(pace: &MemoryPace, seconds: f64) {
-        pace.clock.sleep_until(pace.clock.now() + Duration::from_secs_f64(seconds));
-    }
-
     #[test]
-    fn steps_are_counted_from_the_last_commit() {
-        let mut pace = pace(Interval::Iterations(3));
-        assert_eq!([0; 3].map(|_| pace.step()), [false, false, true]);
-        pace.committed(0.0);
-        assert_eq!([0; 3].map(|_| pace.step()), [false, false, true]);
-    }
-
-    #[test]
-    fn seconds_are_counted_from_the_last_restore() {
-        let mut pace = pace(Interval::Seconds(10.0));
-        after(&pace, 9.0);
+    fn steps_are_counted_from_the_last_commit_and_the_last_restore() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut memory = Memory::open(&folder.path().join("pace.memory"), MemoryOptions::default()).unwrap();
+        let mut array = MvArray::<f64>::zeros("x", 10);
+        let mut pace = MemoryPace::new(PaceRule::Steps(3));
+        let mut steps = |pace: &mut MemoryPace, numbers: [u64; 3]| {
+            numbers.map(|step| pace.step(&mut memory, step, &mut [&mut array]).unwrap())
+        };
+        assert_eq!(steps(&mut pace, [1, 2, 3]), [None, None, Some(1)]);
+        assert_eq!(steps(&mut pace, [4, 5, 6]), [None, None, Some(2)]);
+        assert_eq!(steps(&mut pace, [7, 8, 9])[2], Some(3));
         pace.rest();
-        after(&pace, 9.0);
-        assert!(!pace.step());
-        after(&pace, 1.0);
-        assert!(pace.step());
+        assert_eq!(steps(&mut pace, [1, 2, 3]), [None, None, Some(4)]);
     }
 
-    /// The first step measures a commit of 1 s. The interval then minimises the expected time,
-    /// which for T = 1 s and MTTI = 200 s is near Young's sqrt(2 T MTTI) = 20 s, and below it by at
-    /// most 2 T / 3 to first order.
     #[test]
-    fn the_optimal_interval_follows_the_measured_cost() {
-        let mut pace = pace(Interval::Auto);
-        assert!(pace.step());
-        let began = pace.now();
-        after(&pace, 1.0);
-        assert_eq!(pace.committed(began), 1.0);
-        after(&pace, 19.0);
-        assert!(!pace.step());
-        after(&pace, 1.0);
-        assert!(pace.step());
+    fn rules_are_understood() {
+        let rule = |text: &str| text.parse::<PaceRule>();
+        assert_eq!(rule("20it"), Ok(PaceRule::Steps(20)));
+        let every = |interval_seconds| Ok(PaceRule::Policy(SavePolicy::Every { interval_seconds }));
+        assert_eq!([rule("90"), rule("1.5min")], [every(90.0), every(90.0)]);
+        assert_eq!(rule("greedy"), Ok(PaceRule::Policy(SavePolicy::Greedy)));
+        for bad in ["0it", "it", "-3", "often", ""] {
+            assert_eq!(rule(bad), Err(()), "{bad}");
+        }
     }
 }
