@@ -15,9 +15,37 @@ const WAIT: Duration = Duration::from_millis(1);
 /// Waits of all writers in one frozen copy.
 const WAITS_MAX: u32 = 10;
 
+/// Bytes of memory that is kept for later duplicates, of all copies together.
+const SPARE_BYTES: usize = 16 << 20;
+
+/// Memory of duplicates that were given. New pages take a writer four times as long as pages that
+/// were used before.
+static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+fn spare() -> MutexGuard<'static, Vec<Vec<u8>>> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes empty memory for `bytes` bytes.
+fn take_memory(bytes: usize) -> Vec<u8> {
+    let mut spare = spare();
+    let found = spare.iter().rposition(|memory| memory.capacity() == bytes);
+    found.map_or_else(|| Vec::with_capacity(bytes), |index| spare.swap_remove(index))
+}
+
+/// Keeps memory for the next duplicates, as far as there is not enough already.
+fn keep_memory(mut memory: Vec<u8>) {
+    memory.clear();
+    let mut spare = spare();
+    if spare.iter().map(Vec::capacity).sum::<usize>() + memory.capacity() <= SPARE_BYTES {
+        spare.push(memory);
+    }
+}
+
 /// The duplicates of one frozen copy.
 #[derive(Debug)]
 pub(crate) struct Duplicates {
+    zone_bytes: usize,
     /// Zones that are kept without a wait.
     zones_free: usize,
     kept: Mutex<Kept>,
@@ -28,8 +56,6 @@ pub(crate) struct Duplicates {
 struct Kept {
     /// By the number of the zone.
     zones: BTreeMap<usize, Vec<u8>>,
-    /// Memory of duplicates that were given.
-    spare: Vec<Vec<u8>>,
     /// Zones that have their room, or will have.
     taken: usize,
     waits: u32,
@@ -38,7 +64,8 @@ struct Kept {
 impl Duplicates {
     /// Makes room for zones of `zone_bytes` bytes; none of it is taken before it is needed.
     pub(crate) fn new(zone_bytes: usize) -> Self {
-        Self { zones_free: (DUPLICATE_BYTES / zone_bytes).max(1), kept: Mutex::default(), given: Condvar::new() }
+        let zones_free = (DUPLICATE_BYTES / zone_bytes).max(1);
+        Self { zone_bytes, zones_free, kept: Mutex::default(), given: Condvar::new() }
     }
 
     /// Takes empty memory for one zone, if need be after a wait.
@@ -50,17 +77,15 @@ impl Duplicates {
             kept = woken.0;
         }
         kept.taken += 1;
-        kept.spare.pop().unwrap_or_default()
+        drop(kept);
+        take_memory(self.zone_bytes)
     }
 
     /// Gives back memory from [`Duplicates::room`] or [`Duplicates::take`] that is not needed.
-    pub(crate) fn give_back(&self, mut room: Vec<u8>) {
-        room.clear();
+    pub(crate) fn give_back(&self, room: Vec<u8>) {
+        keep_memory(room);
         let mut kept = self.kept();
         kept.taken = kept.taken.saturating_sub(1);
-        if kept.spare.len() < self.zones_free {
-            kept.spare.push(room);
-        }
         drop(kept);
         self.given.notify_one();
     }
@@ -77,7 +102,8 @@ impl Duplicates {
 
     /// Gives all memory back: the frozen copy is gone, and the next one begins with none.
     pub(crate) fn clear(&self) {
-        *self.kept() = Kept::default();
+        let Kept { zones, .. } = std::mem::take(&mut *self.kept());
+        zones.into_values().for_each(keep_memory);
         self.given.notify_all();
     }
 
@@ -110,14 +136,30 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_given_back_is_used_again() {
-        let duplicates = full();
-        let mut room = duplicates.take(0).unwrap();
+    fn memory_that_is_given_back_is_used_again_by_any_copy() {
+        /// No other test has zones of this size.
+        const BYTES: usize = 1 << 12;
+        let duplicates = Duplicates::new(BYTES);
+        let mut room = duplicates.room();
         room.extend_from_slice(&[1; 100]);
+        let address = room.as_ptr();
         duplicates.give_back(room);
+        let other = Duplicates::new(BYTES);
+        let room = other.room();
+        assert!(room.is_empty() && room.capacity() == BYTES);
+        assert_eq!(room.as_ptr(), address);
+        other.keep(0, room);
+        other.clear();
         let room = duplicates.room();
-        assert!(room.is_empty() && room.capacity() >= 100);
+        assert_eq!(room.as_ptr(), address);
         assert_eq!(duplicates.kept().waits, 0);
+    }
+
+    #[test]
+    fn memory_that_is_kept_for_later_is_bounded() {
+        let rooms: Vec<_> = (0..100).map(|_| take_memory(1 << 20)).collect();
+        rooms.into_iter().for_each(keep_memory);
+        assert!(spare().iter().map(Vec::capacity).sum::<usize>() <= SPARE_BYTES);
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use crate::vectors::Written;
 
-/// Bytes of x, p and r together.
+/// Bytes of x, r and p together.
 const STATE_BYTES: usize = 512 << 20;
 /// Values of one vector.
 pub(crate) const LEN: usize = STATE_BYTES / 3 / size_of::<f64>();
 /// Distance of neighbours in the second and the third direction of the grid.
 const STRIDES: [usize; 2] = [280, 280 * 280];
 
-/// x, p and r of a solver that is never done.
+/// x, r and p of a solver that is never done, in the order in which it writes them.
 pub(crate) struct Iterated<V> {
     pub(crate) vectors: [V; 3],
     q: Vec<f64>,
@@ -25,7 +25,7 @@ impl<V: Written> Iterated<V> {
 
     /// One iteration: five passes, of which three write what is saved.
     pub(crate) fn iterate(&mut self) {
-        let Self { vectors: [x, p, r], q, threads } = self;
+        let Self { vectors: [x, r, p], q, threads } = self;
         // q = A p
         stencil(*threads, p, q);
         // x = x + alpha p

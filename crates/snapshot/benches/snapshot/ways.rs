@@ -30,6 +30,8 @@ enum WayMonitor {
     /// A thread copies as much of other memory, and nothing is frozen: what the bandwidth costs.
     Other,
     Touch,
+    /// The vector that is written last is fetched second.
+    TouchUnordered,
     Watch,
 }
 
@@ -48,8 +50,14 @@ impl Way {
     pub(crate) fn all() -> Vec<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let has_watch = Monitors::probe().watch.inspect_err(|reason| println!("no watch: {reason}")).is_ok();
-        let monitors =
-            [WayMonitor::Copy(1), WayMonitor::Copy(2), WayMonitor::Other, WayMonitor::Touch, WayMonitor::Watch];
+        let monitors = [
+            WayMonitor::Copy(1),
+            WayMonitor::Copy(2),
+            WayMonitor::Other,
+            WayMonitor::Touch,
+            WayMonitor::TouchUnordered,
+            WayMonitor::Watch,
+        ];
         let sizes = [PageSize::Small, PageSize::Huge];
         let ways = [1, cores].into_iter().flat_map(|threads| {
             let sized = move |monitor| sizes.map(|size| Self { monitor, size, threads });
@@ -63,6 +71,7 @@ impl Way {
             WayMonitor::Copy(threads) => format!("copy by {threads}"),
             WayMonitor::Other => "copy of other memory".to_owned(),
             WayMonitor::Touch => "touch".to_owned(),
+            WayMonitor::TouchUnordered => "touch in another order".to_owned(),
             WayMonitor::Watch => "watch".to_owned(),
         };
         let pages = if self.size == PageSize::Huge { "huge pages" } else { "small pages" };
@@ -92,10 +101,17 @@ impl Way {
                     Box::new(move |staged| staged.iter_mut().for_each(|target| copy_frames(&other, target)))
                 })
             }
-            WayMonitor::Touch => self.measure(std::array::from_fn(|_| touched(LEN, self.size)), freeze),
+            WayMonitor::Touch => {
+                self.measure(std::array::from_fn(|_| touched(LEN, self.size)), |vectors, _| freeze(vectors, WRITTEN))
+            }
+            WayMonitor::TouchUnordered => {
+                self.measure(std::array::from_fn(|_| touched(LEN, self.size)), |vectors, _| freeze(vectors, UNORDERED))
+            }
             WayMonitor::Watch => {
                 let watch: Arc<WriteWatch> = WriteWatch::new().expect("the watch was tried");
-                self.measure(std::array::from_fn(|_| watched(&watch, LEN, self.size)), freeze)
+                self.measure(std::array::from_fn(|_| watched(&watch, LEN, self.size)), |vectors, _| {
+                    freeze(vectors, WRITTEN)
+                })
             }
         }
     }
@@ -133,9 +149,13 @@ fn nothing() -> Rest {
     Box::new(|_| ())
 }
 
-/// Freezes all vectors.
-fn freeze<V: Written>(vectors: &[V; 3], _staged: &mut [Vec<f64>; 3]) -> Rest {
-    let frozen = vectors.each_ref().map(|vector| vector.freeze(LEN).expect("nothing else is frozen"));
+/// The order in which vectors are fetched: that of the solver's writes.
+const WRITTEN: [usize; 3] = [0, 1, 2];
+const UNORDERED: [usize; 3] = [0, 2, 1];
+
+/// Freezes all vectors, to be fetched in this order.
+fn freeze<V: Written>(vectors: &[V; 3], order: [usize; 3]) -> Rest {
+    let frozen = order.map(|vector| vectors[vector].freeze(LEN).expect("nothing else is frozen"));
     Box::new(|staged| fetch(frozen, staged))
 }
 
