@@ -131,18 +131,22 @@ impl Meter {
     }
 }
 
-/// Takes the time that a version took from the solver, if it was staged in one way. A version most
-/// of which was staged before says nothing: its drain disturbs the solver all the same.
+/// Takes the time that a version took from the solver, if nine tenths of it were staged in one way.
+/// A version most of which was staged before says nothing: its drain disturbs the solver all the
+/// same.
 fn staged(mut measured: StagingMeasured, saved: &Saved, slowdown_seconds: f64) -> StagingMeasured {
-    let (way, bytes) = match (saved.copied_bytes, saved.frozen_bytes) {
-        (0, 0) => return measured,
-        (bytes, 0) => (&mut measured.copy_seconds_per_byte, bytes),
-        (0, bytes) => (&mut measured.frozen_seconds_per_byte, bytes),
-        (_, _) => return measured,
-    };
-    if bytes < saved.raw_bytes / 2 {
+    let Saved { copied_bytes, frozen_bytes, .. } = *saved;
+    let bytes = copied_bytes + frozen_bytes;
+    if bytes == 0 || bytes < saved.raw_bytes / 2 {
         return measured;
     }
+    let way = if 10 * copied_bytes <= bytes {
+        &mut measured.frozen_seconds_per_byte
+    } else if 10 * frozen_bytes <= bytes {
+        &mut measured.copy_seconds_per_byte
+    } else {
+        return measured;
+    };
     let sample = (saved.spent.stage_seconds + slowdown_seconds) / bytes as f64;
     blend(way.get_or_insert(sample), sample);
     measured
@@ -187,12 +191,13 @@ mod tests {
         (0..10).for_each(|_| meter.iterated(1.0, false));
         meter.saved(&saved(0.5), false);
         (0..4).for_each(|_| meter.iterated(1.5, true));
-        let frozen = Saved { copied_bytes: 0, frozen_bytes: 8, ..saved(0.0) };
+        // A scalar is always copied.
+        let frozen = Saved { raw_bytes: 80, copied_bytes: 8, frozen_bytes: 72, ..saved(0.0) };
         meter.saved(&frozen, false);
-        meter.saved(&Saved { copied_bytes: 8, ..frozen.clone() }, false);
+        meter.saved(&Saved { copied_bytes: 72, ..frozen.clone() }, false);
         meter.saved(&Saved { frozen_bytes: 0, ..frozen }, false);
         let StagingMeasured { copy_seconds_per_byte, frozen_seconds_per_byte } = meter.staging();
-        assert_eq!((copy_seconds_per_byte, frozen_seconds_per_byte), (Some(0.5 / 8.0), Some(2.0 / 8.0)));
+        assert_eq!((copy_seconds_per_byte, frozen_seconds_per_byte), (Some(0.5 / 8.0), Some(2.0 / 80.0)));
     }
 
     #[test]
