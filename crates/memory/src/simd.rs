@@ -6,8 +6,10 @@
 
 #![expect(unsafe_code, reason = "stores past the caches")]
 
-/// Bytes whose checksum is taken at a time: they stay in the fastest cache for the copy.
-const PIECE_BYTES: usize = 4096;
+/// Bytes whose checksum is taken at a time: they stay in the fastest cache for the copy, which then
+/// overlaps the checksum of the next ones. A multiple of the three lanes of 256 bytes in which the
+/// checksum of a short piece is taken; longer pieces make a commit 5 to 15 % slower.
+const PIECE_BYTES: usize = 1536;
 /// Bytes of a line of the caches.
 const LINE_BYTES: usize = 64;
 
