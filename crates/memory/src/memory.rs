@@ -29,6 +29,10 @@ use crate::structure::{ArrayList, ListedArray, Versioned};
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range, table_places};
 use crate::view::{VersionView, ViewHold};
 
+/// Sizes of the state that blocks go round on a disk before places are used again: as much room as
+/// two versions without a shared block take.
+const ROUND_STATES: usize = 2;
+
 /// A file of versions, open to be written. It has one writer at a time; any number of
 /// [readers](crate::MemoryReader) may look at it.
 pub struct Memory {
@@ -272,6 +276,10 @@ impl Memory {
         let number = self.number + 1;
         let mut structures = Vec::with_capacity(arrays.len());
         let mut work = CommitWork::default();
+        if self.medium.prefers_runs() {
+            let places = arrays.iter().map(|array| array.bytes().len().div_ceil(self.block_bytes));
+            self.map.go_round(ROUND_STATES * places.sum::<usize>());
+        }
         for array in arrays {
             let plan = plan_array(array, self.base_of(array), &*self.source, self.block_bytes)?;
             work.add(&plan.work);
@@ -437,13 +445,13 @@ pub fn first_bytes(block_bytes: usize) -> Result<Vec<u8>, MemoryError> {
 
 fn medium_of(file: File, kind: MediumKind) -> std::io::Result<Box<dyn Medium>> {
     if kind == MediumKind::File {
-        return Ok(Box::new(FileMedium::new(file)));
+        return Ok(Box::new(FileMedium::new(file)?));
     }
     // A file system that maps no files is fine where no map was asked for.
     match file.try_clone().and_then(MapMedium::new) {
         Ok(map) if kind == MediumKind::Map || map.is_in_memory() => Ok(Box::new(map)),
         Err(error) if kind == MediumKind::Map => Err(error),
-        _ => Ok(Box::new(FileMedium::new(file))),
+        _ => Ok(Box::new(FileMedium::new(file)?)),
     }
 }
 

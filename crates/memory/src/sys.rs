@@ -5,6 +5,8 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
@@ -139,7 +141,22 @@ impl Drop for PieceMap {
     }
 }
 
-fn is_tmpfs(file: &File) -> io::Result<bool> {
+/// Tells the system to begin to write bytes of a file. What fails then is an error of the next
+/// `fdatasync`, and a system that cannot begin earlier loses time alone.
+pub(crate) fn begin_write_back(file: &File, range: &Range<u64>) {
+    #[cfg(target_os = "linux")]
+    if let (Ok(start), Ok(bytes)) = (i64::try_from(range.start), i64::try_from(range.end - range.start))
+        && bytes > 0
+    {
+        // SAFETY: the call takes numbers alone, and the descriptor is open as long as the file.
+        let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), start, bytes, libc::SYNC_FILE_RANGE_WRITE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, range);
+}
+
+/// Returns whether a file rests in memory that outlives processes alone.
+pub(crate) fn is_tmpfs(file: &File) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type as i64 == TMPFS)
 }
 
