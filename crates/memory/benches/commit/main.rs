@@ -1,4 +1,5 @@
-//! Commits next to the bandwidth of their medium and to LMDB; opening; and the space of versions.
+//! Commits next to the bandwidth of their medium and to LMDB; computing on arrays of a memory;
+//! opening; and the space of versions.
 //!
 //! `cargo bench -p recoup-memory --features lmdb --bench commit`; one core; rows are measured in
 //! turns. The folder of the disk is that of temporary files, the one of memory is `/dev/shm`.
@@ -157,6 +158,32 @@ fn commits(name: &str, folder: &Path, is_memory: bool) {
     times[4].print("LMDB", &times[0]);
 }
 
+/// Streams over plain vectors and over arrays that keep marks: a step of the heat equation.
+fn streaming() {
+    let n = STATE_BYTES / 16;
+    let step = |target: &mut [f64], source: &[f64]| {
+        for (new, old) in target[1..n - 1].iter_mut().zip(source.windows(3)) {
+            *new = 0.25f64.mul_add(old[0] - 2.0 * old[1] + old[2], old[1]);
+        }
+        black_box(target);
+    };
+    let mut plain = [vec![1.0; n], vec![2.0; n]];
+    let mut kept = ["old", "new"].map(|name| MvArray::<f64>::zeros(name, n));
+    let mut times: [Times; 2] = Default::default();
+    for _ in 0..2 * ROUNDS {
+        let [old, new] = &mut plain;
+        times[0].take(|| step(new, old));
+        let [old, new] = &mut kept;
+        // The whole array is marked and lent at once, as a program does before its loop.
+        times[1].take(|| step(new.write(0..n), old));
+        plain.swap(0, 1);
+        kept.swap(0, 1);
+    }
+    println!("a step of the heat equation, {} MiB read and as many written", n * 8 / MIB);
+    times[0].print("plain vectors", &times[0]);
+    times[1].print("arrays of a memory, marked", &times[0]);
+}
+
 /// Opening 1 GiB.
 fn opening(folder: &Path) {
     let path = folder.join("opened");
@@ -207,6 +234,7 @@ fn main() {
         let folder = tempfile::tempdir_in(root).unwrap();
         commits(name, folder.path(), name == "tmpfs");
     }
+    streaming();
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     opening(folder.path());
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
