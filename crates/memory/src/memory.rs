@@ -275,6 +275,9 @@ impl Memory {
         for array in arrays {
             let plan = plan_array(array, self.base_of(array), &*self.source, self.block_bytes)?;
             work.add(&plan.work);
+            if !self.order.keeps(OrderRule::StoreBeforeFence) {
+                self.fence_blocks()?;
+            }
             let table = self.write_array(array, plan, number, taken)?;
             structures.push(NamedTable { name: array.name.clone(), table });
         }
@@ -283,8 +286,8 @@ impl Memory {
         let kept = self.versions.iter().skip(first_kept).chain([&version]);
         let bytes = encode_catalogue(&kept.map(|version| version.record()).collect::<Vec<_>>());
         let catalogue = self.store_run(&bytes, taken)?;
-        if self.order.keeps(OrderRule::FenceBeforeRoot) {
-            self.medium.fence().map_err(refused("make blocks durable"))?;
+        if self.order.keeps(OrderRule::FenceBeforeRoot) && self.order.keeps(OrderRule::StoreBeforeFence) {
+            self.fence_blocks()?;
         }
         let root = RootLine {
             number,
@@ -356,6 +359,10 @@ impl Memory {
     fn grow(&mut self) -> Result<(), MemoryError> {
         let bytes = HEAD_BYTES + self.map.end() * self.block_bytes as u64;
         self.medium.grow(bytes).map_err(refused("make the file longer"))
+    }
+
+    fn fence_blocks(&mut self) -> Result<(), MemoryError> {
+        self.medium.fence().map_err(refused("make blocks durable"))
     }
 
     /// Stores the root, which makes the version count.
