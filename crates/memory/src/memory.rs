@@ -13,21 +13,23 @@ use recoup_model::commit_cost::CommitWork;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::block_map::BlockMap;
+use crate::blocks::ViewHold;
 use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::file_medium::FileMedium;
 use crate::layout::{
     BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST, HEAD_BYTES, NAME_BYTES_MOST, RootLine, encode_catalogue, encode_table,
     is_block_size, place_of,
 };
+use crate::listed::ListedArray;
 use crate::load;
 use crate::map_medium::MapMedium;
 use crate::medium::{ByteSource, Medium, MediumKind};
 use crate::options::MemoryOptions;
 use crate::order::{CommitOrder, OrderRule};
 use crate::plan::{ArrayPlan, estimate_array, plan_array};
-use crate::structure::{ArrayList, ListedArray, Versioned};
+use crate::structure::{ArrayList, Versioned};
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range, table_places};
-use crate::view::{VersionView, ViewHold};
+use crate::view::VersionView;
 
 /// A file of versions, open to be written. It has one writer at a time; any number of
 /// [readers](crate::MemoryReader) may look at it.
@@ -194,9 +196,13 @@ impl Memory {
     /// [`MemoryError::NoVersion`].
     pub fn view(&self, number: u64) -> Result<VersionView, MemoryError> {
         let version = self.versions.iter().find(|version| version.number == number);
-        let version = Arc::clone(version.ok_or(MemoryError::NoVersion { number })?);
+        version.map(|version| self.view_of(version)).ok_or(MemoryError::NoVersion { number })
+    }
+
+    fn view_of(&self, version: &Arc<VersionTables>) -> VersionView {
+        let version = Arc::clone(version);
         let source = Arc::clone(&self.source);
-        Ok(VersionView { version, source, block_bytes: self.block_bytes, hold: ViewHold::Held })
+        VersionView { version, source, block_bytes: self.block_bytes, hold: ViewHold::Held }
     }
 
     /// Makes a version of these structures, and retires the oldest ones. All of them appear
@@ -225,8 +231,9 @@ impl Memory {
         self.publish(&written.root)?;
         self.adopt(&written);
         self.work = written.work;
+        let view = self.view_of(&written.version);
         for (array, structure) in arrays.iter_mut().zip(&written.version.structures) {
-            array.tracking_mut().adopt(&structure.table);
+            array.adopt(view.blocks_of(structure));
         }
         Ok(written.version.number)
     }
@@ -319,19 +326,21 @@ impl Memory {
         if let Some(table) = plan.shared {
             return Ok(table);
         }
-        let bytes = array.bytes();
+        let bytes = array.n_bytes();
+        let mut room = Vec::new();
         let mut blocks = plan.blocks;
         let places = self.map.take(plan.dirty.len()).ok_or(MemoryError::TooManyBlocks)?;
         taken.extend(&places);
         self.grow()?;
         for (block, place) in plan.dirty.iter().zip(places) {
-            let crc = self.store(place, &bytes[block_range(*block, bytes.len(), self.block_bytes)])?;
+            let range = block_range(*block, bytes, self.block_bytes);
+            let crc = self.store(place, array.bytes(range, &mut room)?)?;
             blocks[*block] = crate::layout::PlacedBlock { place, crc, birth: number };
         }
         let run = self.store_run(&encode_table(&blocks), taken)?;
         let first = run.places.first().copied().unwrap_or(0);
         let run_places = first..first + table_places(blocks.len(), self.block_bytes) as u32;
-        let len = (bytes.len() / array.kind().bytes()) as u64;
+        let len = (bytes / array.kind().bytes()) as u64;
         Ok(Arc::new(StructureTable { kind: array.kind(), len, blocks, run: run_places, crc: run.crc }))
     }
 
