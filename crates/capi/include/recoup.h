@@ -466,7 +466,7 @@ int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 // A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
-// RECOUP_E_COMM, RECOUP_E_OPERATOR.
+// RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
 int32_t recoup_step(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm);
 
 // Decides only, as the first half of recoup_step: writes RECOUP_DUE_ITERATE or

@@ -333,7 +333,7 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
 /// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
-/// RECOUP_E_COMM, RECOUP_E_OPERATOR.
+/// RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_norm: f64, rhs_norm: f64) -> i32 {
     guarded(|| {
