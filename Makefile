@@ -54,6 +54,7 @@ test:
 # Long real runs, an hour and more: kills on the wall clock, sweeps over problems, methods and seeds.
 soak:
 	@scripts/bootstrap.sh long
+	@scripts/bootstrap.sh adapters
 	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 	$(RUN) .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long
