@@ -85,7 +85,7 @@ enum ProjectTask {
         /// Check the links and the widths of the site that was built.
         #[arg(long, conflicts_with = "book")]
         check: bool,
-        /// Build the pages without the references of Rust and Python, whose links then lead nowhere.
+        /// Build the pages alone: links to the references of Rust and Python then lead nowhere.
         #[arg(long)]
         book: bool,
     },

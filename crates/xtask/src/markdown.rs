@@ -1,4 +1,4 @@
-//! What pages in Markdown point to.
+//! Links and pictures of pages in Markdown.
 //!
 //! Promises: a link in code is none. Must not know where pages are shown.
 
@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) struct MarkdownLink {
     /// Line of the page, from 0.
     pub(crate) line_index: usize,
-    /// What stands between the parentheses.
+    /// The text between the parentheses.
     pub(crate) target: String,
 }
 

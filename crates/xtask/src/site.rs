@@ -19,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::succeed;
 
-/// Where everything of the site is made, below the repository.
+/// The folder in which the site is made, below the repository.
 const PLACE: &str = "target/site";
 
 /// The end of the help.

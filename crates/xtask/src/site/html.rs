@@ -34,7 +34,7 @@ pub(super) fn tags(page: &str) -> Vec<HtmlTag> {
     found
 }
 
-/// What comes after the first `end`; nothing if there is none.
+/// The text after the first `end`; nothing if there is none.
 fn after<'a>(text: &'a str, end: &str) -> &'a str {
     text.find(end).map_or("", |at| &text[at + end.len()..])
 }

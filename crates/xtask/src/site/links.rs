@@ -13,14 +13,14 @@ use crate::site::html;
 /// Complaints that are printed; the rest is counted.
 const PRINTED_MAX: usize = 40;
 
-/// What the check needs of the files of a site.
+/// The files of a site, as far as links need them.
 #[derive(Debug, Default)]
 struct SiteFiles {
     /// All files, as paths from the top.
     paths: BTreeSet<String>,
     /// Names of the places of each page.
     places: BTreeMap<String, BTreeSet<String>>,
-    /// What pages and styles point to, each with its page.
+    /// All that pages and styles point to, each with its page.
     pointers: Vec<SitePointer>,
 }
 
@@ -29,7 +29,7 @@ struct SiteFiles {
 struct SitePointer {
     page: String,
     target: String,
-    /// Whether a browser fetches it to show the page.
+    /// Set if a browser fetches it to show the page.
     is_fetched: bool,
 }
 

@@ -33,10 +33,8 @@ struct ShownPage {
     shown: &'static str,
 }
 
-const SHOWN: [ShownPage; 4] = [
+const SHOWN: [ShownPage; 2] = [
     ShownPage { rustdoc: "recoup/index.html", shown: "README.md" },
-    ShownPage { rustdoc: "recoup/memory/index.html", shown: "docs/memory.md" },
-    ShownPage { rustdoc: "recoup/tape/index.html", shown: "docs/adjoints.md" },
     ShownPage { rustdoc: "recoup_memory/index.html", shown: "crates/memory/src/lib.rs" },
 ];
 
@@ -68,32 +66,30 @@ fn lead_to_the_book(rust: &Path, page: &ShownPage) -> Result<()> {
     Ok(())
 }
 
-/// A page whose links to Markdown, counted from the page `shown`, lead below `top`.
+/// A page whose links to files of the book, counted from the page `shown`, lead below `top`.
 fn with_book_links(text: &str, shown: &str, top: &str) -> String {
-    let mut pieces = text.split("href=\"");
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (target, rest) = piece.split_once('"').unwrap_or((piece, ""));
-        let (path, place) = target.split_once('#').unwrap_or((target, ""));
-        let is_far = path.contains("://");
-        let book = beside(shown, path);
-        let target = match book.strip_suffix(".md").filter(|_| !is_far) {
-            Some(stem) => {
-                let stem = stem.strip_suffix("README").map_or(stem.to_owned(), |folder| format!("{folder}index"));
-                let place = if place.is_empty() { String::new() } else { format!("#{place}") };
-                format!("{top}{stem}.html{place}")
-            }
-            None if !is_far && is_file_of_the_book(path) => format!("{top}{book}"),
-            None => target.to_owned(),
-        };
-        out.push_str(&format!("href=\"{target}\"{rest}"));
-    }
-    out
+    ["href=\"", "src=\""].iter().fold(text.to_owned(), |text, key| {
+        let mut pieces = text.split(key);
+        let first = pieces.next().unwrap_or_default().to_owned();
+        pieces.fold(first, |out, piece| {
+            let (target, rest) = piece.split_once('"').unwrap_or((piece, ""));
+            let target = book_link(target, shown, top).unwrap_or_else(|| target.to_owned());
+            out + key + &target + "\"" + rest
+        })
+    })
 }
 
-/// Returns whether rustdoc has no page of such a name: licences and sources.
-fn is_file_of_the_book(path: &str) -> bool {
-    path.starts_with("LICENSE") || path.ends_with(".rs") || path.ends_with(".txt")
+/// The place in the book to which a link leads; `None` for one that is rustdoc's own.
+fn book_link(target: &str, shown: &str, top: &str) -> Option<String> {
+    let (path, place) = target.split_once('#').map_or((target, ""), |(path, _)| (path, &target[path.len()..]));
+    let is_of_the_book = path.ends_with(".md") || path.ends_with(".svg") && path.starts_with("docs/");
+    if path.contains("://") || !(is_of_the_book || path.starts_with("LICENSE")) {
+        return None;
+    }
+    let file = beside(shown, path);
+    let Some(stem) = file.strip_suffix(".md") else { return Some(format!("{top}{file}")) };
+    let stem = stem.strip_suffix("README").map_or(stem.to_owned(), |folder| format!("{folder}index"));
+    Some(format!("{top}{stem}.html{place}"))
 }
 
 /// Builds the native module as the wheel has it, and lets pdoc look at the package.
@@ -103,8 +99,8 @@ fn python(root: &Path, place: &Path) -> Result<()> {
     copy_all(&root.join("crates/python/python/recoup"), &package)?;
     fs::copy(root.join("target/debug/librecoup_native.so"), package.join("_native.abi3.so"))
         .context("the native module was not built")?;
-    let python = root.join(".venv/bin/python");
-    let pdoc = ["-m", "pdoc", "--docformat", "markdown", "--no-search", "-o"];
+    let python = root.join("target/tools/python/bin/python");
+    let pdoc = ["-m", "pdoc", "--docformat", "markdown", "-o"];
     let modules = ["recoup", "recoup.scipy", "recoup.pyadjoint"];
     let mut command = Command::new(python);
     command.args(pdoc).arg(place.join("book/reference/python")).args(modules);
@@ -128,9 +124,9 @@ mod tests {
     #[test]
     fn links_to_pages_lead_to_the_book() {
         let top = "../../../";
-        let page = "<a href=\"docs/run.md\"><a href=\"docs/paper/README.md#a\"><a href=\"struct.A.html\"><a href=\"LICENSE-MIT\">";
+        let page = "<a href=\"docs/run.md\"><a href=\"docs/paper/README.md#a\"><a href=\"struct.A.html\"><a href=\"LICENSE-MIT\"><img src=\"docs/a.svg\">";
         let expected = "<a href=\"../../../docs/run.html\"><a href=\"../../../docs/paper/index.html#a\">\
-                        <a href=\"struct.A.html\"><a href=\"../../../LICENSE-MIT\">";
+                        <a href=\"struct.A.html\"><a href=\"../../../LICENSE-MIT\"><img src=\"../../../docs/a.svg\">";
         assert_eq!(with_book_links(page, "README.md", top), expected);
         let far = "<a href=\"https://a.org/b.md\">";
         assert_eq!(with_book_links(far, "README.md", top), far);

@@ -11,7 +11,7 @@ use crate::site::c_reference;
 
 /// The list of pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// How the book looks.
+/// Settings and style of the book.
 const LOOKS: [&str; 2] = ["docs/book/book.toml", "docs/book/site.css"];
 /// Chapters that are made here and in no file of the repository.
 const REFERENCE: &str = "

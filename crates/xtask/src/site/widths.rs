@@ -42,7 +42,7 @@ pub(super) fn check(book: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with a page in one width.
+/// The complaint about a page in one width, if there is one.
 fn complaint(page: &Value, scheme: &str) -> Option<String> {
     let number = |key: &str| page[key].as_f64().unwrap_or(f64::NAN);
     let name = format!("{}, {} pixels, {scheme}", page["page"].as_str().unwrap_or_default(), page["width"]);
@@ -77,7 +77,7 @@ fn browser() -> Option<PathBuf> {
     found.into_iter().find(|program| program.is_file())
 }
 
-/// What the browser measured, one object for each page and width.
+/// The measurements of the browser, one object for each page and width.
 fn measured(browser: &Path, book: &Path, pages: &[String], scheme: &str) -> Result<Vec<Value>> {
     let folder = tempfile::tempdir()?;
     let harness = folder.path().join("measure.html");
