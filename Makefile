@@ -12,7 +12,8 @@ VELOC_VERSION = 1.8.0
 INTO    = $(DESTDIR)$(PREFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo program build library test soak bench doc site install install-program install-library install-veloc clean
+.PHONY: help demo program build library deb test soak bench doc site install install-program install-library install-veloc \
+    clean
 
 help:
 	@echo "make demo             solve under injected failures, every scheme side by side; a seismic adjoint (minutes)"
@@ -77,6 +78,10 @@ install: build library
 	@$(MAKE) --no-print-directory install-program install-library install-veloc
 	@echo "For h5py, h5dump and other HDF5 programs to read QB variables:"
 	@echo "  export HDF5_PLUGIN_PATH=$(PLUGIN)"
+
+# Debian packages of what was built, in target/packages.
+deb: build library
+	packaging/debian/build.sh
 
 # The parts of install copy what was built into $(BUILT), and build nothing.
 install-program:

@@ -284,7 +284,7 @@ impl Memory {
         let mut structures = Vec::with_capacity(arrays.len());
         let mut work = CommitWork::default();
         if self.medium.prefers_runs() {
-            let places = arrays.iter().map(|array| array.bytes().len().div_ceil(self.block_bytes));
+            let places = arrays.iter().map(|array| array.n_bytes().div_ceil(self.block_bytes));
             self.map.go_round(ROUND_STATES * places.sum::<usize>());
         }
         for array in arrays {
