@@ -172,6 +172,7 @@ embedding() {
     have gfortran || wanted="$wanted gfortran"
     have valgrind || wanted="$wanted valgrind"
     { have pkg-config && pkg-config --exists PETSc; } || wanted="$wanted petsc-dev"
+    ls -d /usr/lib/petscdir/*/*-complex >/dev/null 2>&1 || wanted="$wanted libpetsc-complex-dev"
     [ -e /usr/include/eigen3/Eigen/Core ] || wanted="$wanted libeigen3-dev"
     [ -n "$wanted" ] || return 0
     # shellcheck disable=SC2086 # a list of names

@@ -390,8 +390,8 @@ int32_t recoup_touch(recoup_handle handle, const char *name, uint64_t first, uin
 // Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
 // from `first` of `global`; `rhs` is b and is copied. With it, lossy versions are held to ||b - A
 // x'|| <= (1 + theta) ||r|| by measurement, and recoup_restore refuses the versions of another
-// problem. It takes doubles also where the iterate is of floats, which are widened for it. A complex
-// equation is two rows: x, y and b hold pairs of real and imaginary part.
+// problem. It takes doubles also where the iterate is of floats, which are widened for it. A
+// complex equation is two rows: x, y and b hold pairs of real and imaginary part.
 //
 // Problems are told apart by b and by two products with fixed vectors, taken once. A relative
 // difference of 1024 eps sqrt(global) counts as rounding, or as another number of ranks. With
