@@ -22,7 +22,7 @@ pub struct MvRegion<R: Deref> {
     values: R,
     /// Values that are being restored.
     room: Option<Box<R::Target>>,
-    /// What was written before it is marked.
+    /// The moment up to which writes are marked.
     mark: Mark,
     tracking: ArrayTracking,
 }
