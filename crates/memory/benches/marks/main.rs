@@ -51,14 +51,12 @@ impl<S: Versioned> Row<S> {
     }
 
     fn print(&mut self) {
-        let median = |times: &mut Vec<f64>| {
+        for (what, times) in [("step and commit", &mut self.steps), ("commit alone", &mut self.commits)] {
             times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
-        };
-        let [step, commit] = [&mut self.steps, &mut self.commits].map(median);
-        println!("  {:<24} step and commit {step:8.2} ms, commit alone {commit:8.2} ms", self.name);
-        self.steps.clear();
-        self.commits.clear();
+            let median = times[times.len() / 2];
+            println!("  {:<22} {what:<16} median {median:8.2} ms, least {:8.2} ms", self.name, times[0]);
+            times.clear();
+        }
     }
 }
 
