@@ -1,7 +1,6 @@
 //! The attribute `#[versioned(..)]` of structs and fields.
 
 use syn::meta::ParseNestedMeta;
-use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, LitInt, LitStr, Path, Result, Token, parse_quote};
 
 /// Bytes of a block that a memory takes.
@@ -57,21 +56,7 @@ pub(crate) struct FieldAttributes {
     pub(crate) role: FieldRole,
     pub(crate) name: Option<LitStr>,
     /// The values of an array in the file that stay in memory, too.
-    pub(crate) hot: Option<HotRange>,
-}
-
-/// A range of values, `START..END`.
-pub(crate) struct HotRange {
-    pub(crate) start: Expr,
-    pub(crate) end: Expr,
-}
-
-impl Parse for HotRange {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let start = input.parse()?;
-        input.parse::<Token![..]>()?;
-        Ok(Self { start, end: input.parse()? })
-    }
+    pub(crate) hot: Option<Expr>,
 }
 
 impl FieldAttributes {

@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{DeriveInput, Field, Result};
 
-use crate::attributes::{FieldRole, HotRange, StructAttributes};
+use crate::attributes::{FieldRole, StructAttributes};
 use crate::fields::{StateField, state_fields};
 
 /// Writes the implementations of both traits, and the struct of views.
@@ -27,10 +27,10 @@ fn versioned(input: &DeriveInput, attributes: &StructAttributes, fields: &[State
         quote_spanned! {field.ty.span()=> arrays.field(#name, &mut self.#ident); }
     });
     let hot = held.clone().filter_map(|StateField { field, ident, hot, .. }| {
-        let HotRange { start, end } = hot.as_ref()?;
+        let hot = hot.as_ref()?;
         // Another type of field is a mismatch that names the type that has a hot range.
         Some(quote_spanned! {field.ty.span()=>
-            let hot = #start..#end;
+            let hot = #hot;
             #library::FileArray::set_hot(&mut self.#ident, hot);
         })
     });

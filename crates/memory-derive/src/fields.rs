@@ -2,9 +2,9 @@
 
 use proc_macro2::Span;
 use syn::ext::IdentExt as _;
-use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, Ident, LitStr, Result, Type};
+use syn::{Data, DeriveInput, Error, Expr, Field, Fields, GenericParam, Ident, LitStr, Result, Type};
 
-use crate::attributes::{FieldAttributes, FieldRole, HotRange};
+use crate::attributes::{FieldAttributes, FieldRole};
 
 /// A field of the struct.
 pub(crate) struct StateField<'a> {
@@ -14,7 +14,7 @@ pub(crate) struct StateField<'a> {
     pub(crate) name: LitStr,
     pub(crate) role: FieldRole,
     /// The values of an array in the file that stay in memory, too.
-    pub(crate) hot: Option<HotRange>,
+    pub(crate) hot: Option<Expr>,
 }
 
 impl StateField<'_> {
@@ -74,7 +74,7 @@ fn state_field(field: &Field) -> Result<Option<StateField<'_>>> {
     if found.is_held() {
         check_type(&field.ty)?;
     } else if let Some(hot) = &found.hot {
-        return Err(Error::new_spanned(&hot.start, "a field that is not in a version has no place in its file"));
+        return Err(Error::new_spanned(hot, "a field that is not in a version has no place in its file"));
     }
     Ok(Some(found))
 }

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use crate::array::MvArray;
 use crate::element::MvElement;
 use crate::error::MemoryError;
 use crate::file_array::FileArray;
 use crate::plain::{PlainValue, lanes};
+use crate::region::MvRegion;
 use crate::structure::Versioned;
 use crate::view::VersionView;
 
@@ -107,4 +109,5 @@ partial_reads! {
     [V: PlainValue, const N: usize] [V; N], V,
     [T: MvElement + PlainValue] MvArray<T>, T,
     [T: MvElement + PlainValue] FileArray<T>, T,
+    [T: MvElement + PlainValue, R: Deref<Target = [T]>] MvRegion<R>, T,
 }

@@ -37,8 +37,8 @@ use crate::versioned_array::VersionedArray;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in a version",
     label = "not a type that a version can hold",
-    note = "a version holds `MvArray`, `FileArray`, `MvGraph`, `MvOctree`, structs that derive `Versioned`, and f64, f32, \
-            i64, i32, u64, u32 and u8: single ones, `Vec`s and arrays of them",
+    note = "a version holds `MvArray`, `MvRegion`, `FileArray`, `MvGraph`, `MvOctree`, structs that derive `Versioned`, \
+            and f64, f32, i64, i32, u64, u32 and u8: single ones, `Vec`s and arrays of them",
     note = "usize and isize differ between machines: use u64 or i64",
     note = "`#[versioned(skip)]` is for a field that a restart makes again, `#[versioned(constant)]` for one that stays"
 )]

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recoup_memory::{ByteSource, FileMedium, Medium, Memory, MemoryError, MvArray, MvGraph, first_bytes};
+use recoup_memory::{
+    ByteSource, FileArray, FileMedium, Medium, Memory, MemoryError, MvArray, MvGraph, Versioned, first_bytes,
+};
 
 /// A file whose call with this number fails; it has then done half of its work.
 struct FailingMedium {
@@ -63,17 +65,38 @@ fn open(path: &Path, calls: &Arc<AtomicUsize>, fails: usize) -> Memory {
     Memory::on(Box::new(medium), 2).unwrap()
 }
 
-fn advance(field: &mut MvArray<u64>, graph: &mut MvGraph<u8, f32>, step: u64) {
-    field.resize(100 + 60 * step as usize, step);
-    field.write(0..3).fill(step);
-    graph.set_edges(3 + step as usize, &[(0, 1), (2, 0)]);
-    graph.set(1, step as u8, step as f32);
+/// The state of a program that commits five times.
+#[derive(Versioned)]
+#[versioned(crate = recoup_memory)]
+struct State {
+    field: MvArray<u64>,
+    graph: MvGraph<u8, f32>,
+    table: FileArray<u64>,
 }
 
-fn is_state_of(field: &[u64], graph: &MvGraph<u8, f32>, step: u64) -> bool {
-    let len = 100 + 60 * step as usize;
-    let is_field = field.len() == len && field[..3] == [step; 3] && field[len - 1] == step;
-    is_field && graph.n_vertices() == 3 + step as usize && graph.data()[1] == step as f32 && graph.is_sound()
+impl State {
+    fn new() -> Self {
+        Self { field: MvArray::default(), graph: MvGraph::new("", 1, &[]), table: FileArray::zeros("", 200) }
+    }
+
+    fn advance(&mut self, step: u64) {
+        self.field.resize(100 + 60 * step as usize, step);
+        self.field.write(0..3).fill(step);
+        self.graph.set_edges(3 + step as usize, &[(0, 1), (2, 0)]);
+        self.graph.set(1, step as u8, step as f32);
+        self.table.write(20 * step as usize, &[step; 30]).unwrap();
+    }
+
+    fn is_of(&self, step: u64) -> bool {
+        let Self { field, graph, table } = self;
+        let len = 100 + 60 * step as usize;
+        let is_field = field.len() == len && field[..3] == [step; 3] && field[len - 1] == step;
+        let is_graph = graph.n_vertices() == 3 + step as usize && graph.data()[1] == step as f32 && graph.is_sound();
+        // Each step writes 30 values, and the next one writes over the last ten of them.
+        let mut expected = vec![0; 200];
+        (1..=step).for_each(|step| expected[20 * step as usize..][..30].fill(step));
+        is_field && is_graph && table.get(0..200).unwrap()[..] == expected
+    }
 }
 
 #[test]
@@ -86,17 +109,16 @@ fn each_call_that_fails_costs_a_commit_and_no_version() {
         std::fs::write(&path, first_bytes(512).unwrap()).unwrap();
         let calls = Arc::default();
         let mut memory = open(&path, &calls, fails);
-        let mut field = MvArray::<u64>::zeros("field", 0);
-        let mut graph = MvGraph::<u8, f32>::new("graph", 1, &[]);
+        let mut state = State::new();
         let mut promised = 0;
         let mut has_failed = false;
         for step in 1..=5 {
-            advance(&mut field, &mut graph, step);
-            let mut result = memory.commit(step, &mut [&mut field, &mut graph]);
+            state.advance(step);
+            let mut result = memory.commit(step, &mut [&mut state]);
             if result.is_err() && !has_failed {
                 has_failed = true;
                 assert!(matches!(result, Err(MemoryError::Io { .. })), "call {fails}");
-                result = memory.commit(step, &mut [&mut field, &mut graph]);
+                result = memory.commit(step, &mut [&mut state]);
                 n_repeated += usize::from(result.is_ok());
             }
             match result {
@@ -107,10 +129,10 @@ fn each_call_that_fails_costs_a_commit_and_no_version() {
         }
         drop(memory);
         let mut memory = open(&path, &Arc::default(), usize::MAX);
-        let newest = memory.restore_newest(&mut [&mut field, &mut graph]).unwrap();
+        let newest = memory.restore_newest(&mut [&mut state]).unwrap();
         let step = newest.map_or(0, |version| version.step);
         assert!(step == promised || step == promised + 1, "call {fails}: step {step}, {promised} was promised");
-        assert!(step == 0 || is_state_of(&field, &graph, step), "call {fails}");
+        assert!(step == 0 || state.is_of(step), "call {fails}");
         if !has_failed {
             assert_eq!(promised, 5);
             break;
