@@ -76,7 +76,8 @@ impl PageRank {
     }
 }
 
-/// Links of an R-MAT graph of `2^scale` pages: each goes to one of four quarters of the matrix again and again.
+/// Links of an R-MAT graph of `2^scale` pages: each goes to one of four quarters of the matrix
+/// again and again.
 pub(crate) fn links(scale: u32, n_links: usize, mut seed: u64) -> Vec<(u32, u32)> {
     // Probabilities of three of the quarters, added up, as in the Graph 500 benchmark.
     const QUARTERS: [f64; 3] = [0.57, 0.76, 0.95];
