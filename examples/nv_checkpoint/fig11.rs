@@ -5,7 +5,7 @@ use crate::draw::{self, Axes, Group};
 use crate::experiment::Experiment;
 use crate::keeper::Storage;
 use crate::lab::{Lab, duration, megabytes, times};
-use crate::published::{RESTART_SPEEDUP_MOST, application};
+use crate::published::{RESTART_SPEEDUP, application};
 use crate::sheet::{Sheet, percent};
 
 /// Names of the restarts that are compared.
@@ -48,15 +48,13 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
     let head = ["versions, memory against whole, shared", "saved", "published", "from other nodes", "times as fast"];
     sheet.table(&head, &experiments.iter().map(row).collect::<Vec<_>>());
     sheet.say(format!(
-        "Published are restarts up to {RESTART_SPEEDUP_MOST} times as fast. A restart opens the files, checks and copies the state into"
+        "The text has restarts {RESTART_SPEEDUP} times as fast, too; the 98.0 % of PR would be 50 times. A restart opens the files,"
     ));
     sheet.say(
-        "the memory of a new one, and computes what no version holds: for crack, the forces. From a disk, a version is",
+        "checks and copies the state into the memory of a new one, and computes what no version holds: for crack, the",
     );
-    sheet.say(
-        "read like any file. Each restored state has the bits of the run that saved it. The plain program starts over,",
-    );
-    sheet.say("and takes the time of Figure 7 again.");
+    sheet.say("forces. From a disk, a version is read like any file. Each restored state has the bits of the run that saved it.");
+    sheet.say("The plain program starts over, and takes the time of Figure 7 again.");
     let group = |experiment: &&Experiment| Group {
         label: experiment.problem.kind.name().to_owned(),
         bars: restarts(experiment).map(|seconds| (seconds, 0.0)).to_vec(),

@@ -71,12 +71,9 @@ fn measured(sheet: &mut Sheet, experiments: &[&Experiment]) {
         }
     }
     sheet.table(&["program", "run", "over plain", "saving", "a save", "stored"], &rows);
-    sheet.say(
-        "\"marks alone\" is the program with versions that makes none. \"saving\" is part of the run; a save and what",
-    );
-    sheet.say(
-        "it stores are means. A run that is faster than the plain one shows how far times of this machine scatter.",
-    );
+    sheet.say("\"marks alone\" is the program with versions that makes none; all rows below it are of that program, too. \"saving\" is");
+    sheet.say("part of the run; a save and what it stores are means. A run that is faster than the plain one shows how far times");
+    sheet.say("of this machine scatter.");
     sheet.say("");
 }
 

@@ -7,7 +7,9 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use recoup::SystemClock;
 use recoup::memory::{Memory, MemoryError, MemoryOptions, Versioned, first_bytes};
 use rustix::fs::Advice;
 use tempfile::TempDir;
@@ -64,7 +66,9 @@ impl Keeper {
         let root = storage.root(settings);
         let folder = tempfile::Builder::new().prefix("recoup-nv-").tempdir_in(root);
         let folder = folder.map_err(|error| format!("{}: {error}", root.display()))?;
-        let rate = Some(settings.rate).filter(|_| storage == Storage::WholeShared).map(SharedRate::new);
+        let rate = Some(settings.rate)
+            .filter(|_| storage == Storage::WholeShared)
+            .map(|rate| SharedRate::new(rate, Arc::new(SystemClock::new())));
         let files = match storage {
             Storage::VersionsMemory | Storage::VersionsDisk => KeptFiles::Versions(None),
             Storage::WholeMemory | Storage::WholeShared => KeptFiles::Whole { n_saved: 0, rate },

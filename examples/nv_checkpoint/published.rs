@@ -22,9 +22,8 @@ pub(crate) const GROWN_ADDED: f64 = 0.40;
 pub(crate) const MODEL_ERROR_SAVED: f64 = 0.89;
 /// Part of the time of a run that the cost model saves, on average (Section 6.4).
 pub(crate) const POLICY_SAVED: f64 = 0.15;
-/// The most by which a restart from memory is faster than one from the parallel file system
-/// (Section 8).
-pub(crate) const RESTART_SPEEDUP_MOST: f64 = 16.0;
+/// Time of a restart from the parallel file system over that from memory (Section 8).
+pub(crate) const RESTART_SPEEDUP: f64 = 16.0;
 /// Time that versions add to programs with checkpoints in memory by hand, on average (Section 6.6).
 pub(crate) const MANUAL_ADDED: f64 = 0.07;
 

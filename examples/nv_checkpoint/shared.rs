@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recoup::SystemClock;
+use recoup::core::Clock;
 use recoup::io::{SLICE_BYTES, Throttle};
 use recoup::memory::{ByteSource, FileMedium, Medium};
 
@@ -21,8 +21,7 @@ pub(crate) struct SharedRate {
 }
 
 impl SharedRate {
-    pub(crate) fn new(bytes_per_second: f64) -> Self {
-        let clock = Arc::new(SystemClock::new());
+    pub(crate) fn new(bytes_per_second: f64, clock: Arc<dyn Clock>) -> Self {
         Self { throttle: Throttle::new(bytes_per_second, clock), moved: Arc::default() }
     }
 
