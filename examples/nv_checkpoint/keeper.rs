@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use recoup::SystemClock;
-use recoup::memory::{Memory, MemoryError, MemoryOptions, Versioned, first_bytes};
+use recoup::memory::{FileMedium, Medium, Memory, MemoryOptions, Versioned, first_bytes};
 use rustix::fs::Advice;
 use tempfile::TempDir;
 
@@ -176,11 +176,12 @@ impl Keeper {
 }
 
 /// A file of one checkpoint.
-fn checkpoint(file: File, rate: Option<&SharedRate>) -> Result<Memory, MemoryError> {
-    match rate {
-        Some(rate) => Memory::on(Box::new(SharedMedium::new(file, rate.clone())), 1),
-        None => Memory::on(Box::new(recoup::memory::FileMedium::new(file)), 1),
-    }
+fn checkpoint(file: File, rate: Option<&SharedRate>) -> Result<Memory, Failed> {
+    let medium: Box<dyn Medium> = match rate {
+        Some(rate) => Box::new(SharedMedium::new(file, rate.clone())?),
+        None => Box::new(FileMedium::new(file)?),
+    };
+    Ok(Memory::on(medium, 1)?)
 }
 
 /// The one of two checkpoints that is of a later step.

@@ -45,14 +45,18 @@ pub(crate) struct SharedMedium {
 }
 
 impl SharedMedium {
-    pub(crate) fn new(file: File, rate: SharedRate) -> Self {
-        Self { file: FileMedium::new(file), rate }
+    pub(crate) fn new(file: File, rate: SharedRate) -> io::Result<Self> {
+        Ok(Self { file: FileMedium::new(file)?, rate })
     }
 }
 
 impl Medium for SharedMedium {
     fn source(&self) -> Arc<dyn ByteSource> {
         Arc::new(SharedSource { file: self.file.source(), rate: self.rate.clone() })
+    }
+
+    fn prefers_runs(&self) -> bool {
+        self.file.prefers_runs()
     }
 
     fn grow(&mut self, bytes: u64) -> io::Result<()> {
