@@ -12,7 +12,8 @@ VELOC_VERSION = 1.8.0
 INTO    = $(DESTDIR)$(PREFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo program build library test soak bench doc install install-program install-library install-veloc clean
+.PHONY: help demo program build library deb test soak bench doc site install install-program install-library install-veloc \
+    clean
 
 help:
 	@echo "make demo             solve under injected failures, every scheme side by side; a seismic adjoint (minutes)"
@@ -21,6 +22,7 @@ help:
 	@echo "make soak             long real runs beyond make test: kills, sweeps, seeds (an hour and more)"
 	@echo "make bench            the benchmarks of BENCHMARKS.md"
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
+	@echo "make site             pages, tutorials and references for a browser without a network: target/site/book/index.html"
 	@echo "make library          librecoup for C, Fortran and PETSc, and libveloc-client over it"
 	@echo "make install PREFIX=  the program into PREFIX/bin (now $(PREFIX)), the plugin into PREFIX/lib/hdf5/plugin; librecoup,"
 	@echo "                      libveloc-client, headers, recoup.pc and CMake packages into PREFIX/lib, PREFIX/include and"
@@ -67,10 +69,19 @@ doc:
 	@scripts/bootstrap.sh build
 	$(RUN) $(CARGO) doc --locked --workspace --no-deps
 
+site:
+	@scripts/bootstrap.sh site
+	$(RUN) $(CARGO) xtask site
+	$(RUN) $(CARGO) xtask site --check
+
 install: build library
 	@$(MAKE) --no-print-directory install-program install-library install-veloc
 	@echo "For h5py, h5dump and other HDF5 programs to read QB variables:"
 	@echo "  export HDF5_PLUGIN_PATH=$(PLUGIN)"
+
+# Debian packages of what was built, in target/packages.
+deb: build library
+	packaging/debian/build.sh
 
 # The parts of install copy what was built into $(BUILT), and build nothing.
 install-program:

