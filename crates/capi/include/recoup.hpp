@@ -6,8 +6,9 @@
  *     after each iteration: run.step(k, norm_r, norm_b);
  *
  * Objects own what they open, and close it when they end. An error is an exception, recoup::Error, with the code of
- * recoup.h; recoup::caught turns it into a value. Exceptions of a program's callback pass through the library to the
- * call that made it. recoup.h says what each call does, and which codes it has.
+ * recoup.h; a program without exceptions of its own makes its calls in recoup::expected, which returns a value or the
+ * error. Exceptions of a program's callback pass through the library to the call that made it. recoup.h says what each
+ * call does, and which codes it has.
  */
 
 #ifndef RECOUP_HPP
@@ -28,6 +29,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace recoup {
@@ -50,15 +52,46 @@ private:
     std::int32_t code_;
 };
 
-/* Makes a call, and returns its error, if it has one. */
+/* A value, or the error of the call that did not return it. */
+template <class T>
+class Expected {
+public:
+    Expected(T value) : held_(std::in_place_index<0>, std::move(value)) {}
+    Expected(const Error &error) : held_(std::in_place_index<1>, error) {}
+
+    bool has_value() const noexcept { return held_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+
+    /* The value; throws the error if there is none. */
+    T &value()
+    {
+        if (!has_value()) throw error();
+        return std::get<0>(held_);
+    }
+    T &operator*() { return value(); }
+    T *operator->() { return &value(); }
+    /* The error; std::bad_variant_access if there is a value. */
+    const Error &error() const { return std::get<1>(held_); }
+
+private:
+    std::variant<T, Error> held_;
+};
+
+/* Makes a call, and returns its value or its error; std::monostate for a call that returns nothing. */
 template <class Call>
-std::optional<Error> caught(Call &&call)
+auto expected(Call &&call)
 {
+    using Value = std::decay_t<decltype(std::forward<Call>(call)())>;
+    using Held = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
     try {
-        std::forward<Call>(call)();
-        return std::nullopt;
+        if constexpr (std::is_void_v<Value>) {
+            std::forward<Call>(call)();
+            return Expected<Held>(Held{});
+        } else {
+            return Expected<Held>(std::forward<Call>(call)());
+        }
     } catch (const Error &error) {
-        return error;
+        return Expected<Held>(error);
     }
 }
 
@@ -143,9 +176,18 @@ inline void check(std::int32_t code)
     if (code < 0) throw Error(code);
 }
 
+/* Whether values may be lent through this argument: a container that outlives the call, or a view, such as std::span,
+ * whose values do. A view lends them for writing even where it is const itself; a container does not. */
+template <class Container>
+constexpr bool outlives_call()
+{
+    using Pointer = decltype(std::data(std::declval<const std::remove_reference_t<Container> &>()));
+    return std::is_lvalue_reference_v<Container> || !std::is_const_v<std::remove_pointer_t<Pointer>>;
+}
+
 } // namespace detail
 
-/* Values in memory of the program: a pointer and their number, or any container that has data() and size(). */
+/* Values in memory of the program: a pointer and their number, or any container or span that has data() and size(). */
 template <class T>
 class Values {
 public:
@@ -158,6 +200,8 @@ public:
 
     T *data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
+    T *begin() const noexcept { return data_; }
+    T *end() const noexcept { return data_ + size_; }
 
 private:
     T *data_;
@@ -218,8 +262,9 @@ public:
                              values.data(), values.size(), part.first, part.global));
     }
     template <class Container>
-    void protect(const std::string &name, Role role, Container &values, std::optional<Share> share = std::nullopt)
+    void protect(const std::string &name, Role role, Container &&values, std::optional<Share> share = std::nullopt)
     {
+        static_assert(detail::outlives_call<Container>(), "the values end with the call");
         protect(name, role, Values(values), share);
     }
     /* Lends one number that is the same on every rank. */
@@ -402,8 +447,9 @@ public:
         return some(code, step);
     }
     template <class Container>
-    std::optional<std::uint64_t> pop(Container &into)
+    std::optional<std::uint64_t> pop(Container &&into)
     {
+        static_assert(detail::outlives_call<Container>(), "the values end with the call");
         return pop(Values(into));
     }
     template <class T>
@@ -412,8 +458,9 @@ public:
         detail::check(recoup_tape_peek(number(), step, detail::element<T>(), into.data(), into.size()));
     }
     template <class Container>
-    void peek(std::uint64_t step, Container &into)
+    void peek(std::uint64_t step, Container &&into)
     {
+        static_assert(detail::outlives_call<Container>(), "the values end with the call");
         peek(step, Values(into));
     }
     std::optional<std::uint64_t> next()

@@ -1,4 +1,4 @@
-//! recoup.hpp and recoup/eigen.hpp from C++: objects, exceptions, vectors where they are, and
+//! The C++ headers that need no large library: objects, exceptions, vectors where they are, and
 //! programs that are killed and resumed.
 
 use std::path::Path;
@@ -28,6 +28,17 @@ fn objects_close_what_they_own_and_errors_reach_the_call_that_made_them() {
 fn killed_cpp_solver_goes_on_from_its_newest_version() {
     let folder = tempfile::tempdir().unwrap();
     check(&compiled("examples/embed/cg.cpp", "-std=c++17", &[], folder.path()));
+}
+
+/// CG restarts with the direction that came back and needs no more iterations; without it, it does.
+#[test]
+fn solve_of_a_library_goes_on_with_its_direction_or_from_the_end_of_a_cycle() {
+    let folder = tempfile::tempdir().unwrap();
+    let sanitizers = ["-Wpedantic", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    let program = compiled("crates/capi/tests/c/solve.cpp", "-std=c++17", &sanitizers, folder.path());
+    let words = [program, folder.path().to_owned()];
+    let printed = output(&words.each_ref().map(|word| word.to_str().unwrap()));
+    assert!(printed.ends_with("\n0 failures\n"), "{printed}");
 }
 
 /// Where Eigen's headers are, as flags; says so where they are missing.

@@ -47,6 +47,9 @@ fn cmake_builds_a_program_with_an_installed_prefix() {
     let prefix = folder.path().join("prefix");
     let words = [format!("PREFIX={}", prefix.display()), format!("BUILT={}", library_folder().display())];
     output(&["make", "-C", root().to_str().unwrap(), "install-library", &words[0], &words[1]]);
+    for name in ["dealii", "eigen", "solve"] {
+        assert!(prefix.join(format!("include/recoup/{name}.hpp")).exists(), "{name}");
+    }
     let version = env!("CARGO_PKG_VERSION");
     let program = folder.path().join("program");
     let configured = configure(&program, &prefix, version);

@@ -75,8 +75,7 @@ private:
     const Deflated *deflation_;
 };
 
-/* The checkpoints of one solver and one system A x = b. All of them stay where they are until it ends; a solver must not
- * be one of the program's own that works on x behind its signal. */
+/* The checkpoints of one solver and one system A x = b, which stay where they are until this ends. */
 template <class Matrix, class Vector>
 class DealiiSolve {
     static_assert(std::is_same_v<decltype(std::declval<Vector &>().begin()), double *>, "vectors have doubles in one place");
