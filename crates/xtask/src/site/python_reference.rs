@@ -1,11 +1,12 @@
 //! The reference of the Python package: pdoc, put next to the book.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::site::files::{clear, copy, copy_all};
+use crate::site::files::{clear, copy, copy_all, files_below};
 use crate::succeed;
 
 /// The modules with public names. Those that begin with an underscore are shown where they are
@@ -14,6 +15,9 @@ const MODULES: [&str; 3] = ["recoup", "recoup.scipy", "recoup.pyadjoint"];
 
 /// The folder with the style of its pages.
 const LOOKS: &str = "docs/book/pdoc";
+
+/// The mark of a block of code in docstrings, which pdoc shows as words.
+const LITERAL: &str = "<p>::</p>\n";
 
 /// Lets pdoc look at the package in `place`, with the native module that cargo has built, and
 /// write its pages to `target`.
@@ -25,5 +29,8 @@ pub(super) fn make(root: &Path, place: &Path, target: &Path) -> Result<()> {
     let mut command = Command::new(root.join("target/tools/python/bin/python"));
     command.args(["-m", "pdoc", "--docformat", "restructuredtext", "-t"]).arg(root.join(LOOKS));
     command.arg("-o").arg(target).args(MODULES);
-    succeed(command.env("PYTHONPATH", place.join("python")))
+    succeed(command.env("PYTHONPATH", place.join("python")))?;
+    files_below(target)?.iter().filter(|path| path.extension().is_some_and(|it| it == "html")).try_for_each(|page| {
+        fs::write(page, fs::read_to_string(page)?.replace(LITERAL, "")).context("cannot write a page")
+    })
 }
