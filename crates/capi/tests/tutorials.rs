@@ -49,8 +49,9 @@ fn tutorial_for_a_solver_of_ones_own_runs_as_printed() {
     }
     let home = home();
     let printed = run(&script("docs/start/own-code.md"), home.path());
-    // The killed run says only where it started.
-    assert_eq!(numbers(&printed, "starts at"), [0, 0, 30], "{printed}");
+    // What the killed run has printed may be lost with it.
+    let starts = numbers(&printed, "starts at");
+    assert!(starts.first() == Some(&0) && starts.last() == Some(&30), "{printed}");
     let iterations = numbers(&printed, "iterations ");
     assert!(iterations.len() == 2 && iterations[0] == iterations[1], "{printed}");
 }
@@ -66,7 +67,7 @@ fn tutorial_for_petsc_runs_as_printed() {
     let printed = run(&script("docs/start/petsc.md"), home.path());
     assert_eq!(numbers(&printed, "from "), [0, 40], "{printed}");
     let iterations = numbers(&printed, "iterations ");
-    // A deflated restart of CG needs no more than the iterations that were done again, 5, and a
-    // tenth of the solve; a plain one loses a fifth.
+    // Iterations of the solve that come again after a restart are not counted twice. What a restart
+    // from x alone forgets is 11 % of such a solve on average (BENCHMARKS.md, CG after a recovery).
     assert!(iterations.len() == 2 && iterations[1] <= iterations[0] + iterations[0] / 10, "{printed}");
 }

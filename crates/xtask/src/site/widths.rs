@@ -46,7 +46,8 @@ fn complaint(page: &Value, scheme: &str) -> Option<String> {
     let number = |key: &str| page[key].as_f64().unwrap_or(f64::NAN);
     let name = format!("{}, {} pixels, {scheme}", page["page"].as_str().unwrap_or_default(), page["width"]);
     // A value that was not measured is no number, and fits nothing.
-    if !(number("scroll") <= number("inner")) {
+    let fits = number("scroll") <= number("inner");
+    if !fits {
         return Some(format!("{name}: {} pixels wide, by {}", page["scroll"], page["widest"]));
     }
     let is_readable = number("contrast") >= CONTRAST_MIN;
