@@ -12,7 +12,8 @@ VELOC_VERSION = 1.8.0
 INTO    = $(DESTDIR)$(PREFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo program build library test soak bench doc site install install-program install-library install-veloc clean
+.PHONY: help demo program build library deb test soak bench doc site install install-program install-library install-veloc \
+    clean
 
 help:
 	@echo "make demo             solve under injected failures, every scheme side by side; a seismic adjoint (minutes)"
@@ -55,6 +56,7 @@ test:
 # Long real runs, an hour and more: kills on the wall clock, sweeps over problems, methods and seeds.
 soak:
 	@scripts/bootstrap.sh long
+	@scripts/bootstrap.sh adapters
 	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 	$(RUN) .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long
@@ -77,6 +79,10 @@ install: build library
 	@echo "For h5py, h5dump and other HDF5 programs to read QB variables:"
 	@echo "  export HDF5_PLUGIN_PATH=$(PLUGIN)"
 
+# Debian packages of what was built, in target/packages.
+deb: build library
+	packaging/debian/build.sh
+
 # The parts of install copy what was built into $(BUILT), and build nothing.
 install-program:
 	install -d $(INTO)/bin $(DESTDIR)$(PLUGIN) $(INTO)/share/bash-completion/completions $(INTO)/share/zsh/site-functions
@@ -89,13 +95,14 @@ install-program:
 	$(RUN) $(BUILT)/recoup completions zsh > $(INTO)/share/zsh/site-functions/_recoup
 
 install-library:
-	install -d $(INTO)/lib/pkgconfig $(INTO)/lib/cmake/recoup $(INTO)/include
+	install -d $(INTO)/lib/pkgconfig $(INTO)/lib/cmake/recoup $(INTO)/include/recoup
 	install -s -m 755 $(BUILT)/librecoup_c.so $(INTO)/lib/librecoup.so.$(VERSION)
 	ln -sf librecoup.so.$(VERSION) $(INTO)/lib/$(SONAME)
 	ln -sf $(SONAME) $(INTO)/lib/librecoup.so
 	install -m 644 $(BUILT)/librecoup_c.a $(INTO)/lib/librecoup.a
 	strip --strip-debug $(INTO)/lib/librecoup.a
 	install -m 644 crates/capi/include/*.h crates/capi/include/recoup.hpp crates/capi/include/recoup.f90 $(INTO)/include
+	install -m 644 crates/capi/include/recoup/*.hpp $(INTO)/include/recoup
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/capi/recoup.pc.in > $(INTO)/lib/pkgconfig/recoup.pc
 	install -m 644 crates/capi/cmake/recoupConfig.cmake $(INTO)/lib/cmake/recoup
 	sed 's|@VERSION@|$(VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/lib/cmake/recoup/recoupConfigVersion.cmake

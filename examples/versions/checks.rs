@@ -1,13 +1,23 @@
 //! The programs with versions go on after a kill as if there had been none, and differ from the
 //! plain ones in few lines.
 
+mod changes;
+
 use std::error::Error;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use changes::{changed_lines, code};
 use recoup::core::mix;
 use recoup::memory::{ElementKind, MemoryReader, MvArray, MvElement, VersionView, VersionedArray as _};
+
+/// A place of versions, and the way in which their bytes are stored there.
+struct Medium {
+    root: PathBuf,
+    /// As the programs name it.
+    kind: &'static str,
+}
 
 /// A program with versions.
 struct Program {
@@ -34,7 +44,7 @@ type Failed = Box<dyn Error>;
 
 impl Program {
     /// Returns the command, for a program that cargo has built before the tests of its package.
-    fn command(&self, file: &Path) -> Result<Command, Failed> {
+    fn command(&self, file: &Path, medium: &Medium) -> Result<Command, Failed> {
         let tests = std::env::current_exe()?;
         let profile = tests.parent().and_then(Path::parent).ok_or("no folder of programs")?;
         let path = profile.join("examples").join(self.name);
@@ -42,16 +52,22 @@ impl Program {
             return Err(format!("cargo build -p recoup-examples --example {}", self.name).into());
         }
         let mut command = Command::new(path);
-        command.arg("--memory").arg(file).args(["--every", &self.every.to_string()]);
+        command.arg("--memory").arg(file).args(["--medium", medium.kind]);
+        command.args(["--policy", &format!("every:{}", self.every)]);
         Ok(command)
     }
 
     /// Runs it to its end, and returns what it says.
-    fn run(&self, file: &Path) -> Result<String, Failed> {
-        let output = self.command(file)?.output()?;
-        assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?)
+    fn run(&self, file: &Path, medium: &Medium) -> Result<String, Failed> {
+        said(&mut self.command(file, medium)?)
     }
+}
+
+/// Runs a program to its end, and returns what it says.
+fn said(command: &mut Command) -> Result<String, Failed> {
+    let output = command.output()?;
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Step of the newest version; 0 without one, or without a file.
@@ -94,12 +110,24 @@ fn newest_bytes(file: &Path) -> Result<Vec<(String, Vec<u8>)>, Failed> {
     Ok(all)
 }
 
+/// Result of a run without kills.
+struct WholeRun {
+    said: String,
+    newest: Vec<(String, Vec<u8>)>,
+}
+
+impl WholeRun {
+    fn of(program: &Program, medium: &Medium) -> Result<Self, Failed> {
+        let folder = tempfile::tempdir_in(&medium.root)?;
+        let file = folder.path().join("whole.memory");
+        Ok(Self { said: program.run(&file, medium)?, newest: newest_bytes(&file)? })
+    }
+}
+
 /// Kills a program at random commits, and compares its end with that of a run without kills.
-fn kill_and_compare(program: &Program, root: &Path, seed: u64) -> Result<(), Failed> {
+fn kill_and_compare(program: &Program, medium: &Medium, seed: u64, whole: &WholeRun) -> Result<(), Failed> {
     let name = program.name;
-    let folder = tempfile::tempdir_in(root)?;
-    let whole = folder.path().join("whole.memory");
-    let expected = program.run(&whole)?;
+    let folder = tempfile::tempdir_in(&medium.root)?;
     let file = folder.path().join("killed.memory");
     let kept = folder.path().join("kept.memory");
     let mut kills = Vec::new();
@@ -110,7 +138,7 @@ fn kill_and_compare(program: &Program, root: &Path, seed: u64) -> Result<(), Fai
         let before = newest_step(&file);
         // Well below the last step: the program goes on until its kill reaches it.
         let step = before + 1 + mix(seed ^ attempt) % (program.steps / (KILLS as u64 + 1));
-        let mut child = program.command(&file)?.stdout(Stdio::null()).spawn()?;
+        let mut child = program.command(&file, medium)?.stdout(Stdio::null()).spawn()?;
         if ends_before_kill(&mut child, &file, step)? {
             // It was faster than this test: back to the kill before.
             fs::remove_file(&file)?;
@@ -124,58 +152,57 @@ fn kill_and_compare(program: &Program, root: &Path, seed: u64) -> Result<(), Fai
         kills.push(reached);
         fs::copy(&file, &kept)?;
     }
-    println!("{name} in {}: seed {seed}, killed after steps {kills:?}", root.display());
+    println!("{name} in {}, {}: seed {seed}, killed after steps {kills:?}", medium.root.display(), medium.kind);
     assert!(!kills.is_empty(), "{name} ended before it was killed, {ATTEMPTS} times");
     let went_on = newest_step(&file);
-    let said = program.run(&file)?;
-    assert_eq!(said, format!("goes on after step {went_on}\n{expected}"), "{name}");
-    assert!(newest_bytes(&file)? == newest_bytes(&whole)?, "{name}: its newest version has other bits");
+    let said = program.run(&file, medium)?;
+    assert_eq!(said, format!("goes on after step {went_on}\n{}", whole.said), "{name}");
+    assert!(newest_bytes(&file)? == whole.newest, "{name}: its newest version has other bits");
+    Ok(())
+}
+
+/// A file in memory, one on a disk that is written at positions, and a map of one on a disk.
+/// Without a file system in memory, the first is on the disk, too.
+fn media() -> [Medium; 3] {
+    let disk = std::env::temp_dir();
+    let memory = Some(PathBuf::from("/dev/shm")).filter(|root| root.exists()).unwrap_or_else(|| disk.clone());
+    [
+        Medium { root: memory, kind: "map" },
+        Medium { root: disk.clone(), kind: "file" },
+        Medium { root: disk, kind: "map" },
+    ]
+}
+
+#[test]
+fn a_program_killed_at_random_commits_ends_with_the_same_bits_on_every_medium() -> Result<(), Failed> {
+    let media = media();
+    for (seed, program) in (1..).zip(&PROGRAMS) {
+        let whole = WholeRun::of(program, &media[0])?;
+        for (medium, seed) in media.iter().zip(1000 * seed..) {
+            kill_and_compare(program, medium, seed, &whole)?;
+        }
+    }
     Ok(())
 }
 
 #[test]
-fn a_program_killed_at_random_commits_ends_with_the_same_bits_on_disk_and_in_memory() -> Result<(), Failed> {
-    let disk = std::env::temp_dir();
-    let memory = Path::new("/dev/shm");
-    for root in [disk.as_path(), memory].into_iter().filter(|root| root.exists()) {
-        for (seed, program) in (1..).zip(&PROGRAMS) {
-            kill_and_compare(program, root, 1000 * seed)?;
-        }
+fn a_policy_changes_the_versions_of_a_program_and_none_of_its_bits() -> Result<(), Failed> {
+    let medium = &media()[0];
+    let folder = tempfile::tempdir_in(&medium.root)?;
+    let lu = &PROGRAMS[0];
+    let file = |policy: &str| folder.path().join(format!("{policy}.memory"));
+    let expected = lu.run(&file("every"), medium)?;
+    for policy in ["auto", "young", "daly", "greedy", "1us", "1h"] {
+        let mut command = lu.command(&file(policy), medium)?;
+        let ended = command.args(["--policy", policy, "--mtti", "1min"]).output()?;
+        assert_eq!(String::from_utf8(ended.stdout)?, expected, "{policy}");
+        let reasons = String::from_utf8(ended.stderr)?;
+        assert!(reasons.contains(" versions; the last step: "), "{policy}: {reasons}");
     }
+    // The first step takes longer than the one, and the whole run less than the other.
+    assert!(newest_step(&file("1us")) > 0);
+    assert_eq!(newest_step(&file("1h")), 0);
     Ok(())
-}
-
-/// Lines of code: neither blank nor a comment.
-fn code(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
-}
-
-/// Counts the lines that differ, by a longest common subsequence. Lines that take the place of
-/// others count once.
-fn changed_lines(before: &[&str], after: &[&str]) -> usize {
-    let mut common = vec![vec![0_usize; after.len() + 1]; before.len() + 1];
-    for i in (0..before.len()).rev() {
-        for j in (0..after.len()).rev() {
-            let skipped = common[i + 1][j].max(common[i][j + 1]);
-            common[i][j] = if before[i] == after[j] { common[i + 1][j + 1] + 1 } else { skipped };
-        }
-    }
-    let mut at = [0, 0];
-    let mut hunk = [0_usize, 0];
-    let mut changed = 0;
-    while at[0] < before.len() || at[1] < after.len() {
-        let [i, j] = at;
-        if i < before.len() && j < after.len() && before[i] == after[j] {
-            changed += hunk[0].max(hunk[1]);
-            hunk = [0, 0];
-            at = [i + 1, j + 1];
-        } else {
-            let side = usize::from(i == before.len() || (j < after.len() && common[i][j + 1] >= common[i + 1][j]));
-            hunk[side] += 1;
-            at[side] += 1;
-        }
-    }
-    changed + hunk[0].max(hunk[1])
 }
 
 #[test]

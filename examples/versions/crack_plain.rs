@@ -23,7 +23,7 @@ const PULL: f64 = 1.5;
 type Vectors = Vec<[f64; 2]>;
 
 /// The plate after some steps.
-struct Plate {
+pub(crate) struct Plate {
     step: u64,
     places: Vectors,
     velocities: Vectors,
@@ -32,8 +32,9 @@ struct Plate {
 }
 
 impl Plate {
-    fn new() -> Self {
-        let places = lattice();
+    /// Makes a plate of rows of atoms: their length, and their number.
+    pub(crate) fn new(extents: [usize; 2]) -> Self {
+        let places = lattice(extents);
         let middle = places.iter().map(|place| place[1]).sum::<f64>() / places.len() as f64;
         let highest = places.iter().map(|place| place[1] - middle).fold(0.0, f64::max);
         let velocities = places.iter().map(|place| [0.0, PULL * (place[1] - middle) / highest]).collect();
@@ -41,7 +42,7 @@ impl Plate {
         Self { step: 0, places, velocities, forces }
     }
 
-    fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         // v = v + dt/2 f,  x = x + dt v,  f = f(x),  v = v + dt/2 f
         self.kick();
         for (place, velocity) in self.places.iter_mut().zip(&self.velocities) {
@@ -67,20 +68,25 @@ impl Plate {
     }
 
     /// Bonds of the lattice that are half as long again.
-    fn broken_bonds(&self) -> usize {
-        let lattice = lattice();
+    fn broken_bonds(&self, lattice: &Vectors) -> usize {
         let distance =
             |places: &Vectors, [i, j]: [usize; 2]| (places[i][0] - places[j][0]).hypot(places[i][1] - places[j][1]);
         let pairs = (0..lattice.len()).flat_map(|i| (0..i).map(move |j| [i, j]));
-        let bonds = pairs.filter(|pair| distance(&lattice, *pair) < 1.01 * BOND);
+        let bonds = pairs.filter(|pair| distance(lattice, *pair) < 1.01 * BOND);
         bonds.filter(|pair| distance(&self.places, *pair) > 1.5 * BOND).count()
+    }
+
+    /// Returns a number that differs if a bit of the places differs, but for rare chance.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let hash = |hash: u64, value: &f64| (hash ^ value.to_bits()).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+        self.places.as_flattened().iter().fold(0, hash)
     }
 }
 
 /// Places of the lattice in which neighbours neither attract nor repel each other. The notch is a
 /// quarter of the middle row.
-fn lattice() -> Vectors {
-    let [columns, rows] = EXTENTS;
+fn lattice(extents: [usize; 2]) -> Vectors {
+    let [columns, rows] = extents;
     let place = |index: usize| {
         let [x, y] = [index % columns, index / columns];
         [BOND * (x as f64 + (y % 2) as f64 / 2.0), BOND * 0.75_f64.sqrt() * y as f64]
@@ -139,14 +145,8 @@ impl Interactions {
     }
 }
 
-/// A number that differs if a bit of the result differs, but for rare chance.
-fn fingerprint(values: &[[f64; 2]]) -> u64 {
-    let hash = |hash: u64, value: &f64| (hash ^ value.to_bits()).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
-    values.as_flattened().iter().fold(0, hash)
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut plate = Plate::new();
+    let mut plate = Plate::new(EXTENTS);
     let first = [plate.kinetic_energy(), plate.energy()];
     while plate.step < STEPS {
         plate.step();
@@ -155,7 +155,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     // most (w dt)^2 / 4 of it. The stiffest wave of the lattice has w^2 = 6 u'' = 343.
     let allowed = 343.0 * TIME_STEP * TIME_STEP / 4.0;
     let error = (plate.energy() - first[1]).abs() / first[0];
-    println!("{STEPS} steps, {} bonds broken, bits {:016x}", plate.broken_bonds(), fingerprint(&plate.places));
+    println!(
+        "{STEPS} steps, {} bonds broken, bits {:016x}",
+        plate.broken_bonds(&lattice(EXTENTS)),
+        plate.fingerprint()
+    );
     println!("energy changed by {error:.1e} of that of the first motion, at most {allowed:.1e} expected");
     if error <= allowed { Ok(()) } else { Err("energy was not kept".into()) }
 }

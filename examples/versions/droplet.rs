@@ -11,7 +11,7 @@ mod keep;
 
 use std::error::Error;
 
-use recoup::memory::{Memory, MvOctree, Versioned};
+use recoup::memory::{MvOctree, Versioned};
 
 /// Dimensions.
 const D: usize = 3;
@@ -19,17 +19,18 @@ const D: usize = 3;
 const LEVELS: [u32; 2] = [3, 5];
 const STEPS: u64 = 60;
 const VELOCITY: [f64; D] = [1.0, 0.6, 0.3];
-/// A step moves liquid by a third of a finest octant.
-const TIME_STEP: f64 = 1.0 / (3.0 * 1.9 * (1 << LEVELS[1]) as f64);
 /// Differences between neighbours above which octants are refined, and below which they are merged.
 const STEEP: f64 = 0.1;
 const FLAT: f64 = 0.02;
 
 /// The droplet after some steps.
 #[derive(Versioned)]
-struct Droplet {
+pub(crate) struct Droplet {
     #[versioned(counter)]
     step: u64,
+    /// Levels of the coarsest and the finest octants.
+    #[versioned(constant)]
+    levels: [u32; 2],
     /// Share of liquid in each octant.
     mesh: MvOctree<f64, D>,
 }
@@ -67,11 +68,12 @@ impl Place {
 }
 
 impl Droplet {
-    fn new() -> Self {
-        let mut droplet = Self { step: 0, mesh: MvOctree::new("mesh", 0.0) };
-        (0..LEVELS[0]).for_each(|_| droplet.refine_where(|_, _| true));
+    /// Makes a droplet in a mesh whose coarsest and finest octants have these levels.
+    pub(crate) fn new(levels: [u32; 2]) -> Self {
+        let mut droplet = Self { step: 0, levels, mesh: MvOctree::new("mesh", 0.0) };
+        (0..levels[0]).for_each(|_| droplet.refine_where(|_, _| true));
         droplet.fill();
-        for _ in LEVELS[0]..LEVELS[1] {
+        for _ in levels[0]..levels[1] {
             droplet.refine_where(|droplet, node| droplet.steepness(node) > STEEP);
             droplet.fill();
         }
@@ -105,7 +107,7 @@ impl Droplet {
     }
 
     /// Moves the liquid, then the mesh.
-    fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         self.flow();
         self.refine_where(|droplet, node| droplet.steepness(node) > STEEP);
         self.merge();
@@ -114,6 +116,8 @@ impl Droplet {
     }
 
     fn flow(&mut self) {
+        // A step moves liquid by a third of a finest octant.
+        let time_step = 1.0 / (3.0 * VELOCITY.iter().sum::<f64>() * (1 << self.levels[1]) as f64);
         let leaves: Vec<usize> = self.mesh.leaves().collect();
         let mut gains = vec![0.0; leaves.iter().max().map_or(0, |last| last + 1)];
         for node in &leaves {
@@ -128,7 +132,7 @@ impl Droplet {
                     }
                     let [source, target] = if is_upper { [*node, other] } else { [other, *node] };
                     // v c dt A, with c from where the liquid comes: all velocities are positive.
-                    let flow = velocity * self.mesh.data(source) * TIME_STEP * place.size().powi(D as i32 - 1);
+                    let flow = velocity * self.mesh.data(source) * time_step * place.size().powi(D as i32 - 1);
                     gains[source] -= flow;
                     gains[target] += flow;
                 }
@@ -141,7 +145,7 @@ impl Droplet {
     }
 
     fn refine_where(&mut self, is_wanted: impl Fn(&Self, usize) -> bool) {
-        let may_refine = |node: &usize| self.mesh.level(*node) < LEVELS[1] && is_wanted(self, *node);
+        let may_refine = |node: &usize| self.mesh.level(*node) < self.levels[1] && is_wanted(self, *node);
         let wanted: Vec<usize> = self.mesh.leaves().filter(may_refine).collect();
         self.refine(wanted);
     }
@@ -161,7 +165,9 @@ impl Droplet {
             let children = self.mesh.children(node).unwrap_or(0..0);
             let is_flat = |child: usize| self.mesh.children(child).is_none() && self.steepness(child) < FLAT;
             let has_finer = |child: usize| self.neighbours(child).any(|other| self.mesh.children(other).is_some());
-            if self.mesh.level(node) >= LEVELS[0] && children.clone().all(|child| is_flat(child) && !has_finer(child)) {
+            if self.mesh.level(node) >= self.levels[0]
+                && children.clone().all(|child| is_flat(child) && !has_finer(child))
+            {
                 let sum: f64 = children.map(|child| *self.mesh.data(child)).sum();
                 self.mesh.set(node, sum / (1 << D) as f64);
                 self.mesh.coarsen(node);
@@ -189,25 +195,21 @@ impl Droplet {
         let volume = |node: usize| Place::of(self.mesh.key(node)).size().powi(D as i32);
         self.mesh.leaves().map(|node| volume(node) * self.mesh.data(node)).sum()
     }
-}
 
-/// A number that differs if a bit of the result differs, but for rare chance.
-fn fingerprint(droplet: &Droplet) -> u64 {
-    let values = droplet.mesh.leaves().map(|node| droplet.mesh.key(node) ^ droplet.mesh.data(node).to_bits());
-    values.fold(0, |hash, value| (hash ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23))
+    /// Returns a number that differs if a bit of the result differs, but for rare chance.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let values = self.mesh.leaves().map(|node| self.mesh.key(node) ^ self.mesh.data(node).to_bits());
+        values.fold(0, |hash, value| (hash ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23))
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let keep = keep::Keep::from_arguments("droplet")?;
-    let mut droplet = Droplet::new();
+    let mut droplet = Droplet::new(LEVELS);
     let first = droplet.volume();
-    let mut memory = Memory::resume(keep.path(), &mut droplet)?;
-    keep.report(&memory, droplet.step);
+    let mut keep = keep::Keep::resume("droplet", &mut droplet)?;
     while droplet.step < STEPS {
         droplet.step();
-        if keep.is_due(droplet.step) {
-            memory.commit_state(&mut droplet)?;
-        }
+        keep.save_if_due(&mut droplet)?;
     }
     let n_leaves = droplet.mesh.leaves().count();
     // A step rounds the share of a leaf, at most 1, once for each of at most 8 D faces and for
@@ -215,7 +217,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let roundings = STEPS as usize * (8 * D + 1 + (1 << D)) + 2 * n_leaves;
     let allowed = roundings as f64 * f64::EPSILON;
     let error = (droplet.volume() - first).abs();
-    println!("{STEPS} steps, {n_leaves} octants, bits {:016x}", fingerprint(&droplet));
+    println!("{STEPS} steps, {n_leaves} octants, bits {:016x}", droplet.fingerprint());
     println!("volume {first:.6}, changed by {error:.1e}, at most {allowed:.1e} by rounding");
     let is_share = |node: usize| (-allowed..=1.0 + allowed).contains(droplet.mesh.data(node));
     if error <= allowed && droplet.mesh.leaves().all(is_share) { Ok(()) } else { Err("liquid was made or lost".into()) }

@@ -25,6 +25,14 @@ impl Graph {
         Self { offsets, targets, states: vec![0; n_vertices], data: vec![0.0; n_vertices] }
     }
 
+    pub(crate) fn n_vertices(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(crate) fn n_edges(&self) -> usize {
+        self.targets.len()
+    }
+
     pub(crate) fn targets(&self, vertex: usize) -> &[u32] {
         &self.targets[self.offsets[vertex]..self.offsets[vertex + 1]]
     }

@@ -11,7 +11,7 @@ use std::error::Error;
 const N: usize = 200;
 
 /// A matrix whose first columns are eliminated: U on and above the diagonal, L below it.
-struct Lu {
+pub(crate) struct Lu {
     column: u64,
     /// Entries, row by row.
     matrix: Vec<f64>,
@@ -20,25 +20,31 @@ struct Lu {
 }
 
 impl Lu {
-    fn new(a: &[f64]) -> Self {
-        Self { column: 0, matrix: a.to_vec(), order: (0..N as u64).collect() }
+    /// Takes a square matrix, row by row.
+    pub(crate) fn new(a: &[f64]) -> Self {
+        Self { column: 0, matrix: a.to_vec(), order: (0..a.len().isqrt() as u64).collect() }
+    }
+
+    fn n(&self) -> usize {
+        self.order.len()
     }
 
     fn row(&self, i: usize) -> &[f64] {
-        let start = self.order[i] as usize * N;
-        &self.matrix[start..start + N]
+        let start = self.order[i] as usize * self.n();
+        &self.matrix[start..start + self.n()]
     }
 
     /// Eliminates a column below the diagonal.
-    fn eliminate(&mut self) {
+    pub(crate) fn eliminate(&mut self) {
+        let n = self.n();
         let k = self.column as usize;
         let size = |i: &usize| self.row(*i)[k].abs();
-        let pivot = (k..N).max_by(|i, j| size(i).total_cmp(&size(j))).unwrap_or(k);
+        let pivot = (k..n).max_by(|i, j| size(i).total_cmp(&size(j))).unwrap_or(k);
         self.order.swap(k, pivot);
         let pivot_row = self.row(k)[k..].to_vec();
-        for i in k + 1..N {
-            let start = self.order[i] as usize * N;
-            let row = &mut self.matrix[start + k..start + N];
+        for i in k + 1..n {
+            let start = self.order[i] as usize * n;
+            let row = &mut self.matrix[start + k..start + n];
             // l_ik = a_ik / u_kk,  a_ij = a_ij - l_ik u_kj
             let l = row[0] / pivot_row[0];
             row[0] = l;
@@ -52,11 +58,12 @@ impl Lu {
     /// (Higham, Accuracy and Stability of Numerical Algorithms, theorem 9.3) and once for the sum
     /// taken here.
     fn error(&self, a: &[f64]) -> f64 {
-        let unit = N as f64 * f64::EPSILON / 2.0;
+        let n = self.n();
+        let unit = n as f64 * f64::EPSILON / 2.0;
         let gamma = unit / (1.0 - unit);
         let mut worst = 0.0_f64;
-        for i in 0..N {
-            let row_of_a = &a[self.order[i] as usize * N..][..N];
+        for i in 0..n {
+            let row_of_a = &a[self.order[i] as usize * n..][..n];
             for (j, entry) in row_of_a.iter().enumerate() {
                 let lower = |k: usize| if k == i { 1.0 } else { self.row(i)[k] };
                 let products = (0..=i.min(j)).map(|k| lower(k) * self.row(k)[j]);
@@ -66,10 +73,16 @@ impl Lu {
         }
         worst
     }
+
+    /// Returns a number that differs if a bit of the result differs, but for rare chance.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let hash = |hash: u64, value: &f64| (hash ^ value.to_bits()).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+        self.matrix.iter().fold(0, hash)
+    }
 }
 
 /// Random entries from -1 to 1, from a seed (Steele et al., doi:10.1145/2660193.2660195).
-fn random(len: usize, mut seed: u64) -> Vec<f64> {
+pub(crate) fn random(len: usize, mut seed: u64) -> Vec<f64> {
     let mut next = || {
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -79,11 +92,6 @@ fn random(len: usize, mut seed: u64) -> Vec<f64> {
     (0..len).map(|_| next()).collect()
 }
 
-/// A number that differs if a bit of the result differs, but for rare chance.
-fn fingerprint(values: &[f64]) -> u64 {
-    values.iter().fold(0, |hash, value| (hash ^ value.to_bits()).wrapping_mul(0x0100_0000_01b3).rotate_left(23))
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let a = random(N * N, 1);
     let mut lu = Lu::new(&a);
@@ -91,6 +99,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         lu.eliminate();
     }
     let error = lu.error(&a);
-    println!("error {error:.3} of what rounding explains, bits {:016x}", fingerprint(&lu.matrix));
+    println!("error {error:.3} of what rounding explains, bits {:016x}", lu.fingerprint());
     if error <= 1.0 { Ok(()) } else { Err("L U is not P A".into()) }
 }

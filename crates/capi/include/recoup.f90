@@ -20,6 +20,8 @@ module recoup
     integer(c_int), parameter, public :: RECOUP_ITERATE = 0, RECOUP_DIRECTION = 1, RECOUP_DYNAMIC = 2, &
         RECOUP_STATIC = 3, RECOUP_RECURRENCE = 4, RECOUP_RECOMPUTED = 5
     integer(c_int), parameter, public :: RECOUP_F64 = 0, RECOUP_F32 = 1, RECOUP_I64 = 2, RECOUP_BYTES = 3
+    ! Complex values: an operator has two rows for each, and a bound holds for each part.
+    integer(c_int), parameter, public :: RECOUP_C128 = 7, RECOUP_C64 = 8
     ! Of versioned memories, whose calls are for C alone.
     integer(c_int), parameter, public :: RECOUP_I32 = 4, RECOUP_U64 = 5, RECOUP_U32 = 6
     integer(c_int), parameter, public :: RECOUP_FIRST_GUESS = -1, RECOUP_RESTARTED = 0, RECOUP_DEFLATED = 1, &

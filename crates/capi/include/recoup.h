@@ -112,6 +112,13 @@
 // Bytes without a meaning to the library.
 #define RECOUP_BYTES 3
 
+// Values of type double complex, complex(c_double_complex): a bound holds for each part, and an
+// operator has two rows for each value, the real part first.
+#define RECOUP_C128 7
+
+// Values of type float complex, complex(c_float_complex), as for RECOUP_C128.
+#define RECOUP_C64 8
+
 // Value of `first`: each rank has its own values, of no common shape.
 #define RECOUP_RANK_LOCAL UINT64_MAX
 
@@ -383,7 +390,8 @@ int32_t recoup_touch(recoup_handle handle, const char *name, uint64_t first, uin
 // Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
 // from `first` of `global`; `rhs` is b and is copied. With it, lossy versions are held to ||b - A
 // x'|| <= (1 + theta) ||r|| by measurement, and recoup_restore refuses the versions of another
-// problem.
+// problem. It takes doubles also where the iterate is of floats, which are widened for it. A
+// complex equation is two rows: x, y and b hold pairs of real and imaginary part.
 //
 // Problems are told apart by b and by two products with fixed vectors, taken once. A relative
 // difference of 1024 eps sqrt(global) counts as rounding, or as another number of ranks. With
@@ -458,7 +466,7 @@ int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 // A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
-// RECOUP_E_COMM, RECOUP_E_OPERATOR.
+// RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
 int32_t recoup_step(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm);
 
 // Decides only, as the first half of recoup_step: writes RECOUP_DUE_ITERATE or

@@ -15,6 +15,7 @@
 
 #include <recoup.h>
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -93,10 +94,14 @@ constexpr std::int32_t element()
 {
     using Value = std::remove_cv_t<T>;
     constexpr bool is_bytes = sizeof(Value) == 1 && (std::is_integral_v<Value> || std::is_same_v<Value, std::byte>);
-    static_assert(std::is_same_v<Value, double> || std::is_same_v<Value, float> || is_bytes ||
+    constexpr bool is_complex =
+        std::is_same_v<Value, std::complex<double>> || std::is_same_v<Value, std::complex<float>>;
+    static_assert(std::is_same_v<Value, double> || std::is_same_v<Value, float> || is_complex || is_bytes ||
                       (std::is_integral_v<Value> && std::is_signed_v<Value> && sizeof(Value) == 8),
-                  "values are double, float, std::int64_t or bytes");
-    if constexpr (std::is_same_v<Value, double>) return RECOUP_F64;
+                  "values are double, float, complex ones of these, std::int64_t or bytes");
+    if constexpr (std::is_same_v<Value, std::complex<double>>) return RECOUP_C128;
+    else if constexpr (std::is_same_v<Value, std::complex<float>>) return RECOUP_C64;
+    else if constexpr (std::is_same_v<Value, double>) return RECOUP_F64;
     else if constexpr (std::is_same_v<Value, float>) return RECOUP_F32;
     else if constexpr (is_bytes) return RECOUP_BYTES;
     else return RECOUP_I64;

@@ -1,5 +1,5 @@
 /* recoup_petsc.h: checkpoints for KSPSolve, TSSolve and SNESSolve, each of which has a header of its own for programs that
- * use no other. Compiled in the program, with its PETSc (3.18 or newer, real, double); librecoup itself links none. */
+ * use no other. Compiled in the program, with its PETSc (3.18 or newer, double, real or complex); librecoup itself links none. */
 #ifndef RECOUP_PETSC_H
 #define RECOUP_PETSC_H
 

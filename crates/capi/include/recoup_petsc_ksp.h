@@ -1,4 +1,4 @@
-/* recoup_petsc_ksp.h: checkpoints for KSPSolve. Compiled in the program, with its PETSc (3.18 or newer, real, double);
+/* recoup_petsc_ksp.h: checkpoints for KSPSolve. Compiled in the program, with its PETSc (3.18 or newer, double);
  * librecoup itself links none.
  *
  *     RecoupKSP saved;
@@ -38,7 +38,7 @@ typedef struct RecoupKSPRecord {
     PetscBool   nonzero_guess, is_changed;
     PC          pc, deflation; /* the program's, and ours around it */
     Vec         w, Aw;         /* the direction deflated with */
-    PetscScalar wAw;
+    PetscReal   wAw;
 } *RecoupKSP;
 
 static inline int RecoupKSPApply(void *ctx, const double *x, double *y)
@@ -46,9 +46,9 @@ static inline int RecoupKSPApply(void *ctx, const double *x, double *y)
     RecoupKSP saved = (RecoupKSP)ctx;
     Mat       A;
     PetscErrorCode code = KSPGetOperators(saved->ksp, &A, NULL);
-    if (!code) code = VecPlaceArray(saved->product_x, x);
+    if (!code) code = VecPlaceArray(saved->product_x, (const PetscScalar *)x);
     if (code) return (int)code;
-    code = VecPlaceArray(saved->product_y, y);
+    code = VecPlaceArray(saved->product_y, (PetscScalar *)y);
     if (!code) {
         code = MatMult(A, saved->product_x, saved->product_y);
         (void)VecResetArray(saved->product_y);
@@ -60,13 +60,15 @@ static inline int RecoupKSPApply(void *ctx, const double *x, double *y)
 /* y = A x from the rows themselves: no call of PETSc, so it can be made beside those of the solver. */
 static inline int RecoupKSPApplyRows(void *ctx, const double *x, double *y)
 {
-    RecoupKSP saved = (RecoupKSP)ctx;
+    RecoupKSP          saved = (RecoupKSP)ctx;
+    const PetscScalar *in    = (const PetscScalar *)x;
+    PetscScalar       *out   = (PetscScalar *)y;
     for (PetscInt row = 0; row < saved->n_rows; row++) {
-        double sum = 0;
+        PetscScalar sum = 0;
         for (PetscInt k = saved->row_starts[row]; k < saved->row_starts[row + 1]; k++) {
-            sum += saved->entries[k] * x[saved->columns[k]];
+            sum += saved->entries[k] * in[saved->columns[k]];
         }
-        y[row] = sum;
+        out[row] = sum;
     }
     return 0;
 }
@@ -134,8 +136,12 @@ static inline PetscErrorCode RecoupKSPOperator(RecoupKSP saved, Vec b)
     PetscCall(VecDuplicate(b, &saved->product_x));
     PetscCall(VecDuplicate(b, &saved->product_y));
     PetscCall(VecGetArrayRead(b, &rhs));
-    RecoupCall(recoup_operator(saved->run.handle, apply, saved, (uint64_t)(end - first), (uint64_t)first, (uint64_t)global,
-                               rhs, frobenius, saved->lent ? RECOUP_OPERATOR_ANY_THREAD : 0));
+    /* A complex entry a + ib is the rows (a, -b) and (b, a) of real ones. */
+    frobenius *= PetscSqrtReal(RECOUP_PETSC_PARTS);
+    largest_row_sum *= PetscSqrtReal(RECOUP_PETSC_PARTS);
+    RecoupCall(recoup_operator(saved->run.handle, apply, saved, RECOUP_PETSC_PARTS * (uint64_t)(end - first),
+                               RECOUP_PETSC_PARTS * (uint64_t)first, RECOUP_PETSC_PARTS * (uint64_t)global,
+                               (const double *)rhs, frobenius, saved->lent ? RECOUP_OPERATOR_ANY_THREAD : 0));
     RecoupCall(recoup_operator_norms(saved->run.handle, largest_row_sum, 0));
     PetscCall(VecRestoreArrayRead(b, &rhs));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -176,7 +182,7 @@ static inline PetscErrorCode RecoupKSPKeepResidual(RecoupKSP saved)
 static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
 {
     Vec         r;
-    PetscReal   norm;
+    PetscReal   norm, squared = 0;
     PetscScalar then = 0, now = 0;
     int32_t     wants;
     PetscFunctionBegin;
@@ -189,8 +195,9 @@ static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
         PetscCall(VecDot(saved->direction, saved->residual, &then));
         PetscCall(VecDot(saved->direction, r, &now));
     }
-    if (PetscIsInfOrNanReal(norm) || PetscIsInfOrNanReal(then - now)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    RecoupCall(recoup_known(saved->run.handle, norm, PetscMax(then - now, 0)));
+    squared = PetscRealPart(then - now);
+    if (PetscIsInfOrNanReal(norm) || PetscIsInfOrNanReal(squared)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    RecoupCall(recoup_known(saved->run.handle, norm, PetscMax(squared, 0)));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -304,7 +311,7 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* z = M^-1 r, kept A-orthogonal to w: z -= (A w . z / w . A w) w */
+/* z = M^-1 r, kept A-orthogonal to w: z -= (A w . z / w . A w) w. VecDot conjugates its second vector. */
 static inline PetscErrorCode RecoupPCApply(PC shell, Vec r, Vec z)
 {
     RecoupKSP   saved;
@@ -312,7 +319,7 @@ static inline PetscErrorCode RecoupPCApply(PC shell, Vec r, Vec z)
     PetscFunctionBegin;
     PetscCall(PCShellGetContext(shell, &saved));
     PetscCall(PCApply(saved->pc, r, z));
-    PetscCall(VecDot(saved->Aw, z, &along));
+    PetscCall(VecDot(z, saved->Aw, &along));
     PetscCall(VecAXPY(z, -along / saved->wAw, saved->w));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -331,7 +338,7 @@ static inline PetscErrorCode RecoupPCSetUp(PC shell)
 static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
 {
     Mat         A, P;
-    PetscScalar along;
+    PetscScalar along, curvature;
     PetscFunctionBegin;
     PetscCall(KSPGetOperators(saved->ksp, &A, &P));
     PetscCall(VecDuplicate(saved->x, &saved->w));
@@ -339,11 +346,12 @@ static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
     PetscCall(VecCopy(saved->direction, saved->w));
     PetscCall(VecNormalize(saved->w, NULL));
     PetscCall(MatMult(A, saved->w, saved->Aw));
-    PetscCall(VecDot(saved->w, saved->Aw, &saved->wAw));
+    PetscCall(VecDot(saved->w, saved->Aw, &curvature));
+    saved->wAw = PetscRealPart(curvature);
     if (!(saved->wAw > 0) || PetscIsInfOrNanReal(saved->wAw)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     PetscCall(MatMult(A, saved->x, saved->product_y));
     PetscCall(VecAYPX(saved->product_y, -1.0, saved->b));
-    PetscCall(VecDot(saved->w, saved->product_y, &along));
+    PetscCall(VecDot(saved->product_y, saved->w, &along));
     PetscCall(VecAXPY(saved->x, along / saved->wAw, saved->w));
     PetscCall(PCCreate(PetscObjectComm((PetscObject)saved->ksp), &saved->deflation));
     PetscCall(PCSetType(saved->deflation, PCSHELL));

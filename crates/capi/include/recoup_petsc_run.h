@@ -7,8 +7,15 @@
 
 #include "recoup_mpi.h"
 
-#if defined(PETSC_USE_COMPLEX) || !defined(PETSC_USE_REAL_DOUBLE)
-    #error "recoup needs a PETSc of real doubles"
+#if !defined(PETSC_USE_REAL_DOUBLE)
+    #error "recoup needs a PETSc of doubles, real or complex"
+#endif
+#if defined(PETSC_USE_COMPLEX)
+    #define RECOUP_PETSC_TYPE  RECOUP_C128
+    #define RECOUP_PETSC_PARTS 2 /* doubles of a value: an equation is as many rows of an operator */
+#else
+    #define RECOUP_PETSC_TYPE  RECOUP_F64
+    #define RECOUP_PETSC_PARTS 1
 #endif
 #if PETSC_VERSION_LT(3, 19, 0)
     #define RECOUP_PETSC_SUCCESS 0
@@ -124,7 +131,7 @@ static inline PetscErrorCode RecoupRunProtect(RecoupRun *run, const char *name, 
     PetscFunctionBegin;
     PetscCall(VecGetOwnershipRange(array->v, &first, &end));
     PetscCall(VecGetSize(array->v, &global));
-    RecoupCall(recoup_protect(run->handle, name, role, RECOUP_F64, (void *)array->values, (uint64_t)(end - first),
+    RecoupCall(recoup_protect(run->handle, name, role, RECOUP_PETSC_TYPE, (void *)array->values, (uint64_t)(end - first),
                               (uint64_t)first, (uint64_t)global));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

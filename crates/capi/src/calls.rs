@@ -164,7 +164,8 @@ pub unsafe extern "C" fn recoup_touch(handle: RecoupHandle, name: *const c_char,
 /// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
 /// from `first` of `global`; `rhs` is b and is copied. With it, lossy versions are held to ||b - A
 /// x'|| <= (1 + theta) ||r|| by measurement, and recoup_restore refuses the versions of another
-/// problem.
+/// problem. It takes doubles also where the iterate is of floats, which are widened for it. A
+/// complex equation is two rows: x, y and b hold pairs of real and imaginary part.
 ///
 /// Problems are told apart by b and by two products with fixed vectors, taken once. A relative
 /// difference of 1024 eps sqrt(global) counts as rounding, or as another number of ranks. With
@@ -332,7 +333,7 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
 /// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
-/// RECOUP_E_COMM, RECOUP_E_OPERATOR.
+/// RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_norm: f64, rhs_norm: f64) -> i32 {
     guarded(|| {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use recoup::comm::ProgramThread;
 use recoup::core::{CommError, Operator};
 
+use crate::status::OPERATOR;
+
 /// Flag of recoup_operator: `apply` may be called from a thread of the library while the solver
 /// works.
 ///
@@ -62,7 +64,7 @@ impl Operator for CallbackOperator {
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         assert!(x.len() == self.rows && y.len() == self.rows, "an operator of {} rows on {}", self.rows, x.len());
         let code = if self.is_free_threaded { self.product(x, y) } else { self.thread.call(|| self.product(x, y))? };
-        if code == 0 { Ok(()) } else { Err(CommError::Callback { what: "operator", code }) }
+        if code == 0 { Ok(()) } else { Err(CommError::Callback { what: OPERATOR, code }) }
     }
 
     fn frobenius_squared(&self) -> Option<f64> {

@@ -33,6 +33,11 @@ pub const RECOUP_F32: i32 = 1;
 pub const RECOUP_I64: i32 = 2;
 /// Bytes without a meaning to the library.
 pub const RECOUP_BYTES: i32 = 3;
+/// Values of type double complex, complex(c_double_complex): a bound holds for each part, and an
+/// operator has two rows for each value, the real part first.
+pub const RECOUP_C128: i32 = 7;
+/// Values of type float complex, complex(c_float_complex), as for RECOUP_C128.
+pub const RECOUP_C64: i32 = 8;
 
 /// Value of `first`: each rank has its own values, of no common shape.
 pub const RECOUP_RANK_LOCAL: u64 = u64::MAX;
@@ -51,6 +56,8 @@ pub(crate) struct Region {
     memory: LentMemory,
     distribution: Distribution,
     dims: [usize; 3],
+    /// Numbers of a value: 2 for a complex one.
+    parts: u64,
     /// Writes that the program announces, where it announces all of them.
     writes: Option<WriteTable>,
 }
@@ -94,6 +101,15 @@ impl LentType {
 
     fn size(self) -> usize {
         self.element().size()
+    }
+}
+
+/// Returns the type of the parts of values, and how many each has.
+fn parts_of(code: i32) -> (i32, u64) {
+    match code {
+        RECOUP_C128 => (RECOUP_F64, 2),
+        RECOUP_C64 => (RECOUP_F32, 2),
+        code => (code, 1),
     }
 }
 
@@ -223,18 +239,21 @@ impl Region {
     ) -> Result<Self, CallFailure> {
         let refuse = |what: String| CallFailure::argument(format!("variable {name}: {what}"));
         let role = role_of(role).ok_or_else(|| refuse(format!("{role} is no role")))?;
-        let memory = LentMemory::of(element, start, count).map_err(refuse)?;
-        let distribution = distribution(first, global, count)
+        let (element, parts) = parts_of(element);
+        let numbers = count.checked_mul(parts).ok_or_else(|| refuse(format!("{count} values are no memory")))?;
+        let memory = LentMemory::of(element, start, numbers).map_err(refuse)?;
+        let distribution = distribution(first, global, count, parts)
             .ok_or_else(|| refuse(format!("{count} values from row {first} of {global}")))?;
         if count == 0 && !matches!(distribution, Distribution::Rows { .. }) {
             return Err(refuse("no values".to_owned()));
         }
         let dims = [memory.count, 1, 1];
-        Ok(Self { name: name.to_owned(), role, memory, distribution, dims, writes: None })
+        Ok(Self { name: name.to_owned(), role, memory, distribution, dims, parts, writes: None })
     }
 
     fn has_shape_of(&self, other: &Self) -> bool {
-        let shape = |region: &Self| (region.role, region.memory.element, region.memory.count, region.distribution);
+        let values = |region: &Self| (region.memory.element, region.parts, region.memory.count);
+        let shape = |region: &Self| (region.role, values(region), region.distribution);
         shape(self) == shape(other)
     }
 
@@ -252,9 +271,14 @@ impl Region {
     }
 
     fn lend(&self) -> Variable<'_> {
-        let Self { name, role, memory, distribution, dims, writes } = self;
+        let Self { name, role, memory, distribution, dims, parts, writes } = self;
         let zones = writes.as_ref().map(|writes| writes as &dyn Zones);
-        Variable { dims: *dims, zones, ..Variable::new(name, *role, memory.lend(), *distribution) }
+        Variable {
+            dims: *dims,
+            stride: *parts as usize,
+            zones,
+            ..Variable::new(name, *role, memory.lend(), *distribution)
+        }
     }
 }
 
@@ -270,13 +294,14 @@ fn role_of(role: i32) -> Option<Role> {
     })
 }
 
-/// The distribution of values over the ranks, by `first` and `global`.
-fn distribution(first: u64, global: u64, count: u64) -> Option<Distribution> {
+/// The distribution of values of some parts over the ranks, by `first` and `global`.
+fn distribution(first: u64, global: u64, count: u64, parts: u64) -> Option<Distribution> {
     match first {
         RECOUP_RANK_LOCAL => Some(Distribution::RankLocal),
         RECOUP_REPLICATED => Some(Distribution::Replicated),
-        first if first.checked_add(count)? <= global => Some(Distribution::Rows { first, global }),
-        _ => None,
+        first if first.checked_add(count)? > global => None,
+        // The last row is below `global`, so the product of the first one is in range as well.
+        first => Some(Distribution::Rows { first: first * parts, global: global.checked_mul(parts)? }),
     }
 }
 
@@ -311,11 +336,12 @@ impl ProtectedRegions {
     pub(crate) fn set_grid(&mut self, name: &str, dims: [u64; 3]) -> Result<(), CallFailure> {
         let region = self.region_mut(name)?;
         let values = dims.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));
-        if values != Some(region.memory.count as u64) {
-            let what = format!("variable {name}: extents {dims:?}, {} values", region.memory.count);
-            return Err(CallFailure::argument(what));
+        let count = region.memory.count as u64 / region.parts;
+        if values != Some(count) {
+            return Err(CallFailure::argument(format!("variable {name}: extents {dims:?}, {count} values")));
         }
         region.dims = dims.map(|extent| extent as usize);
+        region.dims[0] *= region.parts as usize;
         Ok(())
     }
 
@@ -327,11 +353,13 @@ impl ProtectedRegions {
 
     /// Takes an announced write.
     pub(crate) fn touch(&mut self, name: &str, first: u64, count: u64) -> Result<(), CallFailure> {
-        let writes =
-            self.region_mut(name)?.writes.as_ref().ok_or_else(|| {
-                CallFailure::new(RECOUP_E_ORDER, format!("variable {name}: touched, but not tracked"))
-            })?;
-        let position = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        let region = self.region_mut(name)?;
+        let parts = region.parts;
+        let writes = region
+            .writes
+            .as_ref()
+            .ok_or_else(|| CallFailure::new(RECOUP_E_ORDER, format!("variable {name}: touched, but not tracked")))?;
+        let position = |value: u64| usize::try_from(value.saturating_mul(parts)).unwrap_or(usize::MAX);
         writes.touch(position(first)..position(first.saturating_add(count)));
         Ok(())
     }
@@ -393,6 +421,27 @@ mod tests {
         for code in [-1, TYPES.len() as i32, i32::MAX] {
             let start = words.as_mut_ptr().cast();
             assert!(Region::new("v", RECOUP_DYNAMIC, code, start, 1, RECOUP_RANK_LOCAL, 0).is_err(), "{code}");
+        }
+    }
+
+    #[test]
+    fn complex_values_are_lent_as_their_parts() {
+        let mut words = [0_u64; 48];
+        for (code, element, n_values) in [(RECOUP_C128, ElementType::F64, 24), (RECOUP_C64, ElementType::F32, 48)] {
+            let start = words.as_mut_ptr().cast();
+            let region = Region::new("v", RECOUP_ITERATE, code, start, n_values, 10, 100).unwrap();
+            let mut regions = ProtectedRegions::default();
+            regions.add(region, false).unwrap();
+            assert!(regions.set_grid("v", [2 * n_values, 1, 1]).is_err());
+            regions.set_grid("v", [n_values / 4, 4, 1]).unwrap();
+            regions.track("v").unwrap();
+            let [variable] = &regions.variables()[..] else { panic!("one variable") };
+            let n_parts = 2 * n_values as usize;
+            assert_eq!((variable.values.element(), variable.values.len(), variable.stride), (element, n_parts, 2));
+            assert_eq!(variable.dims, [n_parts / 4, 4, 1]);
+            assert_eq!(variable.distribution, Distribution::Rows { first: 20, global: 200 });
+            assert!(Region::new("v", RECOUP_ITERATE, code, start, u64::MAX / 2, 0, u64::MAX).is_err());
+            assert!(Region::new("v", RECOUP_ITERATE, code, start, 1, 0, u64::MAX).is_err());
         }
     }
 

@@ -74,7 +74,7 @@ impl From<PipelineError> for CallFailure {
         let mut message = error.to_string();
         let code = match &error {
             PipelineError::Store(_) | PipelineError::Rank { .. } => RECOUP_E_STORE,
-            PipelineError::Comm(_) => RECOUP_E_COMM,
+            PipelineError::Comm(error) => code_of(error),
             PipelineError::Name { .. } => RECOUP_E_NAME,
             PipelineError::Shape { .. } => RECOUP_E_ARGUMENT,
             PipelineError::NeedsOperator { .. } | PipelineError::MissingNorm(_) => RECOUP_E_OPERATOR,
@@ -96,7 +96,18 @@ impl From<PipelineError> for CallFailure {
 
 impl From<CommError> for CallFailure {
     fn from(error: CommError) -> Self {
-        Self::new(RECOUP_E_COMM, error.to_string())
+        Self::new(code_of(&error), error.to_string())
+    }
+}
+
+/// The name of the program's operator in errors. It is no callback of the communicator, although
+/// its failures travel like those.
+pub(crate) const OPERATOR: &str = "operator";
+
+fn code_of(error: &CommError) -> i32 {
+    match error {
+        CommError::Callback { what: OPERATOR, .. } => RECOUP_E_CALLBACK,
+        _ => RECOUP_E_COMM,
     }
 }
 

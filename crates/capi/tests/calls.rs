@@ -6,9 +6,14 @@ use recoup::memory::{Memory, MemoryOptions, MvGraph};
 
 use crate::build::{compile, has, output, strict};
 
-/// Sources with the calls of handles, of tapes, and of versioned memories.
-const SOURCES: [&str; 3] =
-    ["crates/capi/tests/c/calls.c", "crates/capi/tests/c/tape.c", "crates/capi/tests/c/memory.c"];
+/// Sources with the calls of handles, with values of every type, and with the calls of tapes and of
+/// versioned memories.
+const SOURCES: [&str; 4] = [
+    "crates/capi/tests/c/calls.c",
+    "crates/capi/tests/c/numbers.c",
+    "crates/capi/tests/c/tape.c",
+    "crates/capi/tests/c/memory.c",
+];
 
 fn calls(flags: &[&str], before: &[&str]) {
     for source in SOURCES {

@@ -1,4 +1,5 @@
-//! recoup.hpp from C++: objects, exceptions, and a program that is killed and resumed.
+//! recoup.hpp and recoup/eigen.hpp from C++: objects, exceptions, vectors where they are, and
+//! programs that are killed and resumed.
 
 use std::path::Path;
 
@@ -27,4 +28,31 @@ fn objects_close_what_they_own_and_errors_reach_the_call_that_made_them() {
 fn killed_cpp_solver_goes_on_from_its_newest_version() {
     let folder = tempfile::tempdir().unwrap();
     check(&compiled("examples/embed/cg.cpp", "-std=c++17", &[], folder.path()));
+}
+
+/// Where Eigen's headers are, as flags; says so where they are missing.
+fn eigen() -> Option<Vec<&'static str>> {
+    let folder = "/usr/include/eigen3";
+    if !Path::new(folder).join("Eigen/Core").exists() {
+        eprintln!("SKIPPED: {folder} has no Eigen");
+        return None;
+    }
+    Some(vec!["-Wpedantic", "-isystem", folder])
+}
+
+#[test]
+fn eigen_values_are_lent_where_they_are_and_gaps_are_refused() {
+    let Some(mut flags) = eigen() else { return };
+    flags.extend(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled("crates/capi/tests/c/vectors.cpp", "-std=c++17", &flags, folder.path());
+    let words = [program, folder.path().to_owned()];
+    assert_eq!(output(&words.each_ref().map(|word| word.to_str().unwrap())), "0 failures\n");
+}
+
+#[test]
+fn killed_eigen_solver_goes_on_from_its_newest_version() {
+    let Some(flags) = eigen() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    check(&compiled("examples/embed/eigen.cpp", "-std=c++17", &flags, folder.path()));
 }

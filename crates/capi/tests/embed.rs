@@ -8,7 +8,7 @@ use recoup::model::Rng;
 use crate::build::{compile, has, holds_memory, library_folder, output, root, run, strict};
 
 /// The number behind a word of what a program printed.
-fn number(text: &str, word: &str) -> f64 {
+pub(crate) fn number(text: &str, word: &str) -> f64 {
     let rest = text.split(word).nth(1).unwrap_or_else(|| panic!("no {word:?} in {text:?}"));
     let token = rest.trim_start().split([',', ' ', '\n']).next().unwrap_or_default();
     token.parse().unwrap_or_else(|_| panic!("{token:?} behind {word:?} is no number: {text:?}"))

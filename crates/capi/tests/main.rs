@@ -1,6 +1,8 @@
 //! The C interface from outside: its communicator, its calls, and the programs of examples/embed.
 
 #[cfg(test)]
+mod adapters;
+#[cfg(test)]
 mod annotate;
 #[cfg(test)]
 mod build;

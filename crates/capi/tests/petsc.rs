@@ -28,9 +28,23 @@ impl Example {
 
     /// Compiles with more flags than those of PETSc.
     pub(crate) fn with(source: &str, more: &[String]) -> Option<Self> {
-        let flags = Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().ok();
+        Self::against("PETSc", source, more)
+    }
+
+    /// As [`Self::of`], with a PETSc of complex numbers.
+    fn complex(source: &str) -> Option<Self> {
+        let Some(package) = complex_package() else {
+            eprintln!("SKIPPED: no PETSc of complex numbers below /usr/lib/petscdir");
+            return None;
+        };
+        Self::against(package.to_str().unwrap(), source, &[])
+    }
+
+    /// Compiles against a package that pkg-config knows by its name or by its file.
+    fn against(package: &str, source: &str, more: &[String]) -> Option<Self> {
+        let flags = Command::new("pkg-config").args(["--cflags", "--libs", package]).output().ok();
         let Some(flags) = flags.filter(|flags| flags.status.success()) else {
-            eprintln!("SKIPPED: pkg-config knows no PETSc");
+            eprintln!("SKIPPED: pkg-config knows no {package}");
             return None;
         };
         if !has("mpicc") || !has("mpirun") {
@@ -81,6 +95,14 @@ impl Example {
     }
 }
 
+/// The file of pkg-config of a PETSc of complex numbers, where Debian puts it.
+fn complex_package() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/petscdir").into_iter().flatten().flatten();
+    let builds = versions.filter_map(|version| std::fs::read_dir(version.path()).ok()).flatten().flatten();
+    let complex = builds.filter(|build| build.file_name().to_string_lossy().ends_with("-complex"));
+    complex.map(|build| build.path().join("lib/pkgconfig/PETSc.pc")).find(|file| file.exists())
+}
+
 fn attached(dir: &Path) -> String {
     format!("dir={} interval=20it", dir.display())
 }
@@ -104,6 +126,28 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
         // State x+p: at most 2 % more iterations than undisturbed.
         assert!(f64::from(resumed.iterations) <= 1.02 * f64::from(plain.iterations), "{resumed:?}, {plain:?}");
     }
+}
+
+#[test]
+fn a_killed_solve_of_complex_numbers_goes_on_as_a_real_one_does() {
+    let Some(ksp) = Example::complex("examples/embed/ksp.c") else { return };
+    let cg = format!("-n 24 {CG}");
+    let plain = ksp.run(1, &cg, None).unwrap();
+    let options = attached(&ksp.dir("attached"));
+    assert_eq!(ksp.run(1, &cg, Some(&options)).unwrap().iterations, plain.iterations);
+    for (ranks, what) in [((1, 1), ""), ((2, 1), ""), ((1, 1), "state=x")] {
+        let name = format!("killed{}{}", ranks.0, what.len());
+        let resumed = ksp.killed(&name, ranks, &cg, plain.iterations / 2, &format!("interval=5it {what}"));
+        assert!(resumed.from > 0, "{resumed:?}");
+        // The direction wins back nearly all that a restart forgets, which here is up to a half.
+        let most = if what.is_empty() { 1.05 } else { 1.5 };
+        assert!(f64::from(resumed.iterations) <= most * f64::from(plain.iterations) + 1.0, "{resumed:?}, {plain:?}");
+    }
+    let gmres = format!("-n 16 {GMRES}");
+    let plain = ksp.run(1, &gmres, None).unwrap();
+    let resumed = ksp.killed("gmres", (1, 1), &gmres, 31, "interval=5it");
+    assert_eq!(resumed.from, 30, "the end of a cycle");
+    assert!(resumed.iterations <= plain.iterations + 30, "{resumed:?}, {plain:?}");
 }
 
 /// No directory is written: versions rest in memory that outlives the processes, with copies on the

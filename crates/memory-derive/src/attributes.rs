@@ -1,6 +1,7 @@
 //! The attribute `#[versioned(..)]` of structs and fields.
 
 use syn::meta::ParseNestedMeta;
+use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, LitInt, LitStr, Path, Result, Token, parse_quote};
 
 /// Bytes of a block that a memory takes.
@@ -55,11 +56,27 @@ pub(crate) enum FieldRole {
 pub(crate) struct FieldAttributes {
     pub(crate) role: FieldRole,
     pub(crate) name: Option<LitStr>,
+    /// The values of an array in the file that stay in memory, too.
+    pub(crate) hot: Option<HotRange>,
+}
+
+/// A range of values, `START..END`.
+pub(crate) struct HotRange {
+    pub(crate) start: Expr,
+    pub(crate) end: Expr,
+}
+
+impl Parse for HotRange {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let start = input.parse()?;
+        input.parse::<Token![..]>()?;
+        Ok(Self { start, end: input.parse()? })
+    }
 }
 
 impl FieldAttributes {
     pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
-        let mut read = Self { role: FieldRole::Kept, name: None };
+        let mut read = Self { role: FieldRole::Kept, name: None, hot: None };
         for attribute in ours(attributes) {
             attribute.parse_nested_meta(|meta| read.take(&meta))?;
         }
@@ -70,6 +87,9 @@ impl FieldAttributes {
         if meta.path.is_ident("name") {
             once(meta, self.name.is_some())?;
             self.name = Some(checked_name(meta.value()?.parse()?)?);
+        } else if meta.path.is_ident("hot") && meta.input.peek(Token![=]) {
+            once(meta, self.hot.is_some())?;
+            self.hot = Some(meta.value()?.parse()?);
         } else {
             let role = field_role(meta)?;
             if !matches!(self.role, FieldRole::Kept) {
@@ -96,7 +116,13 @@ fn field_role(meta: &ParseNestedMeta<'_>) -> Result<FieldRole> {
         let value = meta.input.peek(Token![=]).then(|| meta.value()?.parse());
         return Ok(FieldRole::Renewed(value.transpose()?));
     }
-    Err(meta.error("a field has `counter`, `skip`, `skip = EXPRESSION`, `constant` and `name = \"NAME\"`"))
+    if meta.path.is_ident("place") {
+        return Err(
+            meta.error("the type of a field is its place: a `FileArray` stays in the file, all others in memory")
+        );
+    }
+    let all = "`counter`, `skip`, `skip = EXPRESSION`, `constant`, `name = \"NAME\"` and `hot = RANGE`";
+    Err(meta.error(format!("a field has {all}")))
 }
 
 fn ours(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {

@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{DeriveInput, Field, Result};
 
-use crate::attributes::{FieldRole, StructAttributes};
+use crate::attributes::{FieldRole, HotRange, StructAttributes};
 use crate::fields::{StateField, state_fields};
 
 /// Writes the implementations of both traits, and the struct of views.
@@ -26,6 +26,14 @@ fn versioned(input: &DeriveInput, attributes: &StructAttributes, fields: &[State
         // Errors of the trait point at the type of the field.
         quote_spanned! {field.ty.span()=> arrays.field(#name, &mut self.#ident); }
     });
+    let hot = held.clone().filter_map(|StateField { field, ident, hot, .. }| {
+        let HotRange { start, end } = hot.as_ref()?;
+        // Another type of field is a mismatch that names the type that has a hot range.
+        Some(quote_spanned! {field.ty.span()=>
+            let hot = #start..#end;
+            #library::FileArray::set_hot(&mut self.#ident, hot);
+        })
+    });
     let renewed_parts = held.map(|StateField { field, ident, .. }| {
         quote_spanned! {field.ty.span()=> #library::Versioned::renew_skipped(&mut self.#ident); }
     });
@@ -36,6 +44,7 @@ fn versioned(input: &DeriveInput, attributes: &StructAttributes, fields: &[State
         #[automatically_derived]
         impl #parameters #library::Versioned for #ident #arguments #conditions {
             fn list_arrays<'versioned>(&'versioned mut self, arrays: &mut #library::ArrayList<'versioned>) {
+                #(#hot)*
                 #(#listed)*
             }
 

@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::ext::IdentExt as _;
 use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, Ident, LitStr, Result, Type};
 
-use crate::attributes::{FieldAttributes, FieldRole};
+use crate::attributes::{FieldAttributes, FieldRole, HotRange};
 
 /// A field of the struct.
 pub(crate) struct StateField<'a> {
@@ -13,6 +13,8 @@ pub(crate) struct StateField<'a> {
     /// Its name in a version.
     pub(crate) name: LitStr,
     pub(crate) role: FieldRole,
+    /// The values of an array in the file that stay in memory, too.
+    pub(crate) hot: Option<HotRange>,
 }
 
 impl StateField<'_> {
@@ -66,11 +68,13 @@ fn named_fields(input: &DeriveInput) -> Result<impl Iterator<Item = &Field>> {
 
 fn state_field(field: &Field) -> Result<Option<StateField<'_>>> {
     let Some(ident) = &field.ident else { return Ok(None) };
-    let FieldAttributes { role, name } = FieldAttributes::read(&field.attrs)?;
+    let FieldAttributes { role, name, hot } = FieldAttributes::read(&field.attrs)?;
     let name = name.unwrap_or_else(|| LitStr::new(&ident.unraw().to_string(), Span::call_site()));
-    let found = StateField { field, ident, name, role };
+    let found = StateField { field, ident, name, role, hot };
     if found.is_held() {
         check_type(&field.ty)?;
+    } else if let Some(hot) = &found.hot {
+        return Err(Error::new_spanned(&hot.start, "a field that is not in a version has no place in its file"));
     }
     Ok(Some(found))
 }

@@ -31,6 +31,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// - `#[versioned(skip)]`: not in a version; a restore sets it to its default.
 ///   `#[versioned(skip = EXPRESSION)]`: a restore sets it to the expression, which may use `self`
 ///   with the fields restored and those above.
+/// - `#[versioned(hot = RANGE)]`, of a `FileArray`: the values that stay in memory, too. The
+///   expression may use `self`.
 /// - `#[versioned(constant)]`: not in a version; a restore leaves it as the program has made it.
 #[proc_macro_derive(Versioned, attributes(versioned))]
 pub fn derive_versioned(input: TokenStream) -> TokenStream {

@@ -4,7 +4,8 @@ use std::ops::{Deref, Range};
 
 use crate::element::{ElementKind, MvElement};
 use crate::error::MemoryError;
-use crate::structure::{ArrayList, ArrayTracking, Versioned, VersionedArray};
+use crate::structure::{ArrayList, Versioned};
+use crate::versioned_array::{ArrayTracking, VersionedArray};
 
 /// An array in the memory of the process that knows what was touched since its last version.
 ///

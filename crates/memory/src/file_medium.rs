@@ -9,22 +9,38 @@ use std::sync::Arc;
 use rustix::fs::FallocateFlags;
 
 use crate::medium::{ByteSource, Medium};
+use crate::sys;
+
+/// Bytes that the system is told to write while the next ones are stored. Fewer would make the disk
+/// write in small pieces, and more would leave it idle.
+const EARLY_BYTES: u64 = 4 << 20;
 
 /// Positioned writes to a file; a fence is `fdatasync`.
 #[derive(Debug)]
 pub struct FileMedium {
     file: Arc<File>,
+    /// The file rests in memory.
+    is_in_memory: bool,
+    /// Bytes in one piece that the system was not yet told to write.
+    pending: Range<u64>,
 }
 
 impl FileMedium {
     /// Uses a file that is open to read and to write.
-    #[must_use]
-    pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file) }
+    ///
+    /// # Errors
+    /// The system's, where it does not tell the kind of the file system.
+    pub fn new(file: File) -> io::Result<Self> {
+        let is_in_memory = sys::is_tmpfs(&file)?;
+        Ok(Self { file: Arc::new(file), is_in_memory, pending: 0..0 })
     }
 }
 
 impl Medium for FileMedium {
+    fn prefers_runs(&self) -> bool {
+        !self.is_in_memory
+    }
+
     fn source(&self) -> Arc<dyn ByteSource> {
         Arc::new(FileSource { file: Arc::clone(&self.file) })
     }
@@ -40,12 +56,24 @@ impl Medium for FileMedium {
         Ok(crc)
     }
 
-    fn write_back(&mut self, _range: Range<u64>) -> io::Result<()> {
-        // The fence is one call for the whole file.
+    fn write_back(&mut self, range: Range<u64>) -> io::Result<()> {
+        // The fence is one call for the whole file. Here the disk only begins earlier.
+        if self.is_in_memory {
+            return Ok(());
+        }
+        let follows = self.pending.end == range.start;
+        if follows {
+            self.pending.end = range.end;
+        }
+        if !follows || self.pending.end - self.pending.start >= EARLY_BYTES {
+            sys::begin_write_back(&self.file, &self.pending);
+            self.pending = if follows { range.end..range.end } else { range };
+        }
         Ok(())
     }
 
     fn fence(&mut self) -> io::Result<()> {
+        self.pending = 0..0;
         self.file.sync_data()
     }
 }

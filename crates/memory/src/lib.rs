@@ -37,14 +37,19 @@ compile_error!("values rest in the file as they rest in memory, which must be li
 
 mod array;
 mod block_map;
+mod blocks;
+mod checked_map;
 #[cfg(test)]
 mod crashes;
 mod dirty;
 mod element;
 mod error;
+mod file_array;
 mod file_medium;
+mod filed;
 mod graph;
 mod layout;
+mod listed;
 mod load;
 mod map_medium;
 mod mapped;
@@ -63,11 +68,13 @@ mod state;
 mod structure;
 mod sys;
 mod version;
+mod versioned_array;
 mod view;
 
 pub use array::MvArray;
 pub use element::{ElementKind, MvElement};
 pub use error::{MemoryError, MemoryFinding};
+pub use file_array::FileArray;
 pub use file_medium::FileMedium;
 pub use graph::MvGraph;
 pub use map_medium::MapMedium;
@@ -83,6 +90,7 @@ pub use recoup_memory_derive::Versioned;
 pub use recoup_model::commit_cost::{CommitCost, CommitWork};
 pub use recoup_model::saving::{SaveDecision, SavePolicy};
 pub use saver::Saver;
-pub use structure::{ArrayList, ArrayTracking, Versioned, VersionedArray};
+pub use structure::{ArrayList, Versioned};
 pub use version::{KeptVersion, StructureSummary};
+pub use versioned_array::{ArrayTracking, VersionedArray};
 pub use view::VersionView;

@@ -51,6 +51,10 @@ fn mapped_bytes(bytes: u64) -> io::Result<usize> {
 }
 
 impl Medium for MapMedium {
+    fn prefers_runs(&self) -> bool {
+        !self.is_in_memory()
+    }
+
     fn source(&self) -> Arc<dyn ByteSource> {
         // Reads through the system see what was stored, and a file that was cut off is an error.
         Arc::new(FileSource { file: Arc::clone(&self.file) })

@@ -6,12 +6,12 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::blocks::{StructureBlocks, ViewHold};
 use crate::element::{ElementKind, MvElement};
 use crate::error::{MemoryError, refused};
-use crate::layout::place_of;
 use crate::sys::PieceMap;
 use crate::version::StructureTable;
-use crate::view::{VersionView, ViewHold};
+use crate::view::VersionView;
 
 /// Most pieces of one map: the system counts them, and lets a process have some 65,000.
 const PIECES_MOST: usize = 8192;
@@ -41,7 +41,7 @@ impl MappedValues {
     /// Lends the values as bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.map.bytes()[..self.len * self.kind.bytes()]
+        self.map.part(0..self.len * self.kind.bytes())
     }
 
     /// Lends the values; `None` if they are of another type.
@@ -63,11 +63,11 @@ impl VersionView {
     /// # Errors
     /// [`MemoryError::NoStructure`], [`MemoryError::Damaged`] and [`MemoryError::Io`].
     pub fn mapped(&self, name: &str) -> Result<Option<MappedValues>, MemoryError> {
-        let table = self.table(name)?;
-        let pieces = pieces(table, self.block_bytes);
+        let blocks = self.blocks(name)?;
+        let pieces = pieces(&blocks);
         let file = self.source.file().filter(|_| self.hold == ViewHold::Held && pieces.len() <= PIECES_MOST);
         let Some(file) = file else { return Ok(None) };
-        // A store behind the end of a file that was cut off is a signal; what is cut off by now is
+        // A load behind the end of a file that was cut off is a signal; what is cut off by now is
         // an error.
         let end = self.source.bytes().map_err(refused("read the size"))?;
         if pieces.iter().any(|piece| piece.end > end) {
@@ -75,20 +75,20 @@ impl VersionView {
         }
         let map = PieceMap::new(file, &pieces).map_err(refused("map the blocks"))?;
         let Some(map) = map else { return Ok(None) };
-        for block in 0..table.blocks.len() {
-            let range = crate::version::block_range(block, table.bytes(), self.block_bytes);
-            self.check_block(name, table, block, &map.bytes()[range])?;
+        for block in 0..blocks.table.blocks.len() {
+            blocks.check(block, map.part(blocks.range(block)))?;
         }
-        Ok(Some(MappedValues { map, kind: table.kind, len: table.len as usize, _view: self.clone() }))
+        let StructureTable { kind, len, .. } = &*blocks.table;
+        Ok(Some(MappedValues { map, kind: *kind, len: *len as usize, _view: self.clone() }))
     }
 }
 
 /// Ranges of the file that hold the blocks, in their order; neighbours are one range.
-fn pieces(table: &StructureTable, block_bytes: usize) -> Vec<Range<u64>> {
+fn pieces(blocks: &StructureBlocks) -> Vec<Range<u64>> {
     let mut pieces: Vec<Range<u64>> = Vec::new();
-    for block in &table.blocks {
-        let start = place_of(block.place, block_bytes);
-        let end = start + block_bytes as u64;
+    for block in 0..blocks.table.blocks.len() {
+        let start = blocks.place(block);
+        let end = start + blocks.block_bytes as u64;
         match pieces.last_mut() {
             Some(last) if last.end == start => last.end = end,
             _ => pieces.push(start..end),

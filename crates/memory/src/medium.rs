@@ -33,6 +33,9 @@ pub trait ByteSource: Send + Sync {
 /// What was stored may become durable at any time and in any order. It is durable for certain once
 /// it was written back, and a fence came after that.
 pub trait Medium: Send {
+    /// Returns whether bytes in one piece are stored much faster than scattered ones.
+    fn prefers_runs(&self) -> bool;
+
     /// Returns a reader, which sees all bytes as soon as they are stored.
     fn source(&self) -> Arc<dyn ByteSource>;
 
@@ -50,7 +53,7 @@ pub trait Medium: Send {
     /// The system's.
     fn store(&mut self, at: u64, bytes: &[u8]) -> io::Result<u32>;
 
-    /// Has the stored bytes of a range made durable by the next fence.
+    /// Has the stored bytes of a range made durable by the next fence, or begins to.
     ///
     /// # Errors
     /// The system's.

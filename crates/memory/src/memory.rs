@@ -13,21 +13,27 @@ use recoup_model::commit_cost::CommitWork;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::block_map::BlockMap;
+use crate::blocks::ViewHold;
 use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::file_medium::FileMedium;
 use crate::layout::{
     BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST, HEAD_BYTES, NAME_BYTES_MOST, RootLine, encode_catalogue, encode_table,
     is_block_size, place_of,
 };
+use crate::listed::ListedArray;
 use crate::load;
 use crate::map_medium::MapMedium;
 use crate::medium::{ByteSource, Medium, MediumKind};
 use crate::options::MemoryOptions;
 use crate::order::{CommitOrder, OrderRule};
 use crate::plan::{ArrayPlan, estimate_array, plan_array};
-use crate::structure::{ArrayList, ListedArray, Versioned};
+use crate::structure::{ArrayList, Versioned};
 use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range, table_places};
-use crate::view::{VersionView, ViewHold};
+use crate::view::VersionView;
+
+/// Sizes of the state that blocks go round on a disk before places are used again: as much room as
+/// two versions without a shared block take.
+const ROUND_STATES: usize = 2;
 
 /// A file of versions, open to be written. It has one writer at a time; any number of
 /// [readers](crate::MemoryReader) may look at it.
@@ -194,9 +200,13 @@ impl Memory {
     /// [`MemoryError::NoVersion`].
     pub fn view(&self, number: u64) -> Result<VersionView, MemoryError> {
         let version = self.versions.iter().find(|version| version.number == number);
-        let version = Arc::clone(version.ok_or(MemoryError::NoVersion { number })?);
+        version.map(|version| self.view_of(version)).ok_or(MemoryError::NoVersion { number })
+    }
+
+    fn view_of(&self, version: &Arc<VersionTables>) -> VersionView {
+        let version = Arc::clone(version);
         let source = Arc::clone(&self.source);
-        Ok(VersionView { version, source, block_bytes: self.block_bytes, hold: ViewHold::Held })
+        VersionView { version, source, block_bytes: self.block_bytes, hold: ViewHold::Held }
     }
 
     /// Makes a version of these structures, and retires the oldest ones. All of them appear
@@ -225,8 +235,9 @@ impl Memory {
         self.publish(&written.root)?;
         self.adopt(&written);
         self.work = written.work;
+        let view = self.view_of(&written.version);
         for (array, structure) in arrays.iter_mut().zip(&written.version.structures) {
-            array.tracking_mut().adopt(&structure.table);
+            array.adopt(view.blocks_of(structure));
         }
         Ok(written.version.number)
     }
@@ -272,9 +283,16 @@ impl Memory {
         let number = self.number + 1;
         let mut structures = Vec::with_capacity(arrays.len());
         let mut work = CommitWork::default();
+        if self.medium.prefers_runs() {
+            let places = arrays.iter().map(|array| array.n_bytes().div_ceil(self.block_bytes));
+            self.map.go_round(ROUND_STATES * places.sum::<usize>());
+        }
         for array in arrays {
             let plan = plan_array(array, self.base_of(array), &*self.source, self.block_bytes)?;
             work.add(&plan.work);
+            if !self.order.keeps(OrderRule::StoreBeforeFence) {
+                self.fence_blocks()?;
+            }
             let table = self.write_array(array, plan, number, taken)?;
             structures.push(NamedTable { name: array.name.clone(), table });
         }
@@ -283,8 +301,8 @@ impl Memory {
         let kept = self.versions.iter().skip(first_kept).chain([&version]);
         let bytes = encode_catalogue(&kept.map(|version| version.record()).collect::<Vec<_>>());
         let catalogue = self.store_run(&bytes, taken)?;
-        if self.order.keeps(OrderRule::FenceBeforeRoot) {
-            self.medium.fence().map_err(refused("make blocks durable"))?;
+        if self.order.keeps(OrderRule::FenceBeforeRoot) && self.order.keeps(OrderRule::StoreBeforeFence) {
+            self.fence_blocks()?;
         }
         let root = RootLine {
             number,
@@ -316,19 +334,21 @@ impl Memory {
         if let Some(table) = plan.shared {
             return Ok(table);
         }
-        let bytes = array.bytes();
+        let bytes = array.n_bytes();
+        let mut room = Vec::new();
         let mut blocks = plan.blocks;
         let places = self.map.take(plan.dirty.len()).ok_or(MemoryError::TooManyBlocks)?;
         taken.extend(&places);
         self.grow()?;
         for (block, place) in plan.dirty.iter().zip(places) {
-            let crc = self.store(place, &bytes[block_range(*block, bytes.len(), self.block_bytes)])?;
+            let range = block_range(*block, bytes, self.block_bytes);
+            let crc = self.store(place, array.bytes(range, &mut room)?)?;
             blocks[*block] = crate::layout::PlacedBlock { place, crc, birth: number };
         }
         let run = self.store_run(&encode_table(&blocks), taken)?;
         let first = run.places.first().copied().unwrap_or(0);
         let run_places = first..first + table_places(blocks.len(), self.block_bytes) as u32;
-        let len = (bytes.len() / array.kind().bytes()) as u64;
+        let len = (bytes / array.kind().bytes()) as u64;
         Ok(Arc::new(StructureTable { kind: array.kind(), len, blocks, run: run_places, crc: run.crc }))
     }
 
@@ -356,6 +376,10 @@ impl Memory {
     fn grow(&mut self) -> Result<(), MemoryError> {
         let bytes = HEAD_BYTES + self.map.end() * self.block_bytes as u64;
         self.medium.grow(bytes).map_err(refused("make the file longer"))
+    }
+
+    fn fence_blocks(&mut self) -> Result<(), MemoryError> {
+        self.medium.fence().map_err(refused("make blocks durable"))
     }
 
     /// Stores the root, which makes the version count.
@@ -437,13 +461,13 @@ pub fn first_bytes(block_bytes: usize) -> Result<Vec<u8>, MemoryError> {
 
 fn medium_of(file: File, kind: MediumKind) -> std::io::Result<Box<dyn Medium>> {
     if kind == MediumKind::File {
-        return Ok(Box::new(FileMedium::new(file)));
+        return Ok(Box::new(FileMedium::new(file)?));
     }
     // A file system that maps no files is fine where no map was asked for.
     match file.try_clone().and_then(MapMedium::new) {
         Ok(map) if kind == MediumKind::Map || map.is_in_memory() => Ok(Box::new(map)),
         Err(error) if kind == MediumKind::Map => Err(error),
-        _ => Ok(Box::new(FileMedium::new(file))),
+        _ => Ok(Box::new(FileMedium::new(file)?)),
     }
 }
 

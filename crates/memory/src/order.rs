@@ -6,6 +6,8 @@
 pub(crate) enum OrderRule {
     /// Blocks, tables and the list of versions are written back.
     WriteBlocksBack,
+    /// All of them are stored before the fence that makes them durable.
+    StoreBeforeFence,
     /// They are durable before the root is stored.
     FenceBeforeRoot,
     /// The root is durable before the commit returns.

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use crate::array::MvArray;
 use crate::element::MvElement;
 use crate::error::MemoryError;
+use crate::file_array::FileArray;
 use crate::plain::{PlainValue, lanes};
 use crate::structure::Versioned;
 use crate::view::VersionView;
@@ -86,7 +87,7 @@ macro_rules! partial_reads {
             /// # Errors
             /// [`MemoryError::NoStructure`].
             pub fn n_values(&self) -> Result<usize, MemoryError> {
-                Ok(self.version.table(&self.name)?.len as usize / lanes::<$value>())
+                Ok(self.version.blocks(&self.name)?.table.len as usize / lanes::<$value>())
             }
 
             /// Reads values from `first` on.
@@ -105,4 +106,5 @@ partial_reads! {
     [V: PlainValue] Vec<V>, V,
     [V: PlainValue, const N: usize] [V; N], V,
     [T: MvElement + PlainValue] MvArray<T>, T,
+    [T: MvElement + PlainValue] FileArray<T>, T,
 }

@@ -7,7 +7,8 @@ use bytemuck::Pod;
 
 use crate::element::{ElementKind, MvElement};
 use crate::error::MemoryError;
-use crate::structure::{ArrayList, ArrayTracking, Versioned, VersionedArray};
+use crate::structure::{ArrayList, Versioned};
+use crate::versioned_array::{ArrayTracking, VersionedArray};
 
 /// A value that rests in memory as one element, or as a fixed number of them.
 #[diagnostic::on_unimplemented(

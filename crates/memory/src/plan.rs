@@ -1,13 +1,14 @@
 //! The blocks of an array that a commit has to store.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use recoup_model::commit_cost::CommitWork;
 
 use crate::error::{MemoryError, refused};
 use crate::layout::{ENTRY_BYTES, PlacedBlock, place_of};
+use crate::listed::ListedArray;
 use crate::medium::ByteSource;
-use crate::structure::ListedArray;
 use crate::version::{StructureTable, block_range};
 
 /// The blocks of an array in the next version.
@@ -34,16 +35,16 @@ pub(crate) fn plan_array(
     source: &dyn ByteSource,
     block_bytes: usize,
 ) -> Result<ArrayPlan, MemoryError> {
-    let bytes = array.bytes();
+    let bytes = array.n_bytes();
     let tracking = array.tracking();
     let base = base.filter(|table| table.kind == array.kind());
-    let n_blocks = bytes.len().div_ceil(block_bytes);
+    let n_blocks = bytes.div_ceil(block_bytes);
     let mut dirty = Vec::new();
     let mut blocks = vec![UNPLACED; n_blocks];
-    let mut room = Vec::new();
+    let mut room = BlockRooms::default();
     let mut work = CommitWork::default();
     for (block, planned) in blocks.iter_mut().enumerate() {
-        let range = block_range(block, bytes.len(), block_bytes);
+        let range = block_range(block, bytes, block_bytes);
         let n_bytes = range.len();
         let shared = base.and_then(|table| shared_block(table, block, n_bytes, block_bytes));
         let shared = shared.filter(|_| !tracking.dirty.is_marked(range.clone()));
@@ -51,7 +52,7 @@ pub(crate) fn plan_array(
         match shared {
             Some(entry)
                 if !tracking.is_compared
-                    || is_same(source, place_of(entry.place, block_bytes), &bytes[range], &mut room)? =>
+                    || room.is_same(source, place_of(entry.place, block_bytes), array, range)? =>
             {
                 *planned = entry;
             }
@@ -61,7 +62,7 @@ pub(crate) fn plan_array(
             }
         }
     }
-    let is_whole = |table: &&Arc<StructureTable>| dirty.is_empty() && table.bytes() == bytes.len();
+    let is_whole = |table: &&Arc<StructureTable>| dirty.is_empty() && table.bytes() == bytes;
     let shared = base.filter(is_whole).cloned();
     work.table_bytes = if shared.is_some() { 0 } else { table_bytes(n_blocks) };
     Ok(ArrayPlan { dirty, shared, blocks, work })
@@ -74,7 +75,7 @@ pub(crate) fn estimate_array(
     base: Option<&Arc<StructureTable>>,
     block_bytes: usize,
 ) -> CommitWork {
-    let bytes = array.bytes().len();
+    let bytes = array.n_bytes();
     let tracking = array.tracking();
     let base = base.filter(|table| table.kind == array.kind());
     let newest = base.and_then(|table| table.blocks.iter().map(|block| block.birth).max());
@@ -107,10 +108,25 @@ fn shared_block(table: &StructureTable, block: usize, bytes: usize, block_bytes:
     (block_range(block, table.bytes(), block_bytes).len() == bytes).then_some(*entry)
 }
 
-/// Compares bytes of the file with those of the process. Bytes that differ are stored, so a
-/// damaged block is made good.
-fn is_same(source: &dyn ByteSource, at: u64, bytes: &[u8], room: &mut Vec<u8>) -> Result<bool, MemoryError> {
-    room.resize(bytes.len(), 0);
-    source.read(at, room).map_err(refused("read a block"))?;
-    Ok(room == bytes)
+/// Room for a block of the file and one of the array.
+#[derive(Debug, Default)]
+struct BlockRooms {
+    stored: Vec<u8>,
+    own: Vec<u8>,
+}
+
+impl BlockRooms {
+    /// Compares bytes of the file with those of the array. Bytes that differ are stored, so a
+    /// damaged block is made good.
+    fn is_same(
+        &mut self,
+        source: &dyn ByteSource,
+        at: u64,
+        array: &ListedArray<'_>,
+        range: Range<usize>,
+    ) -> Result<bool, MemoryError> {
+        self.stored.resize(range.len(), 0);
+        source.read(at, &mut self.stored).map_err(refused("read a block"))?;
+        Ok(self.stored == array.bytes(range, &mut self.own)?)
+    }
 }

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::blocks::ViewHold;
 use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::file_medium::FileSource;
 use crate::load::{LoadedMemory, load_while_written};
 use crate::medium::ByteSource;
 use crate::version::KeptVersion;
-use crate::view::{VersionView, ViewHold};
+use crate::view::VersionView;
 
 /// Looks at the versions of a file, and neither changes it nor holds its writer up.
 ///

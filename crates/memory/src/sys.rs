@@ -5,6 +5,8 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
@@ -97,8 +99,8 @@ unsafe impl Sync for PieceMap {}
 
 impl PieceMap {
     /// Maps pieces of the file; `None` where the file does not rest in memory, or a piece does not
-    /// consist of whole pages. The caller sees to it that no byte of a piece is stored to, and that
-    /// the file is not cut off, as long as the map lives.
+    /// consist of whole pages. The caller sees to it that no byte is stored to while it is lent,
+    /// and that the file is not cut off as long as the map lives.
     pub(crate) fn new(file: &File, pieces: &[Range<u64>]) -> io::Result<Option<Self>> {
         let page = rustix::param::page_size() as u64;
         let is_whole = |piece: &Range<u64>| piece.start.is_multiple_of(page) && piece.end.is_multiple_of(page);
@@ -124,11 +126,17 @@ impl PieceMap {
         Ok(Some(reserved))
     }
 
-    /// Lends the bytes of all pieces.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// Bytes of all pieces.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Lends bytes of the pieces.
+    pub(crate) fn part(&self, range: Range<usize>) -> &[u8] {
+        assert!(range.start <= range.end && range.end <= self.bytes, "bytes {range:?} of {}", self.bytes);
         // SAFETY: the bytes are mapped as long as this lives, and the caller of `new` has promised
-        // that they do not change.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+        // that they do not change while they are lent.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(range.start), range.len()) }
     }
 }
 
@@ -139,7 +147,22 @@ impl Drop for PieceMap {
     }
 }
 
-fn is_tmpfs(file: &File) -> io::Result<bool> {
+/// Tells the system to begin to write bytes of a file. What fails then is an error of the next
+/// `fdatasync`, and a system that cannot begin earlier loses time alone.
+pub(crate) fn begin_write_back(file: &File, range: &Range<u64>) {
+    #[cfg(target_os = "linux")]
+    if let (Ok(start), Ok(bytes)) = (i64::try_from(range.start), i64::try_from(range.end - range.start))
+        && bytes > 0
+    {
+        // SAFETY: the call takes numbers alone, and the descriptor is open as long as the file.
+        let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), start, bytes, libc::SYNC_FILE_RANGE_WRITE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, range);
+}
+
+/// Returns whether a file rests in memory that outlives processes alone.
+pub(crate) fn is_tmpfs(file: &File) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type as i64 == TMPFS)
 }
 

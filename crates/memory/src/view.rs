@@ -1,32 +1,15 @@
 //! A read-only look at one version.
 
 use std::fmt;
-use std::num::NonZero;
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
 
+use crate::blocks::{StructureBlocks, ViewHold};
 use crate::element::{ElementKind, MvElement};
-use crate::error::{MemoryError, MemoryFinding, refused};
-use crate::layout::place_of;
-use crate::load::load_while_written;
+use crate::error::{MemoryError, MemoryFinding};
+use crate::listed::ListedArray;
 use crate::medium::ByteSource;
-use crate::structure::{ArrayList, ListedArray, Versioned};
-use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range};
-
-/// Least bytes for which another thread pays: a thread starts in the time of a thousandth of them.
-const THREAD_BYTES_LEAST: usize = 16 << 20;
-/// More threads than this read no faster than the memory is.
-const THREADS_MOST: usize = 8;
-
-/// Protection of the blocks of a view from being used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ViewHold {
-    /// The writer is in this process, and knows of the view.
-    Held,
-    /// Nothing: the writer may be another process.
-    Watched,
-}
+use crate::structure::{ArrayList, Versioned};
+use crate::version::{KeptVersion, NamedTable, VersionTables};
 
 /// A version that is read. Every block is checked when it is read.
 ///
@@ -60,9 +43,9 @@ impl VersionView {
     /// [`MemoryError::NoStructure`], [`MemoryError::Kind`], [`MemoryError::Damaged`],
     /// [`MemoryError::Retired`] and [`MemoryError::Io`].
     pub fn values<T: MvElement>(&self, name: &str) -> Result<Vec<T>, MemoryError> {
-        let table = self.typed_table(name, T::KIND)?;
-        let mut values = vec![T::zeroed(); table.len as usize];
-        self.read_bytes(name, table, 0, bytemuck::cast_slice_mut(&mut values))?;
+        let blocks = self.typed_blocks(name, T::KIND)?;
+        let mut values = vec![T::zeroed(); blocks.table.len as usize];
+        blocks.read(0, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
 
@@ -80,13 +63,13 @@ impl VersionView {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn read_kind(&self, name: &str, kind: ElementKind, first: usize, target: &mut [u8]) -> Result<(), MemoryError> {
-        let table = self.typed_table(name, kind)?;
+        let blocks = self.typed_blocks(name, kind)?;
         let end = first.saturating_add(target.len() / kind.bytes());
-        let len = table.len as usize;
+        let len = blocks.table.len as usize;
         if end > len {
             return Err(MemoryError::Range { name: name.to_owned(), start: first, end, len });
         }
-        self.read_bytes(name, table, first * kind.bytes(), target)
+        blocks.read(first * kind.bytes(), target)
     }
 
     /// Fills structures with the version, all of them or none.
@@ -113,28 +96,19 @@ impl VersionView {
     }
 
     fn fill_arrays(&self, mut arrays: Vec<ListedArray<'_>>) -> Result<(), MemoryError> {
-        let read = arrays.iter_mut().try_for_each(|array| self.read_array(array));
-        for array in &mut arrays {
-            if read.is_ok() {
-                array.adopt_room();
-                let table = Arc::clone(self.table(&array.name)?);
-                array.tracking_mut().adopt(&table);
-            } else {
-                array.drop_room();
+        let prepared = arrays.iter_mut().map(|array| {
+            let blocks = self.blocks(&array.name)?;
+            array.prepare(&blocks)?;
+            Ok(blocks)
+        });
+        match prepared.collect::<Result<Vec<StructureBlocks>, MemoryError>>() {
+            Ok(blocks) => arrays.iter_mut().zip(blocks).for_each(|(array, blocks)| array.complete(blocks)),
+            Err(error) => {
+                arrays.iter_mut().for_each(ListedArray::abandon);
+                return Err(error);
             }
         }
-        read
-    }
-
-    /// Reads the values of an array into its room.
-    fn read_array(&self, array: &mut ListedArray<'_>) -> Result<(), MemoryError> {
-        let name = array.name.clone();
-        let table = self.table(&name)?;
-        if table.kind != array.kind() {
-            return Err(MemoryError::Kind { name, expected: array.kind().name(), found: table.kind.name() });
-        }
-        let room = array.make_room(table.len as usize).map_err(|error| error.of_structure(&name))?;
-        self.read_bytes(&name, table, 0, room)
+        Ok(())
     }
 
     /// Reads every block, and names those that are not what was written.
@@ -144,10 +118,11 @@ impl VersionView {
     pub fn verify(&self) -> Result<Vec<MemoryFinding>, MemoryError> {
         let mut findings = Vec::new();
         let mut room = vec![0; self.block_bytes];
-        for NamedTable { name, table } in &self.version.structures {
-            for block in 0..table.blocks.len() {
-                let bytes = block_range(block, table.bytes(), self.block_bytes).len();
-                match self.read_block(name, table, block, &mut room[..bytes]) {
+        for structure in &self.version.structures {
+            let blocks = self.blocks_of(structure);
+            for block in 0..blocks.table.blocks.len() {
+                let bytes = blocks.range(block).len();
+                match blocks.read_block(block, &mut room[..bytes]) {
                     Err(MemoryError::Damaged(finding)) => findings.push(finding),
                     result => result?,
                 }
@@ -156,116 +131,28 @@ impl VersionView {
         Ok(findings)
     }
 
-    fn typed_table(&self, name: &str, kind: ElementKind) -> Result<&StructureTable, MemoryError> {
-        let table = self.table(name)?;
-        if table.kind == kind {
-            return Ok(table);
-        }
-        Err(MemoryError::Kind { name: name.to_owned(), expected: kind.name(), found: table.kind.name() })
+    fn typed_blocks(&self, name: &str, kind: ElementKind) -> Result<StructureBlocks, MemoryError> {
+        let blocks = self.blocks(name)?;
+        blocks.check_kind(kind)?;
+        Ok(blocks)
     }
 
-    pub(crate) fn table(&self, name: &str) -> Result<&Arc<StructureTable>, MemoryError> {
+    /// Looks at the blocks of a structure.
+    pub(crate) fn blocks(&self, name: &str) -> Result<StructureBlocks, MemoryError> {
         let missing = || MemoryError::NoStructure { number: self.version.number, name: name.to_owned() };
-        self.version.find(name).ok_or_else(missing)
+        let found = self.version.structures.iter().find(|structure| structure.name == name);
+        found.map(|structure| self.blocks_of(structure)).ok_or_else(missing)
     }
 
-    /// Reads bytes of a structure, many of them by several threads.
-    pub(crate) fn read_bytes(
-        &self,
-        name: &str,
-        table: &StructureTable,
-        first: usize,
-        target: &mut [u8],
-    ) -> Result<(), MemoryError> {
-        // The number of cores is asked for only where it matters: it is read from files.
-        let most = (target.len() / THREAD_BYTES_LEAST).min(THREADS_MOST);
-        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-        let n_threads = if most < 2 { 1 } else { most.min(cores()) };
-        if n_threads < 2 {
-            return self.read_part(name, table, first, target);
+    /// Looks at the blocks of one of its structures.
+    pub(crate) fn blocks_of(&self, structure: &NamedTable) -> StructureBlocks {
+        StructureBlocks {
+            number: self.version.number,
+            name: structure.name.clone(),
+            table: Arc::clone(&structure.table),
+            source: Arc::clone(&self.source),
+            block_bytes: self.block_bytes,
+            hold: self.hold,
         }
-        let part_bytes = target.len().div_ceil(n_threads).next_multiple_of(self.block_bytes);
-        std::thread::scope(|scope| {
-            let mut readers = Vec::with_capacity(n_threads);
-            for (index, part) in target.chunks_mut(part_bytes).enumerate() {
-                let read = move || self.read_part(name, table, first + index * part_bytes, part);
-                let reader = std::thread::Builder::new().spawn_scoped(scope, read);
-                readers.push(reader.map_err(refused("start a thread"))?);
-            }
-            // The first error in the order of the values, whichever thread was the fastest.
-            let join = |reader: ScopedJoinHandle<'_, _>| reader.join().unwrap_or_else(|cause| resume_unwind(cause));
-            readers.into_iter().try_for_each(join)
-        })
-    }
-
-    /// Reads bytes of a structure. Whole blocks are read in place, parts of blocks by way of a
-    /// block, since the checksum is that of a block.
-    fn read_part(
-        &self,
-        name: &str,
-        table: &StructureTable,
-        first: usize,
-        target: &mut [u8],
-    ) -> Result<(), MemoryError> {
-        let end = first + target.len();
-        let mut room = Vec::new();
-        let mut at = first;
-        while at < end {
-            let block = at / self.block_bytes;
-            let range = block_range(block, table.bytes(), self.block_bytes);
-            let stop = range.end.min(end);
-            let part = &mut target[at - first..stop - first];
-            if part.len() == range.len() {
-                self.read_block(name, table, block, part)?;
-            } else {
-                room.resize(range.len(), 0);
-                self.read_block(name, table, block, &mut room)?;
-                part.copy_from_slice(&room[at - range.start..stop - range.start]);
-            }
-            at = stop;
-        }
-        Ok(())
-    }
-
-    /// Reads one block of a structure, and checks it.
-    fn read_block(
-        &self,
-        name: &str,
-        table: &StructureTable,
-        block: usize,
-        target: &mut [u8],
-    ) -> Result<(), MemoryError> {
-        let at = place_of(table.blocks[block].place, self.block_bytes);
-        self.source.read(at, target).map_err(refused("read a block"))?;
-        self.check_block(name, table, block, target).inspect_err(|_| target.fill(0))
-    }
-
-    /// Compares the checksum of the bytes of a block with that of the table.
-    pub(crate) fn check_block(
-        &self,
-        name: &str,
-        table: &StructureTable,
-        block: usize,
-        bytes: &[u8],
-    ) -> Result<(), MemoryError> {
-        let expected = table.blocks[block].crc;
-        let found = crc32c::crc32c(bytes);
-        if found == expected {
-            return Ok(());
-        }
-        let number = self.version.number;
-        if self.hold == ViewHold::Watched && !self.is_kept(name, table)? {
-            return Err(MemoryError::Retired { number });
-        }
-        let name = name.to_owned();
-        Err(MemoryError::Damaged(MemoryFinding::Block { number, name, block, expected, found }))
-    }
-
-    /// Returns whether the file still names this table in this version.
-    fn is_kept(&self, name: &str, table: &StructureTable) -> Result<bool, MemoryError> {
-        let loaded = load_while_written(&*self.source)?;
-        let same = loaded.versions.iter().find(|version| version.number == self.version.number);
-        let same = same.and_then(|version| version.find(name));
-        Ok(same.is_some_and(|found| found.run == table.run && found.crc == table.crc))
     }
 }

@@ -25,6 +25,10 @@ impl FailingMedium {
 }
 
 impl Medium for FailingMedium {
+    fn prefers_runs(&self) -> bool {
+        self.inner.prefers_runs()
+    }
+
     fn source(&self) -> Arc<dyn ByteSource> {
         self.inner.source()
     }
@@ -55,7 +59,7 @@ impl Medium for FailingMedium {
 
 fn open(path: &Path, calls: &Arc<AtomicUsize>, fails: usize) -> Memory {
     let file = File::options().read(true).write(true).open(path).unwrap();
-    let medium = FailingMedium { inner: FileMedium::new(file), calls: Arc::clone(calls), fails };
+    let medium = FailingMedium { inner: FileMedium::new(file).unwrap(), calls: Arc::clone(calls), fails };
     Memory::on(Box::new(medium), 2).unwrap()
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use recoup_memory::{MediumKind, Memory, MemoryOptions, MemoryReader, MvArray};
+use recoup_memory::{FileArray, MediumKind, Memory, MemoryOptions, MemoryReader, MvArray, Versioned};
 use recoup_model::Rng;
 
 /// The file of a child; without it the child's test does nothing.
@@ -22,17 +22,34 @@ fn change(step: u64) -> (usize, f64) {
     (rng.next_u64() as usize % (VALUES - 3000), rng.next_u64() as f64)
 }
 
-fn advance(field: &mut MvArray<f64>, counts: &mut MvArray<u64>, step: u64) {
-    let (first, value) = change(step);
-    let length = 3000 - (step % 7) as usize * 400;
-    field.write(first..first + length).iter_mut().enumerate().for_each(|(i, x)| *x = value + i as f64);
-    // The counts grow with the steps: tables and blocks move.
-    counts.resize(step as usize % 2000 + 1, 0);
-    counts.write(0..1)[0] = step;
+/// The state of a child.
+#[derive(Versioned)]
+#[versioned(crate = recoup_memory)]
+struct State {
+    field: MvArray<f64>,
+    counts: MvArray<u64>,
+    table: FileArray<f64>,
 }
 
-fn first_state() -> (MvArray<f64>, MvArray<u64>) {
-    (MvArray::zeros("field", VALUES), MvArray::zeros("counts", 1))
+impl State {
+    fn new() -> Self {
+        let zeros = FileArray::zeros("", VALUES);
+        Self { field: vec![0.0; VALUES].into(), counts: vec![0].into(), table: zeros }
+    }
+
+    fn advance(&mut self, step: u64) {
+        let (first, value) = change(step);
+        let length = 3000 - (step % 7) as usize * 400;
+        self.field.write(first..first + length).iter_mut().enumerate().for_each(|(i, x)| *x = value + i as f64);
+        self.table.write(first, &self.field[first..first + length / 2]).unwrap();
+        // The counts grow with the steps: tables and blocks move.
+        self.counts.resize(step as usize % 2000 + 1, 0);
+        self.counts.write(0..1)[0] = step;
+    }
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
 }
 
 /// Goes on from the newest version, and says each step that was promised.
@@ -42,12 +59,12 @@ fn child() {
     let medium = if std::env::var(MEDIUM).unwrap() == "Map" { MediumKind::Map } else { MediumKind::File };
     let options = MemoryOptions { keep: 2, block_bytes: 4096, medium };
     let mut memory = Memory::open(Path::new(&file), options).unwrap();
-    let (mut field, mut counts) = first_state();
-    let newest = memory.restore_newest(&mut [&mut field, &mut counts]).unwrap();
+    let mut state = State::new();
+    let newest = memory.restore_newest(&mut [&mut state]).unwrap();
     let mut out = std::io::stdout();
     for step in newest.map_or(0, |version| version.step) + 1.. {
-        advance(&mut field, &mut counts, step);
-        memory.commit(step, &mut [&mut field, &mut counts]).unwrap();
+        state.advance(step);
+        memory.commit(step, &mut [&mut state]).unwrap();
         writeln!(out, "\npromised {step}").unwrap();
         out.flush().unwrap();
     }
@@ -75,7 +92,7 @@ fn kill_again_and_again(root: &Path, medium: MediumKind, kills: u32) {
     let seed = 17;
     println!("seed {seed}, {medium:?} in {}", root.display());
     let mut rng = Rng::new(seed);
-    let (mut field, mut counts) = first_state();
+    let mut state = State::new();
     let mut reached = 0;
     let mut unpromised = 0;
     for kill in 0..kills {
@@ -87,16 +104,17 @@ fn kill_again_and_again(root: &Path, medium: MediumKind, kills: u32) {
         unpromised += u32::from(newest.step > promised);
         for version in &versions {
             let view = reader.view(version.number).unwrap();
-            (reached + 1..=version.step).for_each(|step| advance(&mut field, &mut counts, step));
+            (reached + 1..=version.step).for_each(|step| state.advance(step));
             if version.step < reached {
                 // It was compared after the kill before.
                 assert_eq!(view.verify().unwrap(), []);
                 continue;
             }
             reached = version.step;
-            let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
-            assert!(bits(&view.values("field").unwrap()) == bits(&field), "kill {kill}, step {reached}");
-            assert_eq!(view.values::<u64>("counts").unwrap(), counts[..], "kill {kill}, step {reached}");
+            assert!(bits(&view.values("field").unwrap()) == bits(&state.field), "kill {kill}, step {reached}");
+            let table = state.table.get(0..VALUES).unwrap();
+            assert!(bits(&view.values("table").unwrap()) == bits(&table), "kill {kill}, step {reached}");
+            assert_eq!(view.values::<u64>("counts").unwrap(), state.counts[..], "kill {kill}, step {reached}");
         }
     }
     println!("{kills} kills, step {reached}, {unpromised} kills between a root and its promise");

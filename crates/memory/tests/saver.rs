@@ -28,6 +28,10 @@ struct TimedMedium {
 }
 
 impl Medium for TimedMedium {
+    fn prefers_runs(&self) -> bool {
+        self.file.prefers_runs()
+    }
+
     fn source(&self) -> Arc<dyn ByteSource> {
         self.file.source()
     }
@@ -55,7 +59,7 @@ fn timed_memory(folder: &tempfile::TempDir) -> (Memory, Arc<VirtualClock>) {
     let path = folder.path().join("timed.memory");
     std::fs::write(&path, first_bytes(BLOCK).unwrap()).unwrap();
     let clock = Arc::new(VirtualClock::new());
-    let file = FileMedium::new(File::options().read(true).write(true).open(path).unwrap());
+    let file = FileMedium::new(File::options().read(true).write(true).open(path).unwrap()).unwrap();
     let medium = TimedMedium { file, clock: Arc::clone(&clock) };
     (Memory::on(Box::new(medium), 2).unwrap(), clock)
 }

@@ -85,10 +85,16 @@ impl Buffer {
         }
     }
 
-    /// Returns the first `len` values; none when they are no doubles.
-    pub(crate) fn doubles(&self, len: usize) -> &[f64] {
+    /// Returns the first `len` values as doubles: singles are widened, which is exact, into `room`.
+    /// None when they are no real numbers.
+    pub(crate) fn doubles<'a>(&'a self, len: usize, room: &'a mut Vec<f64>) -> &'a [f64] {
         match self {
             Self::F64(values) => &values[..len],
+            Self::F32(values) => {
+                room.clear();
+                room.extend(values[..len].iter().map(|value| f64::from(*value)));
+                room
+            }
             _ => &[],
         }
     }

@@ -87,11 +87,13 @@ pub(crate) struct EncodedVariable {
 pub(crate) struct EncodeBuffers {
     pub(crate) frames: FrameBuffers,
     pub(crate) decoded: PlacedValues,
+    /// Decoded singles as doubles, for judges.
+    widened: Vec<f64>,
 }
 
 impl EncodeBuffers {
     pub(crate) fn new() -> Self {
-        Self { frames: FrameBuffers::new(), decoded: PlacedValues::none(ElementType::F64) }
+        Self { frames: FrameBuffers::new(), decoded: PlacedValues::none(ElementType::F64), widened: Vec::new() }
     }
 
     /// Makes room for decoded values where those of a staged variable rest, or here where they are
@@ -135,7 +137,7 @@ pub(crate) fn encode_judged(
     let mut bound = judge.first_bound(&mut stopwatch)?;
     let is_decoded = judge.needs_decoded() || coding.link.is_chained();
     loop {
-        let EncodeBuffers { frames, decoded } = buffers;
+        let EncodeBuffers { frames, decoded, .. } = buffers;
         let mut done = stopwatch.encode(|| encode(source, coding, bound, context, frames));
         if done.is_ok() && is_decoded {
             done = stopwatch.encode(|| decode_frames(record, frames, coding.link, context.codecs, decoded));
@@ -146,7 +148,7 @@ pub(crate) fn encode_judged(
         }
         let decoded = match &buffers.decoded {
             _ if !is_decoded => JudgedVector::NONE,
-            PlacedValues::Near(values) => JudgedVector::Near(values.doubles(record.len as usize)),
+            PlacedValues::Near(values) => JudgedVector::Near(values.doubles(record.len as usize, &mut buffers.widened)),
             PlacedValues::Held(held) => JudgedVector::Held(HeldVector { values: held.as_ref(), record }),
         };
         match judge.verdict(bound, decoded, &mut stopwatch)? {

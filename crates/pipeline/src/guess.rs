@@ -7,10 +7,9 @@
 
 use std::borrow::Cow;
 
-use recoup_core::{
-    ElementType, HeldValues, Lent, Registered, Role, Values, ValuesMut, Variable, VariableRecord, each, summed,
-};
+use recoup_core::{HeldValues, Lent, Registered, Role, Values, Variable, VariableRecord, each, summed};
 
+use crate::buffer::Buffer;
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
 use crate::error::afar_error;
@@ -99,14 +98,16 @@ fn pair<'a>(
         };
         let own = match variable.values {
             Lent::Near(Values::F64(own)) if own.len() == rows => Cow::from(own),
-            Lent::Afar(own) if own.element() == ElementType::F64 && own.len() == rows => {
+            Lent::Near(Values::F32(own)) if own.len() == rows => own.iter().copied().map(f64::from).collect(),
+            Lent::Afar(own) if own.element() == record.element && own.len() == rows => {
                 let held = own.hold(rows, None).map_err(afar_error(record))?;
                 Cow::from(fetched(held.as_ref(), record, rows)?)
             }
             _ => continue,
         };
         let restored = match values {
-            PlacedValues::Near(restored) => Cow::from(restored.doubles(rows)),
+            PlacedValues::Near(Buffer::F64(restored)) => Cow::from(&restored[..rows]),
+            PlacedValues::Near(restored) => Cow::from(widened(restored, rows)),
             PlacedValues::Held(restored) => Cow::from(fetched(restored.as_ref(), record, rows)?),
         };
         return Ok(Some(IteratePair { own, restored }));
@@ -116,9 +117,20 @@ fn pair<'a>(
 
 /// Fetches the rows of a vector.
 fn fetched(held: &dyn HeldValues, record: &VariableRecord, rows: usize) -> Result<Vec<f64>, PipelineError> {
-    let mut values = vec![0.0; rows];
-    held.fetch(0, ValuesMut::F64(&mut values)).map_err(afar_error(record))?;
-    Ok(values)
+    let mut values = Buffer::new(record.element);
+    values.resize(rows);
+    held.fetch(0, values.slice_mut(0, rows)).map_err(afar_error(record))?;
+    Ok(match values {
+        Buffer::F64(values) => values,
+        values => widened(&values, rows),
+    })
+}
+
+/// Returns singles as doubles.
+fn widened(values: &Buffer, rows: usize) -> Vec<f64> {
+    let mut wide = Vec::new();
+    values.doubles(rows, &mut wide);
+    wide
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! The vectors of one version as judges see them: where they rest, or brought near once.
+//! The vectors of one version as judges see them: where they rest, or brought near once, singles as
+//! doubles.
 
-use recoup_core::{AfarError, ElementType, VariableRecord};
+use recoup_core::{AfarError, ElementType, HeldValues, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::Buffer;
@@ -15,6 +16,8 @@ pub(crate) struct NearCopy {
     /// The variable that was brought near for this version.
     name: Option<String>,
     values: Buffer,
+    /// The values of a vector of singles as doubles.
+    widened: Vec<f64>,
     fault: Option<AfarError>,
     /// Bytes fetched since the version was begun.
     fetched_bytes: u64,
@@ -22,7 +25,7 @@ pub(crate) struct NearCopy {
 
 impl NearCopy {
     pub(crate) fn new() -> Self {
-        Self { name: None, values: Buffer::F64(Vec::new()), fault: None, fetched_bytes: 0 }
+        Self { name: None, values: Buffer::F64(Vec::new()), widened: Vec::new(), fault: None, fetched_bytes: 0 }
     }
 
     /// Forgets what was brought near: another version begins.
@@ -37,25 +40,38 @@ impl NearCopy {
         self.fetched_bytes
     }
 
-    /// Returns the values of a staged variable, brought near once for each version.
+    /// Returns the values of a staged vector, brought near once for each version.
     ///
     /// A rank whose fetch fails gets zeros and takes part in what all ranks measure;
     /// [`EncoderSource::check`] is its error, which goes into the next agreement of the ranks.
     pub(crate) fn of<'a>(&'a mut self, staged: &'a Staged) -> EncoderSource<'a> {
         let record = &staged.record;
-        let Some(held) = staged.held() else { return EncoderSource::staged(staged) };
-        if self.name.as_ref() != Some(&record.name) {
-            let len = padded_len(record);
+        let is_new = self.name.as_ref() != Some(&record.name);
+        if is_new {
             self.name = Some(record.name.clone());
-            self.values.retype(record.element);
-            self.values.resize(len);
-            self.fault = held.fetch(0, self.values.slice_mut(0, len)).err();
-            if self.fault.is_some() {
-                self.values.zero();
+            self.fault = None;
+            if let Some(held) = staged.held() {
+                self.fetch(held, record);
             }
-            self.fetched_bytes += (len * record.element.size()) as u64;
         }
-        EncoderSource { staged, near: Some(&self.values), fault: self.fault.clone() }
+        let near = staged.near().unwrap_or(&self.values);
+        let len = record.len as usize;
+        let doubles = match near {
+            Buffer::F32(_) if !is_new => &self.widened,
+            near => near.doubles(len, &mut self.widened),
+        };
+        EncoderSource { staged, near: Some(near), doubles, fault: self.fault.clone() }
+    }
+
+    fn fetch(&mut self, held: &dyn HeldValues, record: &VariableRecord) {
+        let len = padded_len(record);
+        self.values.retype(record.element);
+        self.values.resize(len);
+        self.fault = held.fetch(0, self.values.slice_mut(0, len)).err();
+        if self.fault.is_some() {
+            self.values.zero();
+        }
+        self.fetched_bytes += (len * record.element.size()) as u64;
     }
 }
 
@@ -65,21 +81,22 @@ pub(crate) struct EncoderSource<'a> {
     pub(crate) staged: &'a Staged,
     /// All values, padded; `None` where they rest elsewhere and nothing here needs all of them.
     pub(crate) near: Option<&'a Buffer>,
+    /// The values of a vector without their padding, for judges; none where it is not brought near.
+    doubles: &'a [f64],
     fault: Option<AfarError>,
 }
 
 impl<'a> EncoderSource<'a> {
     /// Takes a staged variable as it is.
     pub(crate) fn staged(staged: &'a Staged) -> Self {
-        Self { staged, near: staged.near(), fault: None }
+        Self { staged, near: staged.near(), doubles: &[], fault: None }
     }
 
-    /// Returns the doubles of the variable without their padding; none when they are no doubles.
+    /// Returns the vector as a judge sees it: where it rests, or as [`NearCopy`] has it.
     pub(crate) fn vector(&self) -> JudgedVector<'a> {
-        let record = &self.staged.record;
         match (self.near, self.staged.held()) {
-            (None, Some(values)) => JudgedVector::Held(HeldVector { values, record }),
-            (near, _) => JudgedVector::Near(near.map_or(&[], |values| values.doubles(record.len as usize))),
+            (None, Some(values)) => JudgedVector::Held(HeldVector { values, record: &self.staged.record }),
+            _ => JudgedVector::Near(self.doubles),
         }
     }
 
@@ -92,7 +109,7 @@ impl<'a> EncoderSource<'a> {
     }
 }
 
-/// Returns whether a variable is a vector of doubles, this many.
+/// Returns whether a variable is a vector of doubles or singles, this many.
 pub(crate) fn is_vector(record: &VariableRecord, rows: usize) -> bool {
-    record.element == ElementType::F64 && record.len as usize == rows
+    matches!(record.element, ElementType::F64 | ElementType::F32) && record.len as usize == rows
 }

@@ -339,6 +339,11 @@ mod tests {
         }
     }
 
+    /// Copies the first values of a staged vector of doubles.
+    fn doubles(staged: &Staged, len: usize) -> Vec<f64> {
+        staged.near().unwrap().doubles(len, &mut Vec::new()).to_vec()
+    }
+
     const RANK: StagingRank = StagingRank { rank: 0, rule: StagingRule::COPY, threads: 2 };
 
     /// The first copy once met pages that the system made while the solver waited: it took three
@@ -355,7 +360,7 @@ mod tests {
         let made = address(&set);
         set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
         assert_eq!(address(&set), made);
-        assert_eq!(set.staged[0].near().unwrap().doubles(expected.len()), expected);
+        assert_eq!(doubles(&set.staged[0], expected.len()), expected);
     }
 
     /// The first copy of values on a device once waited for memory of the device.
@@ -423,7 +428,7 @@ mod tests {
             let padded_len = staged.frames() * staged.frame_len();
             assert!(padded_len > n_values);
             assert_eq!(staged.sums, (0..3).map(sum).collect::<Vec<_>>());
-            let copied = staged.near().unwrap().doubles(padded_len);
+            let copied = doubles(staged, padded_len);
             assert_eq!(copied[..n_values], expected, "{threads} threads");
             assert!(copied[n_values..].iter().all(|value| *value == expected[n_values - 1]), "{threads} threads");
         }
@@ -485,7 +490,7 @@ mod tests {
         /// Stages all vectors, and returns the bytes that were copied.
         fn staged(&self, set: &mut StagingSet, memory: &mut StagingMemory) -> u64 {
             set.stage(&[self], &plan(CodecId::Zstd), RANK, memory).unwrap();
-            let staged: Vec<&[f64]> = set.staged.iter().map(|staged| staged.near().unwrap().doubles(LEN)).collect();
+            let staged: Vec<Vec<f64>> = set.staged.iter().map(|staged| doubles(staged, LEN)).collect();
             assert_eq!(staged, self.0.iter().map(|vector| &vector.values[..]).collect::<Vec<_>>());
             set.copied_bytes
         }
@@ -506,10 +511,10 @@ mod tests {
         }
         owner.write(3, 0.5);
         assert_eq!(owner.staged(&mut sets[0], &mut memory), BYTES);
-        let other = sets[0].staged[3].near().unwrap().doubles(LEN).to_vec();
+        let other = doubles(&sets[0].staged[3], LEN);
         owner.write(3, 0.75);
         assert_eq!(owner.staged(&mut sets[1], &mut memory), BYTES);
-        assert_eq!(sets[0].staged[3].near().unwrap().doubles(LEN), other, "a version keeps its values");
+        assert_eq!(doubles(&sets[0].staged[3], LEN), other, "a version keeps its values");
         assert_eq!(owner.staged(&mut sets[0], &mut memory), 0);
     }
 

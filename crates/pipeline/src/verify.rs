@@ -1,7 +1,8 @@
 //! The bound of the iterate: derived from the residual, and measured before a version counts.
 
 use recoup_core::{
-    Bound, BoundRule, Comm, CommError, Fingerprint, Operator, Plan, ResidualRecord, Role, summed, vector_fingerprint,
+    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, Plan, ResidualRecord, Role, summed,
+    vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
@@ -147,7 +148,7 @@ impl Verifier {
         Some(self.nonzeros).filter(|&nonzeros| nonzeros > 0)
     }
 
-    /// Returns whether a staged variable is a vector of this problem: doubles, one per row.
+    /// Returns whether a staged variable is a vector of this problem: real numbers, one per row.
     pub(crate) fn has_shape_of(&self, staged: &Staged) -> bool {
         is_vector(&staged.record, self.measures.operator().rows())
     }
@@ -166,6 +167,8 @@ impl Verifier {
             Role::Direction => self.energy.is_measured(),
             _ => true,
         };
+        // Elsewhere products are those of doubles.
+        let is_product = is_product && staged.record.element == ElementType::F64;
         is_product && staged.held().is_some_and(|held| self.measures.reaches(held))
     }
 

@@ -1,7 +1,7 @@
 //! Protected arrays: NumPy arrays, and arrays on a CUDA device, lent to a session for the time of a
 //! call.
 
-use numpy::{PyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use recoup::core::{
     Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, Variable, VariableMut, Zones,
@@ -20,6 +20,8 @@ pub(crate) struct ProtectedArray {
     pub(crate) place: ArrayPlace,
     /// Extents, fastest first.
     pub(crate) dims: [usize; 3],
+    /// Numbers that lie together at each point.
+    pub(crate) unknowns: usize,
     /// A spare: a variable only while versions hold it, or once it was taken into use.
     pub(crate) is_spare: bool,
     pub(crate) is_used: bool,
@@ -43,27 +45,33 @@ impl ProtectedArray {
     pub(crate) fn new(name: &str, array: &Bound<'_, PyAny>, role: &str, is_spare: bool) -> PyResult<Self> {
         let role = role_of(role)?;
         if let Some(array) = DeviceArray::of(name, array)? {
-            if matches!(role, Role::Iterate | Role::Direction) && array.element != ElementType::F64 {
-                return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.element)));
-            }
+            check_role(name, role, array.element)?;
             let dims = dims(&array.shape);
             let name = name.to_owned();
             let element = array.element;
             let place = ArrayPlace::Device(array);
-            return Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare, element, writes: None });
+            return Ok(Self {
+                name,
+                role,
+                place,
+                dims,
+                unknowns: 1,
+                is_spare,
+                is_used: !is_spare,
+                element,
+                writes: None,
+            });
         }
         let array = array.cast::<PyUntypedArray>()?;
         if !array.is_c_contiguous() {
             return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
         }
         let element = HostArray::of(name, array)?.values()?.element();
-        if matches!(role, Role::Iterate | Role::Direction) && array.cast::<PyArrayDyn<f64>>().is_err() {
-            return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.dtype())));
-        }
+        check_role(name, role, element)?;
         let name = name.to_owned();
         let dims = dims(array.shape());
         let place = ArrayPlace::NumPy(array.clone().unbind());
-        Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare, element, writes: None })
+        Ok(Self { name, role, place, dims, unknowns: 1, is_spare, is_used: !is_spare, element, writes: None })
     }
 
     /// Begins a new table of announced writes: nothing is known of writes before.
@@ -79,6 +87,16 @@ impl ProtectedArray {
             _ => Distribution::RankLocal,
         }
     }
+}
+
+/// Refuses vectors of a solver that hold no real numbers.
+fn check_role(name: &str, role: Role, element: ElementType) -> PyResult<()> {
+    let is_vector = matches!(role, Role::Iterate | Role::Direction);
+    if is_vector && !matches!(element, ElementType::F64 | ElementType::F32) {
+        let expected = "needs real or complex numbers";
+        return Err(refused(format!("array {name} is of type {element}, role {role:?} {expected}")));
+    }
+    Ok(())
 }
 
 fn role_of(name: &str) -> PyResult<Role> {
@@ -122,9 +140,15 @@ pub(crate) fn read<'py>(py: Python<'py>, all: &[ProtectedArray]) -> PyResult<Vec
 }
 
 /// Names the first value that is NaN or infinite; `index` says how Python finds it.
-pub(crate) fn not_finite(index: impl Fn(usize) -> String, values: &[f64]) -> Option<String> {
-    let at = values.iter().position(|value| !value.is_finite())?;
-    Some(format!("{} is {}, expected a finite number", index(at), values[at]))
+pub(crate) fn not_finite(index: impl Fn(usize) -> String, values: Values<'_>) -> Option<String> {
+    let (at, value) = match values {
+        Values::F64(values) => values.iter().copied().enumerate().find(|(_, value)| !value.is_finite())?,
+        Values::F32(values) => {
+            values.iter().map(|value| f64::from(*value)).enumerate().find(|(_, v)| !v.is_finite())?
+        }
+        _ => return None,
+    };
+    Some(format!("{} is {value}, expected a finite number", index(at)))
 }
 
 /// Variables lent to be saved.
@@ -139,9 +163,10 @@ impl<'a> LentArrays<'a> {
         let pairs = all.iter().filter(|p| p.is_used).zip(readings);
         let variable = |(p, reading): (&'a ProtectedArray, &'a ReadableArray<'_>)| {
             let dims = p.dims;
+            let stride = p.unknowns;
             let values = reading.lend()?;
             let zones = p.writes.as_ref().map(|writes| writes as &dyn Zones);
-            Ok(Variable { dims, zones, ..Variable::new(&p.name, p.role, values, p.distribution()) })
+            Ok(Variable { dims, stride, zones, ..Variable::new(&p.name, p.role, values, p.distribution()) })
         };
         Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
     }
@@ -149,9 +174,10 @@ impl<'a> LentArrays<'a> {
     /// Names the first value of an iterate here that is NaN or infinite.
     pub(crate) fn not_finite(&self) -> Option<String> {
         self.0.iter().filter(|variable| variable.role == Role::Iterate).find_map(|variable| {
-            let Some(Values::F64(values)) = variable.values.near() else { return None };
             let flat = if variable.dims[1..] == [1, 1] { "" } else { ".flat" };
-            not_finite(|at| format!("{}{flat}[{at}]", variable.name), values)
+            let part = |at: usize| if variable.stride == 1 { "" } else { [".real", ".imag"][at % 2] };
+            let index = |at| format!("{}{flat}[{}]{}", variable.name, at / variable.stride, part(at));
+            not_finite(index, variable.values.near()?)
         })
     }
 }
@@ -205,9 +231,9 @@ struct RestoreTarget<'a> {
 
 impl RestoreTarget<'_> {
     fn variable(&self) -> Variable<'_> {
-        let ProtectedArray { name, role, dims, .. } = self.protected;
+        let ProtectedArray { name, role, dims, unknowns: stride, .. } = self.protected;
         let distribution = self.protected.distribution();
-        Variable { dims: *dims, ..Variable::new(name, *role, self.values.as_lent(), distribution) }
+        Variable { dims: *dims, stride: *stride, ..Variable::new(name, *role, self.values.as_lent(), distribution) }
     }
 
     fn variable_mut(&mut self) -> VariableMut<'_> {

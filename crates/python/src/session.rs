@@ -12,7 +12,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
-use recoup::core::{Difference, Plan, Progress, SafePoint, Scheme, Status};
+use recoup::core::{Difference, Plan, Progress, SafePoint, Scheme, Status, Values};
 use recoup::pipeline;
 
 use crate::operator::{PyOperator, Raised};
@@ -150,7 +150,7 @@ impl PySession {
             if operator.rows() != rhs.len() {
                 return Err(refused(format!("b: {} values expected, {} found", operator.rows(), rhs.len())));
             }
-            if let Some(what) = not_finite(|at| format!("b[{at}]"), &rhs) {
+            if let Some(what) = not_finite(|at| format!("b[{at}]"), Values::F64(&rhs)) {
                 return Err(refused(what));
             }
             rhs_norm = rhs.iter().map(|b| b * b).sum::<f64>().sqrt();
@@ -166,9 +166,10 @@ impl PySession {
     }
 
     /// Lends an array under a name; an array lent before under that name is replaced.
-    #[pyo3(signature = (name, array, role, spare))]
-    fn protect(&self, name: &str, array: &Bound<'_, PyAny>, role: &str, spare: bool) -> PyResult<()> {
-        let protected = ProtectedArray::new(name, array, role, spare)?;
+    /// `unknowns` numbers lie together at each point: 2 for the parts of complex ones.
+    #[pyo3(signature = (name, array, role, spare, unknowns))]
+    fn protect(&self, name: &str, array: &Bound<'_, PyAny>, role: &str, spare: bool, unknowns: usize) -> PyResult<()> {
+        let protected = ProtectedArray { unknowns, ..ProtectedArray::new(name, array, role, spare)? };
         let mut state = self.state()?;
         state.session()?;
         match state.protected.iter_mut().find(|p| p.name == name) {

@@ -111,11 +111,15 @@ fn python(root: &Path) -> Result<()> {
         return Ok(());
     };
     step("Python package");
-    let package = ["-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--force-reinstall", "."];
-    succeed(Command::new(&python).args(package).env("MATURIN_PEP517_ARGS", "--profile dev").current_dir(root))?;
     let metadata = metadata(root)?;
     let target = metadata["target_directory"].as_str().context("no target directory")?;
+    // The program of the workspace's tests: the wheel has it among its scripts, and the package's
+    // tests run it.
     let program = Path::new(target).join("debug").join("recoup");
+    let package = ["-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--force-reinstall", "."];
+    let mut install = Command::new(&python);
+    install.args(package).env("MATURIN_PEP517_ARGS", "--profile dev").env("RECOUP_PROGRAM", &program);
+    succeed(install.current_dir(root))?;
     let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     succeed(Command::new(&python).args(tests).env("RECOUP_PROGRAM", program).current_dir(root))
 }

@@ -175,7 +175,7 @@ static void test_operator(double *x)
     h = opened("broken from the start", "scheme=lossy interval=1it", x);
     products = 0;
     EXPECT(recoup_operator(h, broken, &allowed[1], N, 0, N, x, 1, 0), RECOUP_OK);
-    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_COMM);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_CALLBACK);
     EXPECT(recoup_close(h), RECOUP_OK);
 }
 

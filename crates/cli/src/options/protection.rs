@@ -242,9 +242,14 @@ impl fmt::Display for SchemeChoice {
 /// Reads the name of a codec.
 ///
 /// # Errors
-/// Names the codecs there are.
+/// Names the codecs there are, or the option that chooses the codec.
 pub(crate) fn codec_id(text: &str) -> Result<CodecId, String> {
-    text.parse().map_err(|error: recoup::core::CodecError| error.to_string())
+    match text.parse() {
+        Ok(CodecId::Increment) => {
+            Err(format!("--increments of a run chooses it: expected {}", listed(names(&choices()), "or")))
+        }
+        parsed => parsed.map_err(|error: recoup::core::CodecError| error.to_string()),
+    }
 }
 
 impl ProtectionArgs {
@@ -434,8 +439,13 @@ pub(crate) fn needs_bound(id: CodecId) -> bool {
     }
 }
 
-/// The names of all codecs, as the command line shows them.
-pub(crate) static CODEC_NAMES: LazyLock<String> = LazyLock::new(|| names(&CodecId::ALL).join("|"));
+/// The names of the codecs to choose from, as the command line shows them.
+pub(crate) static CODEC_NAMES: LazyLock<String> = LazyLock::new(|| names(&choices()).join("|"));
+
+/// Returns the codecs to choose from: all that code a version on its own.
+fn choices() -> Vec<CodecId> {
+    CodecId::ALL.into_iter().filter(|&id| id != CodecId::Increment).collect()
+}
 
 fn names(codecs: &[CodecId]) -> Vec<&'static str> {
     codecs.iter().map(|id| id.name()).collect()
@@ -443,7 +453,7 @@ fn names(codecs: &[CodecId]) -> Vec<&'static str> {
 
 /// Returns the names of codecs for values that must not change.
 fn lossless_codecs() -> Vec<&'static str> {
-    names(&CodecId::ALL.into_iter().filter(|&id| !needs_bound(id)).collect::<Vec<_>>())
+    names(&choices().into_iter().filter(|&id| !needs_bound(id)).collect::<Vec<_>>())
 }
 
 /// Returns whether the method keeps a direction that serves a deflated resume.
@@ -483,9 +493,6 @@ mod tests {
     #[test]
     fn help_text_of_codec_tells_lossless_codecs_from_those_that_need_a_bound() {
         let codec = help("codec");
-        assert!(
-            codec.contains("lossless ones (raw, zstd, pco or increment)") && codec.contains("pco or sz3 where"),
-            "{codec}"
-        );
+        assert!(codec.contains("lossless ones (raw, zstd or pco)") && codec.contains("pco or sz3 where"), "{codec}");
     }
 }

@@ -38,6 +38,10 @@ struct Fields {
     nameless: f64,
     #[versioned(hot)]
     unknown: f64,
+    #[versioned(place = "file")]
+    placed: f64,
+    #[versioned(skip, hot = 0..9)]
+    hot: f64,
     #[versioned(skip, constant)]
     both: f64,
     #[versioned(skip, name = "skipped")]

@@ -1,4 +1,5 @@
-//! Commits next to the bandwidth of their medium and to LMDB; opening; and the space of versions.
+//! Commits next to the bandwidth of their medium and to LMDB; computing on arrays of a memory;
+//! opening; and the space of versions.
 //!
 //! `cargo bench -p recoup-memory --features lmdb --bench commit`; one core; rows are measured in
 //! turns. The folder of the disk is that of temporary files, the one of memory is `/dev/shm`.
@@ -15,7 +16,7 @@ use std::path::Path;
 use recoup_core::Clock;
 use recoup_io::SystemClock;
 use recoup_memory::{MediumKind, Memory, MemoryOptions, MemoryReader, MvArray};
-use sys::Lmdb;
+use sys::{Lmdb, SharedMap};
 
 const MIB: usize = 1 << 20;
 const STATE_BYTES: usize = 512 * MIB;
@@ -50,7 +51,7 @@ impl Times {
 
     fn print(&self, name: &str, plain: &Self) {
         let ratio = self.median() / plain.median();
-        println!("  {name:<44} median {:8.2} ms, least {:8.2} ms, {ratio:5.2} x", self.median(), self.least());
+        println!("  {name:<52} median {:8.2} ms, least {:8.2} ms, {ratio:5.2} x", self.median(), self.least());
     }
 }
 
@@ -71,34 +72,25 @@ fn bytes_of(state: &[f64], block: usize) -> &[u8] {
     bytemuck::cast_slice(&state[values(block)])
 }
 
-/// Copies the dirty blocks as fast as the medium takes them, without any order or checksum.
-enum PlainCopy {
-    /// Memory that was touched before.
-    Memory(Vec<u8>),
+/// Stores the dirty blocks in one piece of the medium, without any order or checksum.
+enum PlainStore {
+    /// A file in memory, through a map whose pages are there.
+    Memory(SharedMap),
     /// A file whose blocks are allocated.
     Disk(File),
 }
 
-impl PlainCopy {
+impl PlainStore {
     fn new(folder: &Path, is_memory: bool, bytes: usize) -> Self {
-        if is_memory {
-            return Self::Memory(vec![1; bytes]);
-        }
-        let file = File::create_new(folder.join("plain")).unwrap();
+        let file = File::options().read(true).write(true).create_new(true).open(folder.join("plain")).unwrap();
         file.write_all_at(&vec![1; bytes], 0).unwrap();
         file.sync_all().unwrap();
-        Self::Disk(file)
+        if is_memory { Self::Memory(SharedMap::new(&file, bytes).unwrap()) } else { Self::Disk(file) }
     }
 
-    fn copy<'a>(&mut self, blocks: impl Iterator<Item = &'a [u8]>) {
+    fn store<'a>(&mut self, blocks: impl Iterator<Item = &'a [u8]>) {
         match self {
-            Self::Memory(target) => {
-                target
-                    .chunks_exact_mut(BLOCK_BYTES)
-                    .zip(blocks)
-                    .for_each(|(place, block)| place.copy_from_slice(block));
-                black_box(target);
-            }
+            Self::Memory(map) => copy_blocks(map.bytes_mut(), blocks),
             Self::Disk(file) => {
                 for (index, block) in blocks.enumerate() {
                     file.write_all_at(block, (index * BLOCK_BYTES) as u64).unwrap();
@@ -109,6 +101,11 @@ impl PlainCopy {
     }
 }
 
+fn copy_blocks<'a>(target: &mut [u8], blocks: impl Iterator<Item = &'a [u8]>) {
+    target.chunks_exact_mut(BLOCK_BYTES).zip(blocks).for_each(|(place, block)| place.copy_from_slice(block));
+    black_box(target);
+}
+
 /// Commits of a tenth of the state, in turns with plain copies and LMDB.
 fn commits(name: &str, folder: &Path, is_memory: bool) {
     let dirty = dirty_blocks(0).count() * BLOCK_BYTES;
@@ -116,9 +113,8 @@ fn commits(name: &str, folder: &Path, is_memory: bool) {
     let mut state = MvArray::<f64>::zeros("state", STATE_BYTES / 8);
     state.write(0..STATE_BYTES / 8).iter_mut().enumerate().for_each(|(i, value)| *value = i as f64);
     let options = |medium| MemoryOptions { keep: 1, block_bytes: BLOCK_BYTES, medium };
-    let mut plain = PlainCopy::new(folder, is_memory, dirty);
-    let mut long = vec![1_u8; dirty];
-    let source = vec![2_u8; dirty];
+    let mut plain = PlainStore::new(folder, is_memory, dirty);
+    let mut private = vec![1_u8; dirty];
     let lmdb = Lmdb::new(folder, 8 * STATE_BYTES).unwrap();
     lmdb.commit((0..STATE_BYTES / BLOCK_BYTES).map(|block| (block, bytes_of(&state, block)))).unwrap();
     let kinds = [MediumKind::File, MediumKind::Map];
@@ -135,8 +131,11 @@ fn commits(name: &str, folder: &Path, is_memory: bool) {
             times = Default::default();
         }
         advance(&mut state, step);
-        times[0].take(|| plain.copy(dirty_blocks(step).map(|block| bytes_of(&state, block))));
-        times[1].take(|| black_box(&mut long).copy_from_slice(black_box(&source)));
+        times[0].take(|| plain.store(dirty_blocks(step).map(|block| bytes_of(&state, block))));
+        if is_memory {
+            let blocks = dirty_blocks(step).map(|block| bytes_of(&state, block));
+            times[1].take(|| copy_blocks(&mut private, blocks));
+        }
         for (index, (memory, state)) in memories.iter_mut().zip(&mut states).enumerate() {
             advance(state, step);
             times[2 + index].take(|| memory.commit(step as u64, &mut [state]).unwrap());
@@ -144,15 +143,45 @@ fn commits(name: &str, folder: &Path, is_memory: bool) {
         times[4].take(|| lmdb.commit(dirty_blocks(step).map(|block| (block, bytes_of(&state, block)))).unwrap());
     }
     times[0].print(
-        if is_memory { "plain copy of the blocks" } else { "plain write of the blocks and fdatasync" },
+        if is_memory {
+            "plain copy of the blocks into a map of a file"
+        } else {
+            "plain write of the blocks and fdatasync"
+        },
         &times[0],
     );
     if is_memory {
-        times[1].print("plain copy of as many bytes in one piece", &times[0]);
+        times[1].print("plain copy of the blocks into memory of the process", &times[0]);
     }
     times[2].print("commit, positioned writes", &times[0]);
     times[3].print("commit, map", &times[0]);
     times[4].print("LMDB", &times[0]);
+}
+
+/// Streams over plain vectors and over arrays that keep marks: a step of the heat equation.
+fn streaming() {
+    let n = STATE_BYTES / 16;
+    let step = |target: &mut [f64], source: &[f64]| {
+        for (new, old) in target[1..n - 1].iter_mut().zip(source.windows(3)) {
+            *new = 0.25f64.mul_add(old[0] - 2.0 * old[1] + old[2], old[1]);
+        }
+        black_box(target);
+    };
+    let mut plain = [vec![1.0; n], vec![2.0; n]];
+    let mut kept = ["old", "new"].map(|name| MvArray::<f64>::zeros(name, n));
+    let mut times: [Times; 2] = Default::default();
+    for _ in 0..2 * ROUNDS {
+        let [old, new] = &mut plain;
+        times[0].take(|| step(new, old));
+        let [old, new] = &mut kept;
+        // The whole array is marked and lent at once, as a program does before its loop.
+        times[1].take(|| step(new.write(0..n), old));
+        plain.swap(0, 1);
+        kept.swap(0, 1);
+    }
+    println!("a step of the heat equation, {} MiB read and as many written", n * 8 / MIB);
+    times[0].print("plain vectors", &times[0]);
+    times[1].print("arrays of a memory, marked", &times[0]);
 }
 
 /// Opening 1 GiB.
@@ -205,6 +234,7 @@ fn main() {
         let folder = tempfile::tempdir_in(root).unwrap();
         commits(name, folder.path(), name == "tmpfs");
     }
+    streaming();
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     opening(folder.path());
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -41,6 +41,11 @@ impl CallRecorder {
 }
 
 impl Medium for CallRecorder {
+    fn prefers_runs(&self) -> bool {
+        // The lowest places are used again at once, so an order that is wrong does the most harm.
+        false
+    }
+
     fn source(&self) -> Arc<dyn ByteSource> {
         Arc::new(SharedBytes(Arc::clone(&self.bytes)))
     }

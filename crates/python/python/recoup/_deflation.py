@@ -3,18 +3,19 @@
 A restarted CG forgets every direction it has searched. The one saved before the failure gives the most useful one back
 (M. J. D. Powell 1977, doi 10.1007/BF01593790): the iterate is made optimal over it, and each new direction is kept
 A-orthogonal to it. Written as a preconditioner, so that an unchanged CG does it: with W A-orthonormal,
-z = (I - W (A W)^T) M r + W W^T r, the variant that bears rounding best (A-DEF2 of J. M. Tang, R. Nabben, C. Vuik,
+z = (I - W (A W)^H) M r + W W^H r, the variant that bears rounding best (A-DEF2 of J. M. Tang, R. Nabben, C. Vuik,
 Y. A. Erlangga 2009, doi 10.1007/s10915-009-9272-6). Any directions are valid, however inaccurate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Vector = npt.NDArray[np.float64]
+Vector = npt.NDArray[Any]
 
 DIRECTIONS_MAX = 8
 """Directions kept at most; the oldest makes room."""
@@ -36,24 +37,24 @@ class Deflation:
         if len(self.w) == DIRECTIONS_MAX:
             del self.w[0], self.products[0]
         w = direction.copy()
-        whole = float(w @ multiply(w))
+        whole = float(np.vdot(w, multiply(w)).real)
         for other, product in zip(self.w, self.products):
-            w -= (product @ w) * other
+            w -= np.vdot(product, w) * other
         product = multiply(w)
-        curvature = float(w @ product)
+        curvature = float(np.vdot(w, product).real)
         if np.isfinite(curvature) and curvature > max(_DEPENDENT * whole, np.finfo(np.float64).tiny):
             scale = curvature**-0.5
             self.w.append(w * scale)
             self.products.append(product * scale)
 
     def correct(self, x: Vector, r: Vector) -> None:
-        """Makes x optimal over the directions, r being its residual: x += W W^T r."""
+        """Makes x optimal over the directions, r being its residual: x += W W^H r."""
         for w in self.w:
-            x += (w @ r) * w
+            x += np.vdot(w, r) * w
 
     def apply(self, r: Vector, z: Vector) -> Vector:
         """z = M r made A-orthogonal to the directions, and what of them is in r added."""
         z = z.copy()
         for w, product in zip(self.w, self.products):
-            z += (w @ r - product @ z) * w
+            z += (np.vdot(w, r) - np.vdot(product, z)) * w
         return z

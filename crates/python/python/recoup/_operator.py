@@ -13,6 +13,8 @@ from ._errors import named
 from ._native import Error
 
 Vector = npt.NDArray[np.float64]
+Field = npt.NDArray[np.float64] | npt.NDArray[np.complex128]
+"""A vector of real or complex numbers."""
 Lent = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], Vector] | tuple[int, Callable[[Vector], Vector]]
 
 
@@ -23,6 +25,24 @@ class Rows(NamedTuple):
     starts: npt.NDArray[Any]
     columns: npt.NDArray[Any]
     values: npt.NDArray[Any]
+
+
+def lent_system(A: Any, b: npt.ArrayLike) -> tuple[Lent, Vector]:
+    """Returns A and b in real numbers. A complex system has twice as many: real and imaginary part in turn."""
+    if not (is_complex(A) or is_complex(b)):
+        rhs = doubles("b", b)
+        return lent_operator(A, rhs.size), rhs
+    field = numbers("b", b, complex_too=True).astype(np.complex128)
+    shape = tuple(getattr(A, "shape", (field.size, field.size)))
+    if shape != (field.size, field.size):
+        raise Error(f"A is {' x '.join(map(str, shape))}, expected {field.size} x {field.size} for b")
+    multiply = _multiplier(A)
+
+    def product(x: Vector) -> Vector:
+        y = numbers("A x", multiply(x.view(np.complex128)), complex_too=True)
+        return pairs(y.astype(np.complex128, copy=False))
+
+    return (2 * field.size, product), pairs(field)
 
 
 def lent_operator(A: Any, rows: int) -> Lent:
@@ -69,18 +89,44 @@ def _dense_by_rows(A: npt.NDArray[Any], rows: int) -> Lent:
 
 
 def _product(A: Any) -> Callable[[Vector], Vector]:
+    multiply = _multiplier(A)
+    return lambda x: doubles("A x", multiply(x))
+
+
+def _multiplier(A: Any) -> Callable[[Any], Any]:
     if hasattr(A, "matvec"):
-        return lambda x: doubles("A x", A.matvec(x))
+        return A.matvec  # type: ignore[no-any-return]
     if hasattr(A, "__matmul__"):
-        return lambda x: doubles("A x", A @ x)
+        return lambda x: A @ x
     if callable(A):
-        return lambda x: doubles("A x", A(x))
+        return A  # type: ignore[no-any-return]
     raise Error(f"A is a {type(A).__name__}: expected a matrix, a LinearOperator or a function")
+
+
+def is_complex(values: Any) -> bool:
+    """Returns whether an array, a matrix or an operator is one of complex numbers."""
+    if values is None or callable(values) and not hasattr(values, "dtype"):
+        return False
+    return np.dtype(values.dtype).kind == "c" if hasattr(values, "dtype") and values.dtype else np.iscomplexobj(values)
 
 
 def doubles(name: str, values: Any) -> Vector:
     """Returns the values as a contiguous vector of doubles; refuses complex ones."""
+    return numbers(name, values, complex_too=False).astype(np.float64, copy=False)
+
+
+def numbers(name: str, values: Any, *, complex_too: bool) -> Field:
+    """Returns the values as a contiguous vector of doubles, or of complex ones where these are allowed."""
     with named(name):
-        if np.iscomplexobj(values):
-            raise Error(f"{name} is complex, expected real numbers")
-        return np.ascontiguousarray(values, dtype=np.float64).ravel()
+        if not np.iscomplexobj(values):
+            return np.ascontiguousarray(values, dtype=np.float64).ravel()
+        if complex_too:
+            return np.ascontiguousarray(values, dtype=np.complex128).ravel()
+        raise Error(f"{name} is complex, expected real numbers")
+
+
+def pairs(values: Any) -> Any:
+    """Returns a view of complex numbers as real ones, twice as many in the last axis; anything else as it is."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "c" or not values.flags.c_contiguous:
+        return values
+    return np.atleast_1d(values).view(values.real.dtype)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from . import _native
 from ._errors import named
 from ._native import LoggedDecision, Outcome, Restored
-from ._operator import doubles, lent_operator
+from ._operator import is_complex, lent_system, pairs
 
 if TYPE_CHECKING:
     from .scipy import Callback
@@ -172,12 +172,12 @@ class Session:
         }
         system = None
         if b is not None:
-            rhs = doubles("b", b)
-            system = (lent_operator(A, rhs.size), rhs)
+            system = lent_system(A, b)
         self.A, self.b = A, b
         with named("session"):
             self._native = _native.Session(os.fspath(dir), options, system)
         self._last: list[Outcome] = []
+        self._numbers: dict[str, int] = {}
         self._process = os.getpid()
         _open.add(self)
 
@@ -191,8 +191,8 @@ class Session:
     ) -> None:
         """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
 
-        The array is float64, float32, int64 or uint8, contiguous in C order; up to three axes count as a grid, which
-        codecs use. An array protected before under this name is replaced. The session keeps a reference.
+        The array is float64, float32, complex128, complex64, int64 or uint8, contiguous in C order; up to three axes
+        count as a grid, which codecs use. A complex number is saved as its two parts, and a bound holds for each. An array protected before under this name is replaced. The session keeps a reference.
 
         An array on a CUDA device (one with ``__cuda_array_interface__`` or ``__dlpack__``: CuPy, PyTorch, Numba) stays
         there: a save copies it within the device, once all work of the device's primary context is done. A tensor taken
@@ -203,13 +203,15 @@ class Session:
         Parameters
         ----------
         name: letters, digits, `_`, `.` and `-`.
-        role: ``iterate``, the vector the solver improves, float64, which lossy versions hold under a bound;
-            ``direction``, the search direction that came with it, float64; ``dynamic``, saved bit for bit in every version
+        role: ``iterate``, the vector the solver improves, real or complex, which lossy versions hold under a bound;
+            ``direction``, the search direction that came with it; ``dynamic``, saved bit for bit in every version
             (counters, RNG state, fields); ``recomputed``, as dynamic but not in lossy versions.
         spare: a variable only while versions hold it: it comes into use when a version with it is restored.
         """
         with named(f"array {name}"):
-            self._native.protect(name, array, role, spare)
+            real = pairs(array)
+            self._numbers[name] = 1 if real is array else 2
+            self._native.protect(name, real, role, spare, self._numbers[name])
 
     def track(self, name: str) -> None:
         """Declares that the program announces every write to a protected array from now on, with `touch`. A write that
@@ -221,7 +223,8 @@ class Session:
         """Announces that elements `start` to `stop` (in C order, the last not included) of a tracked array were written,
         or will be before the next save. Without `stop`, to the end."""
         with named("touch"):
-            self._native.touch(name, start, stop)
+            numbers = self._numbers.get(name, 1)
+            self._native.touch(name, numbers * start, None if stop is None else numbers * stop)
 
     def step(self, iteration: int, residual_norm: float) -> int | None:
         """Decides after an iteration whether to save, and saves. Returns the version taken, or None.

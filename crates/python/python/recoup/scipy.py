@@ -22,7 +22,7 @@ import scipy.sparse.linalg as spla
 from ._deflation import DIRECTIONS_MAX, Deflation, Vector
 from ._errors import named
 from ._native import Error, Restored
-from ._operator import doubles
+from ._operator import is_complex, numbers
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -43,8 +43,8 @@ class Callback:
     For ``cg`` a version also holds the direction x_k - x_(k-1). A resume keeps the directions of all recoveries (eight at
     most) A-orthogonal to those that follow, through ``M``, which recovers nearly all that the restart lost: pass ``cb.M``,
     and give your own preconditioner to the callback. Each direction costs 32 bytes per row and iteration after a recovery.
-    Two vectors are copied for each version, none in between. ``M`` must be a symmetric positive definite approximation
-    of the inverse of A, as for SciPy.
+    Two vectors are copied for each version, none in between. ``M`` must be a symmetric (complex: Hermitian) positive
+    definite approximation of the inverse of A, as for SciPy.
 
     For ``gmres`` pass ``callback_type="x"``: it saves at ends of cycles, where the iterate is all there is, so a resume
     costs nothing. ``bicgstab`` is restarted from the iterate alone.
@@ -75,7 +75,9 @@ class Callback:
         self._session, self._method = session, method
         with named("A"):
             self._operator = spla.aslinearoperator(A)
-        self._b = doubles("b", b)
+        wants_complex = is_complex(A) or is_complex(b) or is_complex(x0)
+        self._dtype = np.dtype(np.complex128 if wants_complex else np.float64)
+        self._b = self._vector("b", b)
         with named("M"):
             self._inner = None if M is None else spla.aslinearoperator(M)
         with named("restart"):
@@ -83,7 +85,7 @@ class Callback:
         if restart < 1:
             raise Error(f"restart is {restart}, expected a count of at least 1")
         self._stride = restart if method == "gmres" else 1
-        self._x = np.zeros(self._b.size) if x0 is None else doubles("x0", x0).copy()
+        self._x = np.zeros(self._b.size, self._dtype) if x0 is None else self._vector("x0", x0).copy()
         if self._x.size != self._b.size:
             raise Error(f"x0 has {self._x.size} values, expected {self._b.size} as b has")
         self._lent: npt.NDArray[Any] = self._x
@@ -95,10 +97,10 @@ class Callback:
             session._native.set_method(method)
         session.protect("x", self._x, role="iterate")
         if method == "cg":
-            self._p = np.zeros(self._b.size)
+            self._p = np.zeros(self._b.size, self._dtype)
             session.protect("p", self._p, role="direction", spare=True)
             # Memory nobody writes to is not taken from the system.
-            spares = [np.zeros(self._b.size) for _ in _SPARES]
+            spares = [np.zeros(self._b.size, self._dtype) for _ in _SPARES]
             for name, spare in zip(_SPARES, spares):
                 session.protect(name, spare, role="direction", spare=True)
             self._spares = spares
@@ -109,7 +111,10 @@ class Callback:
         if method == "cg":
             self._resume()
         self.x0: Vector = self._x
-        self.M = spla.LinearOperator(self._operator.shape, matvec=self._precondition, dtype=np.dtype(np.float64))
+        self.M = spla.LinearOperator(self._operator.shape, matvec=self._precondition, dtype=self._dtype)
+
+    def _vector(self, name: str, values: npt.ArrayLike) -> Vector:
+        return numbers(name, values, complex_too=True).astype(self._dtype, copy=False)
 
     def _resume(self) -> None:
         """Takes the restored directions up, and the iterate over them."""
