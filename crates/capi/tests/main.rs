@@ -23,3 +23,5 @@ mod package;
 mod petsc;
 #[cfg(all(test, feature = "cuda", target_os = "linux"))]
 mod petsc_device;
+#[cfg(test)]
+mod tutorials;

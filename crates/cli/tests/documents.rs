@@ -34,15 +34,9 @@ fn documents() -> Vec<PathBuf> {
         .into_iter()
         .map(|name| root().join(name))
         .collect::<Vec<_>>();
-    for folder in [
-        "docs",
-        "docs/gpu-snapshot",
-        "docs/hipc22",
-        "docs/nv-checkpoint",
-        "docs/paper",
-        "crates/capi/docs",
-        "crates/veloc/docs",
-    ] {
+    let of_docs =
+        ["gpu-snapshot", "hipc22", "nv-checkpoint", "paper", "science", "start"].map(|folder| format!("docs/{folder}"));
+    for folder in of_docs.iter().map(String::as_str).chain(["docs", "crates/capi/docs", "crates/veloc/docs"]) {
         let files = std::fs::read_dir(root().join(folder)).unwrap().flatten().map(|entry| entry.path());
         found.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     }

@@ -5,7 +5,14 @@ import re
 import pytest
 from conftest import ROOT, snippets
 
-PAGES = ["docs/embed.md", "crates/python/README.md", "docs/adjoints.md", "docs/memory.md"]
+PAGES = [
+    "docs/embed.md",
+    "crates/python/README.md",
+    "docs/adjoints.md",
+    "docs/memory.md",
+    "docs/start/python.md",
+    "docs/start/adjoints.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -83,11 +83,14 @@ enum ProjectTask {
     #[command(after_help = site::HELP)]
     Site {
         /// Check the links and the widths of the site that was built.
-        #[arg(long, conflicts_with = "book")]
+        #[arg(long, conflicts_with_all = ["book", "pictures"])]
         check: bool,
         /// Build the pages alone: links to the references of Rust and Python then lead nowhere.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "pictures")]
         book: bool,
+        /// Renew the pictures of the report in docs/report.
+        #[arg(long)]
+        pictures: bool,
     },
     /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
     /// minutes.
@@ -108,7 +111,9 @@ fn main() -> ExitCode {
         ProjectTask::Header => header::run(&root()),
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
         ProjectTask::Site { check: true, .. } => site::check(&root()),
-        ProjectTask::Site { book, .. } => site::build(&root(), !book),
+        ProjectTask::Site { book: true, .. } => site::build(&root(), site::SiteBuild::Book),
+        ProjectTask::Site { pictures: true, .. } => site::build(&root(), site::SiteBuild::AllAndPictures),
+        ProjectTask::Site { .. } => site::build(&root(), site::SiteBuild::All),
         ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
         ProjectTask::Recoveries { options } => recoveries(&root(), &options),
     };

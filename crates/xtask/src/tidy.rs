@@ -10,6 +10,7 @@ mod glossary;
 mod layout;
 mod lets;
 mod names;
+mod pages;
 mod prose;
 mod rust;
 mod rustdoc;
@@ -54,6 +55,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let sources = sources(root)?;
     let mut complaints: Vec<String> = sources.iter().flat_map(check).collect();
     complaints.extend(layout::complaints(root, &sources));
+    complaints.extend(pages::complaints(root, &sources));
     complaints.extend(circles::complaints(&sources));
     complaints.extend(signatures::complaints(&sources));
     complaints.extend(lets::complaints(&sources));

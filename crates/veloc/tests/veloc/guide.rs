@@ -1,4 +1,4 @@
-//! The guide for those who come from VELOC says nothing that does not compile.
+//! The guide and the tutorial for those who come from VELOC say nothing that does not compile.
 
 use std::fs;
 use std::process::Command;
@@ -12,10 +12,11 @@ fn programs(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn programs_of_the_guide_run() {
-    let page = fs::read_to_string(crate_dir().join("docs/veloc.md")).unwrap();
-    let programs = programs(&page);
-    assert_eq!(programs.len(), 2);
+fn programs_of_the_guide_and_the_tutorial_run() {
+    let pages = ["docs/veloc.md", "../../docs/start/veloc.md"];
+    let pages = pages.map(|page| fs::read_to_string(crate_dir().join(page)).unwrap());
+    let programs = pages.iter().flat_map(|page| programs(page)).collect::<Vec<_>>();
+    assert_eq!(programs.len(), 3);
     for (index, program) in programs.iter().enumerate() {
         let needs_mpi = program.contains("MPI_Init");
         if needs_mpi && !has_mpi() {

@@ -36,7 +36,7 @@ struct HeaderItem<'a> {
 pub(super) fn page(root: &Path) -> Result<String> {
     let header = fs::read_to_string(root.join(HEADER)).with_context(|| format!("cannot read {HEADER}"))?;
     let items = items(&header)?;
-    let mut page = "# recoup.h\n\nThe C interface, as the header declares it.\n\n## Constants\n\n".to_owned();
+    let mut page = format!("# recoup.h\n\n{}\n\n## Constants\n\n", opening(&header)?);
     page.push_str("| constant | value | meaning |\n|---|---|---|\n");
     for item in items.iter().filter(|item| item.kind == ItemKind::Constant) {
         let value = item.code.split_once(item.name).map_or("", |(_, value)| value.trim());
@@ -51,6 +51,15 @@ pub(super) fn page(root: &Path) -> Result<String> {
         }
     }
     Ok(page)
+}
+
+/// The comment that the header opens with; what is indented there is code in Markdown, too.
+fn opening(header: &str) -> Result<String> {
+    let comment = header.strip_prefix("/*").and_then(|rest| rest.split_once("*/"));
+    let (comment, _) = comment.with_context(|| format!("{HEADER}: no comment at its beginning"))?;
+    let lines = comment.lines().map(|line| line.strip_prefix(" *").unwrap_or(line));
+    let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+    Ok(lines.collect::<Vec<_>>().join("\n").trim().to_owned())
 }
 
 /// A guide whose names of the interface, written as [`name`] there, lead to the page; every other
@@ -153,6 +162,7 @@ mod tests {
             assert_eq!(page.matches(&format!("\n### `{name}`\n")).count(), 1, "{name}");
         }
         assert_eq!(page.matches("<span id=\"RECOUP_OK\">").count(), 1);
+        assert!(page.contains("\n    recoup_close(h);\n\nCalls return"), "{}", &page[..600]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 
 use crate::markdown::beside;
-use crate::site::html;
+use crate::site::files::{files_below, name_below};
+use crate::site::html::{self, HtmlTag};
 
 /// Complaints that are printed; the rest is counted.
 const PRINTED_MAX: usize = 40;
@@ -20,6 +21,8 @@ struct SiteFiles {
     paths: BTreeSet<String>,
     /// Names of the places of each page.
     places: BTreeMap<String, BTreeSet<String>>,
+    /// Pages that only lead to another one.
+    redirects: BTreeMap<String, String>,
     /// All that pages and styles point to, each with its page.
     pointers: Vec<SitePointer>,
 }
@@ -37,7 +40,7 @@ struct SitePointer {
 pub(super) fn check(book: &Path) -> Result<()> {
     let mut site = SiteFiles::default();
     for path in files_below(book)? {
-        let name = path.strip_prefix(book)?.to_string_lossy().replace('\\', "/");
+        let name = name_below(book, &path)?;
         if name.ends_with(".html") || name.ends_with(".css") {
             site.read(&name, &fs::read_to_string(&path)?);
         }
@@ -67,6 +70,9 @@ impl SiteFiles {
         }
         let mut places = BTreeSet::new();
         for tag in html::tags(text) {
+            if let Some(target) = redirect(&tag) {
+                self.redirects.insert(name.to_owned(), beside(name, target));
+            }
             places.extend(["id", "name"].iter().filter_map(|key| tag.attribute(key)).map(str::to_owned));
             let leads = ["a", "area"].contains(&tag.name.as_str());
             for target in ["href", "src"].iter().filter_map(|key| tag.attribute(key)) {
@@ -93,11 +99,22 @@ impl SiteFiles {
         let Some(file) = [file, in_folder].into_iter().find(|file| self.paths.contains(file)) else {
             return complain("no such file");
         };
-        match self.places.get(&file) {
-            Some(places) if !is_a_place(&percent_decoded(place), places) => complain("no such place on that page"),
+        // A page that leads on takes the place along.
+        match self.places.get(self.redirects.get(&file).unwrap_or(&file)) {
+            // rustdoc writes codes into the names of places, too.
+            Some(places) if ![place, &percent_decoded(place)].iter().any(|place| is_a_place(place, places)) => {
+                complain("no such place on that page")
+            }
             _ => None,
         }
     }
+}
+
+/// The page to which a tag leads a browser on.
+fn redirect(tag: &HtmlTag) -> Option<&str> {
+    let is_redirect = tag.name == "meta" && tag.attribute("http-equiv") == Some("refresh");
+    let content = tag.attribute("content").filter(|_| is_redirect)?;
+    content.split_once('=').map(|(_, target)| target.trim())
 }
 
 /// Returns whether a page has a place. Lines of a source that rustdoc shows may be a range.
@@ -125,20 +142,6 @@ fn percent_decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// All files below a folder, in a fixed order.
-pub(super) fn files_below(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
-    let mut found = Vec::new();
-    let mut pending = vec![folder.to_owned()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.is_dir() { pending.push(path) } else { found.push(path) }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 #[cfg(test)]
@@ -174,6 +177,22 @@ mod tests {
         ] {
             assert_eq!(broken(bad).len(), 1, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_page_that_leads_on_has_the_places_of_the_other() {
+        let mut site = SiteFiles::default();
+        let pages = [
+            ("a/b.html", "<meta http-equiv=\"refresh\" content=\"0;URL=../c.html\">"),
+            ("c.html", "<i id=x>"),
+            ("d.html", "<a href=a/b.html#x><a href=a/b.html#y>"),
+        ];
+        for (name, text) in pages {
+            site.paths.insert(name.to_owned());
+            site.read(name, text);
+        }
+        let complaints: Vec<_> = site.pointers.iter().filter_map(|pointer| site.complaint(pointer)).collect();
+        assert_eq!(complaints, ["d.html: a/b.html#y: no such place on that page"]);
     }
 
     #[test]

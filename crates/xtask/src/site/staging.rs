@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::markdown::{self, beside};
 use crate::site::c_reference;
+use crate::site::files::{copy, put};
 
 /// The list of pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -37,19 +38,19 @@ pub(super) fn stage(root: &Path, source: &Path) -> Result<()> {
                 complaints.push(format!("{page}:{}: {file} is not a page of {SUMMARY}", link.line_index + 1));
             }
         }
-        put(source, &in_book(page), &c_reference::with_links(page, &with_book_links(&text)))?;
+        put(&source.join(in_book(page)), &c_reference::with_links(page, &with_book_links(&text)))?;
     }
     if !complaints.is_empty() {
         bail!("{}", complaints.join("\n"));
     }
     for file in &files {
-        copy(root, file, &source.join(file))?;
+        copy(&root.join(file), &source.join(file))?;
     }
-    put(source, "SUMMARY.md", &(with_book_links(&from_the_top(&summary)) + REFERENCE))?;
-    put(source, c_reference::PAGE, &c_reference::page(root)?)?;
-    put(source, "reference/index.md", REFERENCES)?;
+    put(&source.join("SUMMARY.md"), &(with_book_links(&from_the_top(&summary)) + REFERENCE))?;
+    put(&source.join(c_reference::PAGE), &c_reference::page(root)?)?;
+    put(&source.join("reference/index.md"), REFERENCES)?;
     let place = source.parent().context("the sources have a folder above")?;
-    LOOKS.iter().try_for_each(|file| copy(root, file, &place.join(file.rsplit('/').next().unwrap_or(file))))
+    LOOKS.iter().try_for_each(|file| copy(&root.join(file), &place.join(file.rsplit('/').next().unwrap_or(file))))
 }
 
 /// The first page of the references, which are made after the book.
@@ -60,6 +61,8 @@ Every public item of the interfaces, from the sources that this site was built o
 - [Rust](rust/recoup/index.html): the crate `recoup`, and the crates that it re-exports
 - [Python](python/recoup.html): the package `recoup`
 - [C](recoup.h.md): the calls, types and constants of `recoup.h`
+
+[The report](report/index.html) that [a page](../docs/report.md) explains is here, too.
 ";
 
 /// The summary with its links as the book counts them: from the top of the repository.
@@ -87,18 +90,6 @@ fn with_book_links(page: &str) -> String {
         text = text.replace(&format!("]({})", link.target), &format!("]({})", in_book(&link.target)));
     }
     text
-}
-
-fn put(folder: &Path, path: &str, text: &str) -> Result<()> {
-    let target = folder.join(path);
-    fs::create_dir_all(target.parent().unwrap_or(folder))?;
-    fs::write(&target, text).with_context(|| format!("cannot write {}", target.display()))
-}
-
-fn copy(root: &Path, file: &str, target: &Path) -> Result<()> {
-    fs::create_dir_all(target.parent().unwrap_or(root))?;
-    fs::copy(root.join(file), target).with_context(|| format!("cannot copy {file}"))?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Every page fits a phone, a tablet and a desktop, and can be read in light and in dark.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::site::links::files_below;
+use crate::site::browser;
+use crate::site::files::{files_below, name_below};
 
 /// Columns of pixels of a phone, a tablet and a desktop.
 const WIDTHS: [u32; 3] = [360, 768, 1280];
@@ -20,10 +20,9 @@ const HARNESS: &str = include_str!("widths/measure.html");
 /// Looks at the pages of a folder.
 pub(super) fn check(book: &Path) -> Result<()> {
     let pages = pages(book)?;
-    let browser = browser().context("no Chromium is here: run `scripts/bootstrap.sh site`")?;
     let mut complaints = Vec::new();
-    for scheme in ["light", "dark"] {
-        let found = measured(&browser, book, &pages, scheme)?;
+    for scheme in browser::SCHEMES {
+        let found = measured(book, &pages, scheme)?;
         ensure!(
             found.len() == pages.len() * WIDTHS.len(),
             "{} of {} pages were seen",
@@ -47,7 +46,8 @@ fn complaint(page: &Value, scheme: &str) -> Option<String> {
     let number = |key: &str| page[key].as_f64().unwrap_or(f64::NAN);
     let name = format!("{}, {} pixels, {scheme}", page["page"].as_str().unwrap_or_default(), page["width"]);
     // A value that was not measured is no number, and fits nothing.
-    if !(number("scroll") <= number("inner")) {
+    let fits = number("scroll") <= number("inner");
+    if !fits {
         return Some(format!("{name}: {} pixels wide, by {}", page["scroll"], page["widest"]));
     }
     let is_readable = number("contrast") >= CONTRAST_MIN;
@@ -58,7 +58,7 @@ fn complaint(page: &Value, scheme: &str) -> Option<String> {
 fn pages(book: &Path) -> Result<Vec<String>> {
     let mut pages = Vec::new();
     for path in files_below(book)? {
-        let name = path.strip_prefix(book)?.to_string_lossy().replace('\\', "/");
+        let name = name_below(book, &path)?;
         let is_first = name.matches('/').count() == 3 && name.ends_with("/index.html");
         let is_shown = !name.starts_with("reference/rust/") || is_first;
         // The list of pages that browsers without scripts show in a frame.
@@ -69,31 +69,17 @@ fn pages(book: &Path) -> Result<Vec<String>> {
     Ok(pages)
 }
 
-/// A browser that starts here.
-fn browser() -> Option<PathBuf> {
-    let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-    let folders = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&folders).flat_map(|folder| names.map(|name| folder.join(name)));
-    found.into_iter().find(|program| program.is_file())
-}
-
 /// The measurements of the browser, one object for each page and width.
-fn measured(browser: &Path, book: &Path, pages: &[String], scheme: &str) -> Result<Vec<Value>> {
+fn measured(book: &Path, pages: &[String], scheme: &str) -> Result<Vec<Value>> {
     let folder = tempfile::tempdir()?;
     let harness = folder.path().join("measure.html");
     let json = |value: &[String]| serde_json::to_string(value);
     let page = HARNESS.replace("PAGES", &json(pages)?).replace("WIDTHS", &format!("{WIDTHS:?}"));
     std::fs::write(&harness, page.replace("BOOK", &format!("file://{}/", book.display())))?;
-    let is_light = u8::from(scheme == "light");
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1600,1200"])
-        .args(["--allow-file-access-from-files", "--dump-dom"])
-        .arg(format!("--blink-settings=preferredColorScheme={is_light}"))
-        .arg(format!("--virtual-time-budget={BUDGET_MILLISECONDS}"))
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .arg(format!("file://{}", harness.display()))
-        .output()
-        .with_context(|| format!("cannot start {}", browser.display()))?;
+    let mut command = browser::command(folder.path(), scheme)?;
+    command.args(["--allow-file-access-from-files", "--dump-dom", "--window-size=1600,1200"]);
+    command.arg(format!("--virtual-time-budget={BUDGET_MILLISECONDS}")).arg(format!("file://{}", harness.display()));
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     let dom = String::from_utf8_lossy(&output.stdout);
     let found = dom.split("FOUND:").nth(1).and_then(|rest| rest.split(":END").next());
     let found =

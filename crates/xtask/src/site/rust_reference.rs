@@ -1,13 +1,12 @@
-//! The references of the Rust and the Python interface: rustdoc and pdoc, put next to the book.
+//! The reference of the Rust interface: rustdoc, put next to the book.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::markdown::beside;
-use crate::site::links::files_below;
+use crate::site::files::{clear, copy_all, files_below, name_below, put};
 use crate::{cargo, succeed};
 
 /// The crates that a program in Rust sees: the facade, and what it re-exports.
@@ -38,23 +37,55 @@ const SHOWN: [ShownPage; 2] = [
     ShownPage { rustdoc: "recoup_memory/index.html", shown: "crates/memory/src/lib.rs" },
 ];
 
-/// Makes both and puts them into the book of `place`.
-pub(super) fn add(root: &Path, place: &Path) -> Result<()> {
-    rust(root, &place.join("book/reference/rust"))?;
-    python(root, place)
-}
+/// Links in the words of crates that are not documented here: rustdoc leaves them as they were
+/// written.
+const FOREIGN: [&str; 4] =
+    ["super::Subscriber", "super::Span::current()", "crate::Span", "dispatcher#setting-the-default-subscriber"];
 
-fn rust(root: &Path, target: &Path) -> Result<()> {
+/// The page of the folder of all crates, to which rustdoc's help leads.
+const FIRST: &str = "<!doctype html><meta charset=\"utf-8\"><title>recoup</title>\
+<meta http-equiv=\"refresh\" content=\"0; url=recoup/index.html\"><a href=\"recoup/index.html\">recoup</a>\n";
+
+/// Runs rustdoc, and puts its pages into `target`, `reference/rust` of the book.
+pub(super) fn make(root: &Path, target: &Path) -> Result<()> {
     // Other tasks document private items into the same folder, and nothing removes their pages.
     let made = root.join("target/doc");
-    if made.exists() {
-        fs::remove_dir_all(&made)?;
-    }
+    clear(&made)?;
+    // rustdoc leads to another crate only if its folder is there, whichever is documented first.
+    CRATES.iter().try_for_each(|name| fs::create_dir(made.join(name.replace('-', "_"))))?;
     let packages = CRATES.map(|name| ["-p", name]);
     let doc = ["doc", "--locked", "--no-deps", "--lib"];
     succeed(cargo(root).args(doc).args(packages.as_flattened()).env("RUSTDOCFLAGS", "-D warnings"))?;
     copy_all(&made, target)?;
+    put(&target.join("index.html"), FIRST)?;
+    files_below(target)?.iter().try_for_each(|path| mend(target, path))?;
     SHOWN.iter().try_for_each(|page| lead_to_the_book(target, page))
+}
+
+/// Takes foreign links out of a page, and adds the scripts that it asks for and rustdoc has not
+/// made: lists of implementors, of traits that other crates do not implement.
+fn mend(rust: &Path, path: &Path) -> Result<()> {
+    let name = name_below(rust, path)?;
+    if !name.ends_with(".html") || name.starts_with("src/") {
+        return Ok(());
+    }
+    let page = fs::read_to_string(path)?;
+    let scripts = page.split("src=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    for script in scripts.filter(|script| script.contains("trait.impl/")) {
+        let script = rust.join(beside(&name, script));
+        if !script.exists() {
+            put(&script, "")?;
+        }
+    }
+    let mended = without_foreign_links(&page);
+    if mended != page {
+        fs::write(path, mended)?;
+    }
+    Ok(())
+}
+
+fn without_foreign_links(page: &str) -> String {
+    FOREIGN.iter().fold(page.to_owned(), |page, target| page.replace(&format!(" href=\"{target}\""), ""))
 }
 
 /// Turns links to Markdown on a page of rustdoc into links to the page of the book.
@@ -92,34 +123,15 @@ fn book_link(target: &str, shown: &str, top: &str) -> Option<String> {
     Some(format!("{top}{stem}.html{place}"))
 }
 
-/// Builds the native module as the wheel has it, and lets pdoc look at the package.
-fn python(root: &Path, place: &Path) -> Result<()> {
-    succeed(cargo(root).args(["build", "--locked", "-p", "recoup-python"]))?;
-    let package = place.join("python/recoup");
-    copy_all(&root.join("crates/python/python/recoup"), &package)?;
-    fs::copy(root.join("target/debug/librecoup_native.so"), package.join("_native.abi3.so"))
-        .context("the native module was not built")?;
-    let python = root.join("target/tools/python/bin/python");
-    let pdoc = ["-m", "pdoc", "--docformat", "markdown", "-o"];
-    let modules = ["recoup", "recoup.scipy", "recoup.pyadjoint"];
-    let mut command = Command::new(python);
-    command.args(pdoc).arg(place.join("book/reference/python")).args(modules);
-    succeed(command.env("PYTHONPATH", place.join("python")))
-}
-
-/// Copies all files below a folder.
-fn copy_all(from: &Path, to: &Path) -> Result<()> {
-    for path in files_below(from)? {
-        let target = to.join(path.strip_prefix(from)?);
-        fs::create_dir_all(target.parent().unwrap_or(to))?;
-        fs::copy(&path, &target).with_context(|| format!("cannot copy {}", path.display()))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn foreign_links_are_words() {
+        let page = "<a href=\"crate::Span\">Span</a><a href=\"struct.A.html\">A</a>";
+        assert_eq!(without_foreign_links(page), "<a>Span</a><a href=\"struct.A.html\">A</a>");
+    }
 
     #[test]
     fn links_to_pages_lead_to_the_book() {

@@ -1,0 +1,57 @@
+//! Checks of pages as readers walk through them: links lead to files, and every page of docs is in
+//! the summary of the site.
+
+use std::path::Path;
+
+use super::Source;
+use crate::markdown;
+
+/// The list of pages of the site.
+const SUMMARY: &str = "docs/SUMMARY.md";
+/// The folder whose pages are all on the site.
+const PAGES: &str = "docs/";
+
+pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
+    let pages = sources.iter().filter(|source| source.path.ends_with(".md"));
+    let mut found: Vec<String> = pages.clone().flat_map(|page| lost_links(root, page)).collect();
+    let summary = pages.clone().find(|page| page.path == SUMMARY);
+    let listed: Vec<String> = summary.map_or_else(Vec::new, |summary| {
+        markdown::links(&summary.text).iter().filter_map(|link| link.file(SUMMARY)).collect()
+    });
+    let is_lost = |page: &&Source| {
+        page.path.starts_with(PAGES) && page.path != SUMMARY && !listed.contains(&page.path) && summary.is_some()
+    };
+    found.extend(pages.filter(is_lost).map(|page| page.complaint(0, format!("not a page of {SUMMARY}"))));
+    found
+}
+
+/// Links of a page to files that are not there.
+fn lost_links(root: &Path, page: &Source) -> Vec<String> {
+    let links = markdown::links(&page.text).into_iter();
+    let files = links.filter_map(|link| Some((link.line_index, link.file(&page.path)?)));
+    let lost = files.filter(|(_, file)| !root.join(file).exists());
+    lost.map(|(line_index, file)| page.complaint(line_index, format!("{file} does not exist"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pages: &[(&str, &str)]) -> Vec<String> {
+        let source = |(path, text): &(&str, &str)| Source { path: (*path).to_owned(), text: (*text).to_owned() };
+        complaints(&crate::root(), &pages.iter().map(source).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn links_to_lost_files_are_found() {
+        assert_eq!(of(&[("docs/run.md", "[a](../README.md#x) [b](json.md) [c](#d) `[e](f.md)`\n")]), [""; 0]);
+        assert_eq!(of(&[("docs/run.md", "a\n[b](nowhere.md)\n")]), ["docs/run.md:2: docs/nowhere.md does not exist"]);
+    }
+
+    #[test]
+    fn pages_that_the_summary_does_not_list_are_found() {
+        let summary = (SUMMARY, "- [Run](run.md)\n");
+        assert_eq!(of(&[summary, ("docs/run.md", ""), ("README.md", "")]), [""; 0]);
+        assert_eq!(of(&[summary, ("docs/json.md", "")]), ["docs/json.md:1: not a page of docs/SUMMARY.md"]);
+    }
+}
