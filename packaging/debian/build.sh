@@ -22,7 +22,7 @@ changelog() {
     cat <<END
 $1 ($version-1) unstable; urgency=medium
 
-  * Version $version. /usr/share/doc/recoup/CHANGELOG.md.gz lists the changes.
+  * Version $version. /usr/share/doc/recoup/changelog.gz lists the changes.
 
  -- The recoup developers <>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
@@ -37,12 +37,19 @@ rm -f "$stage/recoup-veloc/usr/lib/libveloc-client.so"
 doc=$stage/recoup/usr/share/doc/recoup
 install -d "$doc/examples"
 install -m 644 examples/embed/* "$doc/examples"
-gzip -9nc CHANGELOG.md >"$doc/CHANGELOG.md.gz"
+gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 for name in recoup recoup-veloc; do
     changelog "$name" >"$stage/$name.changelog"
 done
 # shellcheck disable=SC2046 # shell completions are not run
 chmod 644 $(find "$stage" -path '*/share/*' -type f)
+
+chmod 644 "$stage/recoup/usr/lib/librecoup.so.$version" "$stage/recoup$plugins"/*
+{
+    echo "Debian systems have the Apache License in /usr/share/common-licenses/Apache-2.0. The other choice:"
+    echo
+    cat LICENSE-MIT
+} >"$stage/licence"
 
 mkdir -p "$packages"
 cargo deb --package recoup-cli --no-build --no-strip --output "$packages"

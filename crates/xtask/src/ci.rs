@@ -200,7 +200,8 @@ fn is_there(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-fn metadata(root: &Path) -> Result<Value> {
+/// The packages of the workspace, as cargo describes them.
+pub(crate) fn metadata(root: &Path) -> Result<Value> {
     let output = cargo(root).args(["metadata", "--locked", "--no-deps", "--format-version", "1"]).output()?;
     serde_json::from_slice(&output.stdout).context("cargo metadata")
 }

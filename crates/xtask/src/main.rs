@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `gpu`, `site`.
+//! `anchor`, `gpu`, `site`, `release`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
 //! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
@@ -11,6 +11,7 @@ mod golden;
 mod gpu;
 mod header;
 mod markdown;
+mod release;
 mod site;
 mod tidy;
 
@@ -92,6 +93,13 @@ enum ProjectTask {
         #[arg(long)]
         pictures: bool,
     },
+    /// The files of a release from the current commit: sources with all they need, what is inside,
+    /// recipes, checksums. The same commit gives the same bytes.
+    Release {
+        /// Give the changelog its section, commit it and tag the commit first.
+        #[arg(long)]
+        tag: bool,
+    },
     /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
     /// minutes.
     Recoveries {
@@ -114,6 +122,7 @@ fn main() -> ExitCode {
         ProjectTask::Site { book: true, .. } => site::build(&root(), site::SiteBuild::Book),
         ProjectTask::Site { pictures: true, .. } => site::build(&root(), site::SiteBuild::AllAndPictures),
         ProjectTask::Site { .. } => site::build(&root(), site::SiteBuild::All),
+        ProjectTask::Release { tag } => release::run(&root(), tag),
         ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
         ProjectTask::Recoveries { options } => recoveries(&root(), &options),
     };

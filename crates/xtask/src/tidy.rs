@@ -16,6 +16,7 @@ mod rust;
 mod rustdoc;
 mod signatures;
 mod text;
+mod versions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     complaints.extend(rustdoc::complaints(&sources));
     complaints.extend(names::complaints(&sources));
     complaints.extend(glossary::complaints(&sources));
+    complaints.extend(versions::complaints(&sources));
     complaints.extend(golden::complaints(root)?);
     if complaints.is_empty() {
         println!("tidy: {} files", sources.len());
@@ -106,7 +108,7 @@ fn sources(root: &Path) -> Result<Vec<Source>> {
 }
 
 fn is_text(name: &str) -> bool {
-    let endings = ["rs", "toml", "md", "sh", "py", "c", "h", "cuh", "css", "js", "html"];
+    let endings = ["rs", "toml", "md", "sh", "py", "c", "h", "cuh", "css", "js", "html", "yaml", "def"];
     name == "Makefile" || name.rsplit_once('.').is_some_and(|(_, ending)| endings.contains(&ending))
 }
 

@@ -1,0 +1,59 @@
+//! Lists of what is inside: one CycloneDX document for each thing that is installed.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::Release;
+use crate::{cargo, succeed};
+
+/// Names of the things that are installed, and the crate each is built from.
+const INSTALLED: [(&str, &str); 3] =
+    [("recoup", "crates/cli"), ("librecoup", "crates/capi"), ("python", "crates/python")];
+
+/// Writes the documents into the folder of the release.
+pub(super) fn write(release: &Release) -> Result<()> {
+    let mut list = cargo(&release.tree);
+    list.args(["cyclonedx", "--quiet", "--format", "json", "--override-filename", "sbom"]);
+    succeed(list.env("SOURCE_DATE_EPOCH", &release.epoch_seconds))
+        .context("cargo install --locked cargo-cyclonedx adds the command")?;
+    for (name, folder) in INSTALLED {
+        let text = fs::read_to_string(release.tree.join(folder).join("sbom.json"))?;
+        let file = format!("recoup-{}-{name}.cdx.json", release.version);
+        fs::write(release.folder.join(file), without_place(&text, &release.tree))?;
+    }
+    remove(&release.tree)
+}
+
+/// The same document with the folder of the build left out: it differs from machine to machine.
+fn without_place(text: &str, tree: &Path) -> String {
+    text.replace(&format!("{}/", tree.display()), "").replace(&tree.display().to_string(), ".")
+}
+
+/// Removes the documents that lie beside the manifests.
+fn remove(tree: &Path) -> Result<()> {
+    let mut pending = vec![tree.to_owned()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() && path != tree.join("vendor") {
+                pending.push(path);
+            } else if path.file_name().is_some_and(|name| name == "sbom.json") {
+                fs::remove_file(path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_does_not_say_where_it_was_made() {
+        let text = r#"["path+file:///a/b/crates/cli#0.1.0", "/a/b"]"#;
+        assert_eq!(without_place(text, Path::new("/a/b")), r#"["path+file://crates/cli#0.1.0", "."]"#);
+    }
+}
