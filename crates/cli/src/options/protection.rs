@@ -484,7 +484,8 @@ mod tests {
     fn help_text_of_codec_tells_lossless_codecs_from_those_that_need_a_bound() {
         let codec = help("codec");
         assert!(
-            codec.contains("lossless ones (raw, zstd, pco or increment)") && codec.contains("pco or sz3 where"),
+            codec.contains("lossless ones (raw, zstd, pco or increment)")
+                && codec.contains("pco, pyramid or sz3 where"),
             "{codec}"
         );
     }
