@@ -47,7 +47,7 @@ pub(crate) fn is_symmetric(values: &[f64], dims: [usize; 3], bound: f64) -> bool
 /// A point of the sample, spread over the grid without a pattern.
 fn point(number: u64, dims: [usize; 3]) -> [usize; 3] {
     let mixed = recoup_core::mix(number + 1);
-    std::array::from_fn(|axis| (mixed >> (21 * axis) & 0x1f_ffff) as usize * dims[axis] >> 21)
+    std::array::from_fn(|axis| ((mixed >> (21 * axis) & 0x1f_ffff) as usize * dims[axis]) >> 21)
 }
 
 #[cfg(test)]
