@@ -35,7 +35,7 @@ fn decode(python: &str, cases: &[PathBuf]) -> Output {
 
 /// Every way of coding that the pages describe and the encoders use; of pco's own, all that its
 /// encoder chooses by itself.
-const WAYS: [&str; 57] = [
+const WAYS: [&str; 58] = [
     "raw f64 lossless",
     "raw f32 lossless",
     "raw i64 lossless",
@@ -63,6 +63,7 @@ const WAYS: [&str; 57] = [
     "pyramid f64 fields 3",
     "pyramid f32 fields 1",
     "pyramid difference",
+    "pyramid as qb",
     "pco f64 absolute",
     "pco f32 absolute",
     "pco f64 pointwise",

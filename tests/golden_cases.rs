@@ -44,6 +44,7 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
         ("zfp-exact-grids", fixed(CodecId::Zfp, 0.0), save_grids),
         ("pyramid-grids", fixed(CodecId::Pyramid, 1e-3), save_grids),
         ("pyramid-odd", fixed(CodecId::Pyramid, 1e-3), save_odd),
+        ("pyramid-tight", fixed(CodecId::Pyramid, 1e-13), save_grids),
         ("two-ranks", fixed(CodecId::Pco, BOUND), save_two_ranks),
         ("chain-qb", fixed(CodecId::Qb, BOUND), save_chain),
         ("chain-pco", fixed(CodecId::Pco, BOUND), save_chain),

@@ -1,7 +1,7 @@
 //! Does the codec pyramid still write and read every stream ever frozen, and does FORMAT.md say
 //! how?
 //!
-//! `golden/pyramid1/` holds frames `NAME.pyr` and what each decodes to, `NAME.bin`, little-endian
+//! `golden/pyramid2/` holds frames `NAME.pyr` and what each decodes to, `NAME.bin`, little-endian
 //! values. `cargo xtask golden` alone writes them, by [`write_golden_pyramids`].
 
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ impl PyramidCase {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/pyramid1")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/pyramid2")
 }
 
 /// Products of parabolas with a bend in the middle, by exact arithmetic.
@@ -82,6 +82,23 @@ fn swelling(n: usize) -> Vec<f64> {
     scattered(n).enumerate().map(|(i, noise)| (noise as f64 / 2f64.powi(31) - 1.0) * size(i)).collect()
 }
 
+/// A constant, but for one value that lies a step off.
+fn lone(n: usize) -> Vec<f64> {
+    (0..n).map(|i| if i == 301 { 2.5016 } else { 2.5 }).collect()
+}
+
+/// Values in no order, each the same as all others along one axis.
+fn repeated(dims: [usize; 3], axis: usize) -> Floats {
+    let across = |i: usize| {
+        let mut place = [i % dims[0], i / dims[0] % dims[1], i / dims[0] / dims[1]];
+        place[axis] = 0;
+        place[0] + dims[0] * (place[1] + dims[1] * place[2])
+    };
+    let n = dims.iter().product();
+    let noise: Vec<f64> = scattered(n).map(|noise| noise as f64 / 2f64.powi(31)).collect();
+    Floats::F64((0..n).map(|i| noise[across(i)]).collect())
+}
+
 /// Streams that reach every part of the format.
 fn cases() -> Vec<PyramidCase> {
     let case = PyramidCase::new;
@@ -100,11 +117,15 @@ fn cases() -> Vec<PyramidCase> {
         case("f64-grid-fine", hills_of([16, 9, 7]), 1e-7, [16, 9, 7]),
         case("f64-grid-thin", hills_of([1, 40, 5]), 1e-3, [1, 40, 5]),
         case("f64-grid-deep", hills_of([3, 2, 60]), 1e-3, [3, 2, 60]),
+        case("f64-repeated-x", repeated([54, 9, 1], 0), 1e-2, [54, 9, 1]),
+        case("f64-repeated-y", repeated([9, 20, 1], 1), 1e-2, [9, 20, 1]),
+        case("f64-repeated-z", repeated([9, 3, 12], 2), 1e-2, [9, 3, 12]),
         case("f64-arcs", doubles(340, 0.0), 1e-3, grid),
         case("f64-one-step", doubles(340, 0.0), 3e-9, line),
         case("f64-finest", doubles(340, 0.0), 1e-8, line),
         case("f64-far", Floats::F64(far), 1e-3, line),
         case("f64-constant", Floats::F64(vec![2.5; 300]), 1e-3, [300, 1, 1]),
+        case("f64-lone", Floats::F64(lone(600)), 1e-3, [600, 1, 1]),
         case("f64-ragged", Floats::F64(ragged(1500)), 0.25, [1500, 1, 1]),
         case("f64-swelling", Floats::F64(swelling(5120)), 0.5, [5120, 1, 1]),
         case("f64-odd", odd_doubles(), 1e-3, line),
@@ -181,6 +202,10 @@ fn features(frame: &[u8]) -> BTreeSet<String> {
     found.extend(parts.iter().filter(|(at, _)| u64_at(*at) > 0).map(|(_, name)| format!("{name} type {}", frame[6])));
     let tables = 96 + 4 * usize::from(frame[7]);
     let mask = u32::from_le_bytes(frame[tables..tables + 4].try_into().unwrap());
+    let predictors = u64_at(tables + 4);
+    found.extend(
+        (1..64).filter(|symbol| predictors >> symbol & 1 != 0).map(|symbol| format!("predictor {}", symbol - 1)),
+    );
     found.extend((0..27).filter(|table| mask >> table & 1 != 0).map(|table| format!("table {table}")));
     found
 }
@@ -192,6 +217,9 @@ fn frozen_pyramids_use_every_part_of_the_format() {
     let tables = (0..27).filter(|table| *table != 8);
     let mut expected: BTreeSet<String> = tables.map(|table| format!("table {table}")).collect();
     expected.extend([0, 1].iter().flat_map(|dtype| [1, 3].map(|fields| format!("type {dtype} fields {fields}"))));
+    // Every predictor but means of lines and most of quintics, which differ in their axes alone.
+    let predictors = [0, 1, 3].into_iter().chain(7..17).chain(21..25);
+    expected.extend(predictors.map(|number| format!("predictor {number}")));
     expected.extend([63, 15, 3, 1].map(|step| format!("step {step}")));
     expected.extend([false, true].map(|base| format!("base {base}")));
     expected.extend(["low bits", "escapes"].map(|part| format!("{part} type 0")));
@@ -205,7 +233,7 @@ fn frozen_pyramids_use_every_part_of_the_format() {
 #[ignore = "writes frozen files: run `cargo xtask golden`"]
 fn write_golden_pyramids() {
     let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
-    let folder = PathBuf::from(&golden).join("pyramid1");
+    let folder = PathBuf::from(&golden).join("pyramid2");
     fs::create_dir_all(&folder).unwrap();
     for case in cases() {
         if !case.path(&folder, "pyr").exists() {

@@ -7,10 +7,14 @@
 //! are the same on every machine: a decoder computes with integers that wrap, and ends each value
 //! with one product and one sum. FORMAT.md states the bytes.
 //!
+//! Numbers of the lattice have 32 bits. Where a bound is too tight for them, the frame is one of QB.
+//!
 //! Source of the idea: Zhao et al. 2021, "Optimizing error-bounded lossy compression for scientific
 //! data by dynamic spline interpolation", doi:10.1109/ICDE51399.2021.00145. The levels here are
 //! split by parity, the predictor is chosen cell by cell, and codes count steps of a finer lattice.
 
+mod cell_predictor;
+mod cell_values;
 mod cells;
 mod choice;
 mod class_coder;
@@ -27,7 +31,7 @@ mod rans;
 mod shares;
 mod stream;
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Values, ValuesMut};
 
 use self::damage::damaged;
 use self::exceptions::PyramidExceptions;
@@ -36,9 +40,39 @@ use self::frame::{FIELDS, HEADER, PyramidHeader};
 use self::lattice::{FineLattice, FiniteRange};
 use self::stream::{StreamReader, StreamWriter};
 use crate::effective::absolute_only;
-use crate::qb::SimdLevel;
+use crate::qb::{self, Qb, SimdLevel};
 use crate::scalar::Scalar;
 use crate::{bytes, effective_bound};
+
+/// The contents of a frame, by its own header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Type of the values.
+    pub element: ElementType,
+    /// Extents of the values, fastest first.
+    pub dims: [usize; 3],
+    /// Interleaved unknowns of a point.
+    pub stride: usize,
+}
+
+impl Contents {
+    /// Reads the header of a frame; `None` for one of QB.
+    ///
+    /// # Errors
+    /// [`CodecError::Damaged`] when it is not what the encoder writes.
+    pub fn of(frame: &[u8]) -> Result<Option<Self>, CodecError> {
+        if frame.starts_with(&qb::MAGIC) {
+            return Ok(None);
+        }
+        let is_single = frame.get(frame::DTYPE) == Some(&f32::DTYPE);
+        let header =
+            if is_single { PyramidHeader::parse::<f32>(frame)?.0 } else { PyramidHeader::parse::<f64>(frame)?.0 };
+        let stride = usize::from(header.fields);
+        let [x, y, z] = header.grid;
+        let element = if is_single { f32::ELEMENT } else { f64::ELEMENT };
+        Ok(Some(Self { element, dims: [x * stride, y, z], stride }))
+    }
+}
 
 /// The codec of smooth grids.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +105,9 @@ impl Pyramid {
         let Bound::Absolute(bound) = bound else { return None };
         let shape = FieldShape::of(context)?;
         let range = self.level.run(RangeOf(values))?;
-        let lattice = FineLattice::new(bound, range)?;
+        let lattice = FineLattice::new(bound, range, shape.grid)?;
         let is_whole = range.is_all_finite && lattice.reaches(range);
-        let mut writer = StreamWriter::default();
+        let mut writer = StreamWriter::for_values(values.len());
         let mut exceptions = PyramidExceptions::default();
         target.clear();
         target.resize(HEADER, 0);
@@ -172,15 +206,24 @@ impl Codec for Pyramid {
             Values::I64(_) | Values::Bytes(_) => None,
         };
         if let Some(achieved_error) = error {
-            return Ok(Encoded { achieved_error, ..Encoded::under(bound) });
+            let filters = vec![Filter { id: qb::FILTER, values: vec![1] }];
+            return Ok(Encoded { achieved_error, filters, ..Encoded::under(bound) });
+        }
+        if let (Bound::Absolute(_), Values::F64(_) | Values::F32(_)) = (bound, source) {
+            let codec = Qb::default().at_level(self.level);
+            return codec.encode(source, bound, &context.chained(Chain::Alone), target);
         }
         target.clear();
         bytes::extend(source, target);
         Ok(Encoded { stored_raw: true, ..Encoded::under(Bound::Lossless) })
     }
 
-    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
         bytes::check_shape(context, target.as_values().len())?;
+        if source.starts_with(&qb::MAGIC) {
+            let codec = Qb::default().at_level(self.level);
+            return codec.decode(source, bound, &context.chained(Chain::Alone), target);
+        }
         match target {
             ValuesMut::F64(target) => self.decode_floats(source, context, target),
             ValuesMut::F32(target) => self.decode_floats(source, context, target),

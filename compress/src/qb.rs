@@ -30,6 +30,7 @@ use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encod
 pub use self::choice::Arrangement;
 use self::choice::{CodingPlan, FrameInput};
 use self::coder::Coder;
+pub(crate) use self::frame::MAGIC;
 use self::frame::{DTYPE, FrameHeader, damaged, preface};
 use self::mode::{FrameMode, with_lattice};
 use self::run::StoredBlocks;

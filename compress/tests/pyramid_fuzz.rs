@@ -86,7 +86,7 @@ fn damage(frame: &mut Vec<u8>, random: &mut Random) {
 
 /// Makes magic, version and checksum right.
 fn make_right(frame: &mut [u8]) {
-    frame[..6].copy_from_slice(b"RCPY\x01\0");
+    frame[..6].copy_from_slice(b"RCPY\x02\0");
     frame[12..16].fill(0);
     let sum = crc32c::crc32c(frame);
     frame[12..16].copy_from_slice(&sum.to_le_bytes());

@@ -16,6 +16,7 @@ HEADER, CELL, TOTAL, SYMBOLS, STATES, LEAST = 96, 128, 4096, 64, 8, 1 << 16
 PREDICTOR, LOUDNESS, CODES, TABLES = 0, 1, 7, 27
 LOUD, CONTEXTS, ESCAPE = 18, 6, 63
 LINEAR, CUBIC, QUINTIC = range(3)
+REPEATED, NOTHING = 21, 24
 
 
 def product(numbers):
@@ -163,6 +164,9 @@ class Class:
         self.classes, self.grid, self.parity = classes, grid, parity
         self.extents = class_extents(grid, parity)
         self.axes = [a for a in range(3) if parity >> a & 1]
+        z = min(self.extents[2], 2)
+        y = min(self.extents[1], 4 if z > 1 else 8)
+        self.sides = [CELL // (y * z), y, z] if product(self.extents) else None
 
     def place(self, point, extents=None):
         x, y, z = extents or self.extents
@@ -181,12 +185,9 @@ class Class:
         return mean([along(order, lines[a], point[a]) for a in axes])
 
     def cells(self):
-        extents = self.extents
-        if product(extents) == 0:
+        extents, sides = self.extents, self.sides
+        if sides is None:
             return
-        z = min(extents[2], 2)
-        y = min(extents[1], 4 if z > 1 else 8)
-        sides = [CELL // (y * z), y, z]
         corners = [range(0, extents[a], sides[a]) for a in (2, 1, 0)]
         for first in ([x, y, z] for z in corners[0] for y in corners[1] for x in corners[2]):
             ranges = [range(first[a], min(first[a] + sides[a], extents[a])) for a in (2, 1, 0)]
@@ -196,14 +197,24 @@ class Class:
         values, before = [0] * product(self.extents), None
         for points in self.cells():
             symbol, codes = stream.cell(len(points))
-            if symbol:
-                order, axes = divmod(symbol - 1, 7)
-                require(order < 3 and (axes + 1) & ~self.parity == 0, "predictor")
-                before = order, [a for a in range(3) if axes + 1 >> a & 1]
+            before = symbol - 1 if symbol else before
             require(before is not None, "no predictor before")
+            predict = self.predictor(before, points[0], values)
             for point, code in zip(points, codes):
-                values[self.place(point)] = wrapped(self.predict(*before, point) + code * step)
+                values[self.place(point)] = wrapped(predict(point) + code * step)
         return values
+
+    def predictor(self, number, corner, values):
+        """The prediction of points of the cell with this corner."""
+        if number == NOTHING:
+            return lambda point: 0
+        if number >= REPEATED:
+            axis = number - REPEATED
+            require(axis < 3 and corner[axis] > 0, "no cell before")
+            return lambda point: values[self.place([i - self.sides[a] * (a == axis) for a, i in enumerate(point)])]
+        order, axes = divmod(number, 7)
+        require((axes + 1) & ~self.parity == 0, "predictor")
+        return lambda point: self.predict(order, [a for a in range(3) if axes + 1 >> a & 1], point)
 
 
 def merge(classes, grid):
@@ -221,7 +232,7 @@ class Frame:
     def __init__(self, data):
         require(len(data) >= HEADER and data[:4] == b"RCPY", "magic")
         version, self.dtype, self.fields, zeros, checksum = struct.unpack_from("<HBBII", data, 4)
-        require(version == 1 and self.dtype < 2 and self.fields > 0 and zeros == 0, "header")
+        require(version == 2 and self.dtype < 2 and self.fields > 0 and zeros == 0, "header")
         require(crc32c(data[:12] + bytes(4) + data[16:]) == checksum, "checksum")
         self.grid = list(struct.unpack_from("<3I", data, 16))
         *self.steps, zeros = struct.unpack_from("<4HI", data, 28)

@@ -126,6 +126,9 @@ class Run:
             patterns, ways = decoder.patterns(dims, stride)
             self.ways |= {f"pco {way}" for way in ways}
             return struct.pack(f"<{n}{FORMS[SIZES[element]]}", *patterns)
+        if codec == "pyramid" and payload[:4] == b"RCQB":
+            self.ways.add("pyramid as qb")
+            return struct.pack(f"<{n}{FORMS[SIZES[element]]}", *qb.Frame(payload).decode(None))
         if codec == "pyramid":
             decoder = pyramid.Frame(payload)
             fields = stride if 1 < stride < 256 and dims[0] % stride == 0 else 1

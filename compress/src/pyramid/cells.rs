@@ -1,7 +1,27 @@
 //! The cells of a parity class: runs of codes that share a predictor and a table.
 
 use super::interpolation::LANES;
-use super::predictor::Point;
+
+/// A point of a class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    pub(super) x: usize,
+    pub(super) y: usize,
+    pub(super) z: usize,
+}
+
+impl Point {
+    #[inline(always)]
+    pub(super) fn along(self, axis: usize) -> usize {
+        [self.x, self.y, self.z][axis]
+    }
+
+    /// The place in a class of these extents.
+    #[inline(always)]
+    pub(super) fn place(self, extents: [usize; 3]) -> usize {
+        self.x + extents[0] * (self.y + extents[1] * self.z)
+    }
+}
 
 /// Most codes of a cell.
 pub(super) const CELL: usize = 128;
@@ -11,11 +31,28 @@ pub(super) const CELL: usize = 128;
 pub(super) struct Cell {
     start: [usize; 3],
     end: [usize; 3],
+    /// Extents of cells that the class does not cut off.
+    sides: [usize; 3],
 }
 
 impl Cell {
     pub(super) fn len(&self) -> usize {
         (0..3).map(|axis| self.end[axis] - self.start[axis]).product()
+    }
+
+    /// Returns whether the class has a cell before this one along an axis.
+    #[inline(always)]
+    pub(super) fn has_before(&self, axis: usize) -> bool {
+        self.start[axis] > 0
+    }
+
+    /// The point in the cell before along an axis, where there is one, at the same place.
+    #[inline(always)]
+    pub(super) fn before(&self, axis: usize, point: Point) -> Point {
+        let mut place = [point.x, point.y, point.z];
+        place[axis] -= self.sides[axis];
+        let [x, y, z] = place;
+        Point { x, y, z }
     }
 
     /// Runs of up to [`LANES`] points of a row.
@@ -45,7 +82,7 @@ impl Iterator for Runs {
 
     #[inline(always)]
     fn next(&mut self) -> Option<PointRun> {
-        let Self { cell: Cell { start, end }, next: point } = *self;
+        let Self { cell: Cell { start, end, .. }, next: point } = *self;
         if point.z == end[2] {
             return None;
         }
@@ -70,12 +107,12 @@ fn cell_extents(class: [usize; 3]) -> [usize; 3] {
 
 /// The cells of a class, the fastest axis first; none of a class without points.
 pub(super) fn cells(class: [usize; 3]) -> impl Iterator<Item = Cell> {
-    let cell = cell_extents(class);
-    let counts: [usize; 3] = std::array::from_fn(|axis| class[axis].div_ceil(cell[axis]));
+    let sides = cell_extents(class);
+    let counts: [usize; 3] = std::array::from_fn(|axis| class[axis].div_ceil(sides[axis]));
     (0..counts.iter().product()).map(move |number: usize| {
         let place = [number % counts[0], number / counts[0] % counts[1], number / (counts[0] * counts[1])];
-        let start = std::array::from_fn(|axis| place[axis] * cell[axis]);
-        Cell { start, end: std::array::from_fn(|axis| (start[axis] + cell[axis]).min(class[axis])) }
+        let start = std::array::from_fn(|axis| place[axis] * sides[axis]);
+        Cell { start, end: std::array::from_fn(|axis| (start[axis] + sides[axis]).min(class[axis])), sides }
     })
 }
 

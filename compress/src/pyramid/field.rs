@@ -4,7 +4,7 @@ use recoup_core::CodecError;
 
 use super::class_coder;
 use super::lattice::{FineLattice, bridge};
-use super::parity::{ORDER, ParityClasses, pyramid_extents};
+use super::parity::{ClassRows, ORDER, ParityClasses, pyramid_extents};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel};
 use crate::scalar::Scalar;
@@ -48,18 +48,27 @@ pub(super) fn encode_field<T: Scalar>(
         bridge(values, &mut numbers);
     }
     let mut levels = Vec::new();
+    let mut coarse = Vec::new();
     for grid in pyramid_extents(field.grid) {
-        let mut classes = field.level.run(Split { numbers: &numbers, grid });
-        numbers = std::mem::take(&mut classes.values[0]);
+        let grid_numbers = if levels.is_empty() { &numbers } else { &coarse };
+        let mut classes = field.level.run(Split { numbers: grid_numbers, grid });
+        coarse = std::mem::take(&mut classes.values[0]);
         levels.push(classes);
     }
-    let top = numbers[0];
+    let top = coarse.first().or(numbers.first()).copied().unwrap_or_default();
     for (height, classes) in levels.iter_mut().enumerate().rev() {
-        classes.values[0] = numbers;
+        classes.values[0] = coarse;
         for class in ORDER {
             class_coder::encode(classes, class, field.lattice.step(height), field.level, writer);
         }
-        numbers = field.level.run(Merge(classes));
+        // The finest level goes back to where it came from.
+        let mut merged = if height == 0 { std::mem::take(&mut numbers) } else { vec![0; classes.len()] };
+        field.level.run(Merge { classes, values: &mut merged });
+        if height == 0 {
+            numbers = merged;
+            break;
+        }
+        coarse = merged;
     }
     CodedField { top, numbers }
 }
@@ -72,15 +81,21 @@ pub(super) fn decode_field<T: Scalar>(
     values: &mut [T],
 ) -> Result<(), CodecError> {
     let mut numbers = vec![top];
+    let mut finest = ParityClasses::point(top);
     for (height, grid) in pyramid_extents(field.grid).into_iter().enumerate().rev() {
         let mut classes = ParityClasses::zeros(grid);
         classes.values[0] = numbers;
         for class in ORDER {
             class_coder::decode(&mut classes, class, field.lattice.step(height), field.level, reader)?;
         }
-        numbers = field.level.run(Merge(&classes));
+        if height == 0 {
+            finest = classes;
+            break;
+        }
+        numbers = vec![0; classes.len()];
+        field.level.run(Merge { classes: &classes, values: &mut numbers });
     }
-    field.level.run(Restore { field, numbers: &numbers, values });
+    field.level.run(Restore { field, classes: &finest, values });
     Ok(())
 }
 
@@ -113,20 +128,24 @@ impl LevelKernel for Split<'_> {
     }
 }
 
-struct Merge<'a>(&'a ParityClasses);
+struct Merge<'a> {
+    classes: &'a ParityClasses,
+    values: &'a mut [i32],
+}
 
 impl LevelKernel for Merge<'_> {
-    type Output = Vec<i32>;
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> Vec<i32> {
-        self.0.merge()
+    fn run(self) {
+        self.classes.merge(self.values);
     }
 }
 
+/// The values of the finest level, row by row.
 struct Restore<'a, T> {
     field: &'a Field<'a>,
-    numbers: &'a [i32],
+    classes: &'a ParityClasses,
     values: &'a mut [T],
 }
 
@@ -135,12 +154,20 @@ impl<T: Scalar> LevelKernel for Restore<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let Field { number, fields, lattice, .. } = *self.field;
-        if fields == 1 {
-            self.values.iter_mut().zip(self.numbers).for_each(|(x, number)| *x = lattice.value(*number));
-        } else {
-            let own = self.values[number..].iter_mut().step_by(fields);
-            own.zip(self.numbers).for_each(|(x, number)| *x = lattice.value(*number));
+        let Field { number, fields, grid, lattice, .. } = *self.field;
+        let mut rows = ClassRows::of(self.classes);
+        let mut points = vec![0; grid[0]];
+        for row in self.values.chunks_exact_mut(grid[0] * fields) {
+            rows.take(&mut points);
+            if fields == 1 {
+                for (x, number) in row.iter_mut().zip(&points) {
+                    *x = lattice.value(*number);
+                }
+            } else {
+                for (x, number) in row[number..].iter_mut().step_by(fields).zip(&points) {
+                    *x = lattice.value(*number);
+                }
+            }
         }
     }
 }

@@ -9,7 +9,9 @@ use crate::scalar::Scalar;
 
 pub(super) const HEADER: usize = 96;
 const MAGIC: [u8; 4] = *b"RCPY";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// Place of the type of the values.
+pub(super) const DTYPE: usize = 6;
 const CHECKSUM: usize = 12;
 /// The most unknowns that are coded as fields of their own.
 pub(super) const FIELDS: usize = 255;
@@ -69,7 +71,7 @@ impl PyramidHeader {
         if checksum(frame) != u32_at(CHECKSUM) {
             return Err(damaged("checksum"));
         }
-        if header[6] != T::DTYPE || header[7] == 0 || u32_at(8) != 0 || u32_at(36) != 0 {
+        if header[DTYPE] != T::DTYPE || header[7] == 0 || u32_at(8) != 0 || u32_at(36) != 0 {
             return Err(damaged("header does not fit"));
         }
         let grid = [16, 20, 24].map(|at| u32_at(at) as usize);

@@ -39,6 +39,16 @@ pub(super) enum Stencil {
 }
 
 impl Stencil {
+    /// The formula far from the ends of a row.
+    #[inline(always)]
+    pub(super) fn inner(order: InterpolationOrder) -> Self {
+        match order {
+            InterpolationOrder::Linear => Self::Linear,
+            InterpolationOrder::Cubic => Self::Cubic,
+            InterpolationOrder::Quintic => Self::Quintic,
+        }
+    }
+
     /// The formula between points `index` and `index + 1` of `extent`.
     #[inline(always)]
     pub(super) fn of(order: InterpolationOrder, index: usize, extent: usize) -> Self {

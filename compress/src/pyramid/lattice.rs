@@ -55,13 +55,13 @@ impl FiniteRange {
 impl FineLattice {
     /// The lattice for an absolute bound; `None` where no double holds its unit. Where no lattice
     /// holds all values, it is the finest one around 0, and values outside are exceptions.
-    pub(super) fn new(bound: f64, range: FiniteRange) -> Option<Self> {
+    pub(super) fn new(bound: f64, range: FiniteRange, grid: [usize; 3]) -> Option<Self> {
         // Roundings of units, bases and sums stay far below what this takes from the bound, as long
         // as values are below 2^28 units.
         const ROUNDED_DOWN: f64 = 1.0 - 1.0 / (1u64 << 20) as f64;
         let around = |step: u16, base: f64| {
             let unit = 2.0 * bound / f64::from(step) * ROUNDED_DOWN;
-            Self::is_sound(unit, base).then_some(Self { unit, base, steps: level_steps(step) })
+            Self::is_sound(unit, base).then_some(Self { unit, base, steps: level_steps(step, grid) })
         };
         let centre = 0.5 * range.min + 0.5 * range.max;
         let bases = STEPS.into_iter().flat_map(|step| [around(step, 0.0), around(step, centre)]);
@@ -108,9 +108,12 @@ impl FineLattice {
 }
 
 /// Steps that shrink towards coarser levels, whose values predict many others: 1, 4/5, 16/25, 1/2
-/// of the finest, made odd.
-fn level_steps(step: u16) -> [u16; LEVEL_STEPS] {
-    [(1, 1), (4, 5), (16, 25), (1, 2)].map(|(times, over)| (step * times / over).max(1) | 1)
+/// of the finest, made odd. Lines have as many values on all coarser levels as on the finest, too
+/// many for what they gain.
+fn level_steps(step: u16, grid: [usize; 3]) -> [u16; LEVEL_STEPS] {
+    let is_line = grid.iter().filter(|extent| **extent > 1).count() < 2;
+    let shrunk = [(1, 1), (4, 5), (16, 25), (1, 2)].map(|(times, over)| (step * times / over).max(1) | 1);
+    if is_line { [step; LEVEL_STEPS] } else { shrunk }
 }
 
 /// The code of a distance: the nearest multiple of the step.
@@ -147,8 +150,8 @@ mod tests {
 
     #[test]
     fn steps_are_odd_and_do_not_grow() {
-        for step in STEPS {
-            let steps = level_steps(step);
+        for (step, grid) in STEPS.into_iter().flat_map(|step| [(step, [9, 1, 1]), (step, [9, 4, 1])]) {
+            let steps = level_steps(step, grid);
             assert!(steps.iter().all(|step| step % 2 == 1) && steps.is_sorted_by(|a, b| a >= b) && steps[0] == step);
         }
     }

@@ -41,50 +41,82 @@ impl ParityClasses {
         Self { grid, values: std::array::from_fn(|class| vec![0; len(class)]) }
     }
 
-    /// Splits a grid.
-    pub(super) fn split(values: &[i32], grid: [usize; 3]) -> Self {
+    /// A grid of one point.
+    pub(super) fn point(number: i32) -> Self {
+        Self::split(&[number], [1; 3])
+    }
+
+    /// Number of points of the grid.
+    pub(super) fn len(&self) -> usize {
+        self.grid.iter().product()
+    }
+
+    /// No values yet; [`ParityClasses::push_row`] adds them.
+    fn empty(grid: [usize; 3]) -> Self {
         let len = |class| class_extents(grid, class).iter().product();
-        let mut classes = Self { grid, values: std::array::from_fn(|class| vec![0; len(class)]) };
-        let [even_extent, odd_extent] = [0, 1].map(|class| class_extents(grid, class)[0]);
-        let mut starts = [0; CLASSES];
+        Self { grid, values: std::array::from_fn(|class| Vec::with_capacity(len(class))) }
+    }
+
+    /// Splits a grid.
+    #[inline(always)]
+    pub(super) fn split(values: &[i32], grid: [usize; 3]) -> Self {
+        let mut classes = Self::empty(grid);
         for (row, points) in values.chunks_exact(grid[0]).enumerate() {
-            let class = row_class(row, grid[1]);
-            let (even_points, odd_points) = classes.values.split_at_mut(class + 1);
-            let even = &mut even_points[class][starts[class]..][..even_extent];
-            let odd = &mut odd_points[0][starts[class + 1]..][..odd_extent];
-            starts[class] += even_extent;
-            starts[class + 1] += odd_extent;
-            let (pairs, last) = points.as_chunks::<2>();
-            for ((pair, even), odd) in pairs.iter().zip(&mut *even).zip(odd) {
-                (*even, *odd) = (pair[0], pair[1]);
-            }
-            if let ([last], Some(even)) = (last, even.last_mut()) {
-                *even = *last;
-            }
+            classes.push_row(row, points);
         }
         classes
     }
 
+    /// Adds a row of the grid; rows come in order.
+    #[inline(always)]
+    fn push_row(&mut self, row: usize, points: &[i32]) {
+        let class = row_class(row, self.grid[1]);
+        let (pairs, last) = points.as_chunks::<2>();
+        self.values[class].extend(pairs.iter().map(|pair| pair[0]));
+        self.values[class].extend(last);
+        self.values[class + 1].extend(pairs.iter().map(|pair| pair[1]));
+    }
+
     /// Joins the classes to the grid again.
-    pub(super) fn merge(&self) -> Vec<i32> {
-        let [even_extent, odd_extent] = [0, 1].map(|class| class_extents(self.grid, class)[0]);
-        let mut values = vec![0; self.grid.iter().product()];
-        let mut starts = [0; CLASSES];
-        for (row, points) in values.chunks_exact_mut(self.grid[0]).enumerate() {
-            let class = row_class(row, self.grid[1]);
-            let even = &self.values[class][starts[class]..][..even_extent];
-            let odd = &self.values[class + 1][starts[class + 1]..][..odd_extent];
-            starts[class] += even_extent;
-            starts[class + 1] += odd_extent;
-            let (pairs, last) = points.as_chunks_mut::<2>();
-            for ((pair, even), odd) in pairs.iter_mut().zip(even).zip(odd) {
-                *pair = [*even, *odd];
-            }
-            if let ([last], Some(even)) = (last, even.last()) {
-                *last = *even;
-            }
+    #[inline(always)]
+    pub(super) fn merge(&self, values: &mut [i32]) {
+        let mut rows = ClassRows::of(self);
+        for points in values.chunks_exact_mut(self.grid[0]) {
+            rows.take(points);
         }
-        values
+    }
+}
+
+/// The rows of a grid that is split, in order.
+#[derive(Debug)]
+pub(super) struct ClassRows<'a> {
+    classes: &'a ParityClasses,
+    row: usize,
+    starts: [usize; CLASSES],
+}
+
+impl<'a> ClassRows<'a> {
+    pub(super) fn of(classes: &'a ParityClasses) -> Self {
+        Self { classes, row: 0, starts: [0; CLASSES] }
+    }
+
+    /// Fills `points` with the next row.
+    #[inline(always)]
+    pub(super) fn take(&mut self, points: &mut [i32]) {
+        let class = row_class(self.row, self.classes.grid[1]);
+        let [even_extent, odd_extent] = [points.len().div_ceil(2), points.len() / 2];
+        let even = &self.classes.values[class][self.starts[class]..][..even_extent];
+        let odd = &self.classes.values[class + 1][self.starts[class + 1]..][..odd_extent];
+        self.row += 1;
+        self.starts[class] += even_extent;
+        self.starts[class + 1] += odd_extent;
+        let (pairs, last) = points.as_chunks_mut::<2>();
+        for ((pair, even), odd) in pairs.iter_mut().zip(even).zip(odd) {
+            *pair = [*even, *odd];
+        }
+        if let ([last], Some(even)) = (last, even.last()) {
+            *last = *even;
+        }
     }
 }
 
@@ -107,7 +139,9 @@ mod tests {
             for (class, own) in classes.values.iter().enumerate() {
                 assert_eq!(own.len(), class_extents(grid, class).iter().product::<usize>(), "{grid:?} {class}");
             }
-            assert_eq!(classes.merge(), values, "{grid:?}");
+            let mut merged = vec![0; n];
+            classes.merge(&mut merged);
+            assert_eq!(merged, values, "{grid:?}");
         }
     }
 

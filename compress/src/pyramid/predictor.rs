@@ -1,36 +1,13 @@
-//! The prediction of a parity class from the classes it lies between.
+//! Interpolation of a parity class from the classes it lies between.
 //!
 //! A point is predicted along each axis on which it is odd. The prediction of a cell is the mean
 //! over some of these axes, all by one interpolation. An axis is left out where the grid ends
 //! before the point has a neighbour on both sides, unless all its axes are like that.
 
+use super::cell_predictor::AxisMean;
+use super::cells::Point;
 use super::interpolation::{InterpolationOrder, LANES, Line, Stencil, halved, third, zip};
 use super::parity::{CLASSES, class_extents, is_odd};
-
-/// Number of the predictors a cell may have.
-pub(super) const PREDICTORS: usize = InterpolationOrder::ALL.len() * (CLASSES - 1);
-
-/// The predictor of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CellPredictor {
-    pub(super) order: InterpolationOrder,
-    /// Bit a stands for axis a; at least one.
-    pub(super) axes: usize,
-}
-
-impl CellPredictor {
-    /// The number of the predictor, below [`PREDICTORS`].
-    pub(super) fn number(self) -> usize {
-        self.order as usize * (CLASSES - 1) + self.axes - 1
-    }
-
-    /// The predictor of a number, where it is one for this class.
-    pub(super) fn of(number: usize, class: usize) -> Option<Self> {
-        let order = *InterpolationOrder::ALL.get(number / (CLASSES - 1))?;
-        let axes = number % (CLASSES - 1) + 1;
-        (axes & !class == 0).then_some(Self { order, axes })
-    }
-}
 
 /// Values of one class, by which others are predicted.
 #[derive(Clone, Copy, Debug)]
@@ -44,21 +21,6 @@ struct NeighbourClass<'a> {
 pub(super) struct Neighbours<'a> {
     class: usize,
     sources: [Option<NeighbourClass<'a>>; 3],
-}
-
-/// A point of a class.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Point {
-    pub(super) x: usize,
-    pub(super) y: usize,
-    pub(super) z: usize,
-}
-
-impl Point {
-    #[inline(always)]
-    fn along(self, axis: usize) -> usize {
-        [self.x, self.y, self.z][axis]
-    }
 }
 
 impl<'a> Neighbours<'a> {
@@ -78,17 +40,16 @@ impl<'a> Neighbours<'a> {
 
     /// The prediction of the `len` points from `point` on, along x; lanes behind hold anything.
     #[inline(always)]
-    pub(super) fn predict(&self, predictor: CellPredictor, point: Point, len: usize) -> [i32; LANES] {
-        let CellPredictor { order, axes } = predictor;
+    pub(super) fn predict(&self, mean_of: AxisMean, point: Point, len: usize) -> [i32; LANES] {
+        let AxisMean { order, axes } = mean_of;
         let across = self.inside(axes, self.ending(point) & !1);
         let mut predicted = mean(across, &self.along_axes(across, order, point, len));
         // The last point of a row alone may have no neighbour behind it on x.
-        let last = point.x + len - 1;
-        if self.class & 1 != 0 && self.ending(Point { x: last, ..point }) & 1 != 0 {
-            let last = Point { x: last, ..point };
-            let axes = self.inside(axes, self.ending(last));
-            let along = [0, 1, 2].map(|axis| if is_odd(axes, axis) { self.at(axis, order, last) } else { [0] });
-            predicted[len - 1] = mean(axes, &along)[0];
+        let last = Point { x: point.x + len - 1, ..point };
+        let at_end = if self.class & 1 != 0 { self.inside(axes, self.ending(last)) } else { across };
+        if at_end != across {
+            let along = self.along_axes(at_end, order, point, len);
+            predicted[len - 1] = mean(at_end, &along)[len - 1];
         }
         predicted
     }
@@ -147,24 +108,17 @@ impl<'a> Neighbours<'a> {
         if axis != 0 {
             return Stencil::of(order, point.along(axis), extent).apply(line);
         }
-        let inner = match order {
-            InterpolationOrder::Linear => Stencil::Linear,
-            InterpolationOrder::Cubic => Stencil::Cubic,
-            InterpolationOrder::Quintic => Stencil::Quintic,
-        };
-        let mut predicted = inner.apply(line);
+        let inner = Stencil::inner(order).apply(line);
         let end = point.x + len;
-        let near = point.x..end.min(2);
-        let far = end.saturating_sub(3).max(point.x).max(near.end)..end;
-        for x in near {
-            predicted[x - point.x] = self.at(0, order, Point { x, ..point })[0];
+        if point.x >= 2 && end + 3 <= extent {
+            return inner;
         }
-        for x in far {
-            if x + 3 >= extent {
-                predicted[x - point.x] = self.at(0, order, Point { x, ..point })[0];
-            }
+        if extent < 4 {
+            return std::array::from_fn(|lane| {
+                self.at(0, order, Point { x: (point.x + lane).min(end - 1), ..point })[0]
+            });
         }
-        predicted
+        at_edges(order, inner, line, point.x, extent)
     }
 
     /// The prediction of one point along one axis.
@@ -183,6 +137,40 @@ impl<'a> NeighbourClass<'a> {
         let start = point.x + x * (point.y + y * point.z);
         Line { values: self.values, start, stride: [1, x, x * y][axis] }
     }
+}
+
+/// The predictions along x of points that are near an end of rows of four or more.
+#[inline(always)]
+fn at_edges(order: InterpolationOrder, inner: [i32; LANES], line: Line<'_>, x: usize, extent: usize) -> [i32; LANES] {
+    let cubic: [i32; LANES] = Stencil::Cubic.apply(line);
+    let after_edge: [i32; LANES] = Stencil::AfterEdge.apply(line);
+    let before_edge: [i32; LANES] = Stencil::BeforeEdge.apply(line);
+    let behind: [i32; LANES] = Stencil::Extrapolation.apply(line);
+    let [is_linear, is_quintic] =
+        [InterpolationOrder::Linear, InterpolationOrder::Quintic].map(|other| mask(order == other));
+    let mut predicted = [0; LANES];
+    for lane in 0..LANES {
+        let index = (x + lane) as u32;
+        let after = (extent as u32).wrapping_sub(1 + index);
+        let near = pick(mask(index == 0), after_edge[lane], cubic[lane]);
+        let near = pick(mask(after == 1), before_edge[lane], near);
+        let is_inner = is_linear | is_quintic & mask(index >= 2) & mask(after >= 3);
+        predicted[lane] = pick(mask(after == 0), behind[lane], pick(is_inner, inner[lane], near));
+    }
+    predicted
+}
+
+/// All bits, or none.
+#[inline(always)]
+fn mask(is_set: bool) -> i32 {
+    -i32::from(is_set)
+}
+
+/// The first where all bits are set, the second where none is. Both are read: a branch in its place
+/// would make gathers of the vectors.
+#[inline(always)]
+fn pick(mask: i32, first: i32, second: i32) -> i32 {
+    first & mask | second & !mask
 }
 
 /// The mean over the axes of a set.

@@ -55,6 +55,11 @@ pub(super) struct StreamWriter {
 }
 
 impl StreamWriter {
+    /// A writer with room for the codes of so many values.
+    pub(super) fn for_values(values: usize) -> Self {
+        Self { symbols: Vec::with_capacity(values), heads: Vec::with_capacity(values / CELL), ..Self::default() }
+    }
+
     /// Adds a cell with the symbol of its predictor.
     #[inline(always)]
     pub(super) fn push(&mut self, predictor: u8, codes: &[i32]) {

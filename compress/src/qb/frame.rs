@@ -33,7 +33,8 @@ pub(super) const HEADER: usize = 96;
 pub(super) const ENTRY: usize = 8;
 /// Place of the number of the values' type.
 pub(super) const DTYPE: usize = 6;
-const MAGIC: [u8; 4] = *b"RCQB";
+/// The first bytes of each frame.
+pub(crate) const MAGIC: [u8; 4] = *b"RCQB";
 const VERSION: u16 = 1;
 const VERSION_FITTED: u16 = 2;
 const CHECKSUM: usize = 12;

@@ -15,7 +15,7 @@ fuzz_target!(|input: (bool, u8, &[u8])| {
     let (is_single, stride, frame) = input;
     let mut frame = frame.to_vec();
     if frame.len() >= 16 {
-        frame[..6].copy_from_slice(b"RCPY\x01\0");
+        frame[..6].copy_from_slice(b"RCPY\x02\0");
         frame[12..16].fill(0);
         let sum = crc32c(&frame);
         frame[12..16].copy_from_slice(&sum.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The HDF5 filter plugin that opens QB datasets in every HDF5 program.
+//! The HDF5 filter plugin that opens datasets of QB and pyramid in every HDF5 program.
 //!
 //! HDF5 finds the library in a folder of `HDF5_PLUGIN_PATH` when it meets filter
 //! [`recoup_compress::QB_FILTER`]. It asks the library for a class record and passes it one chunk
@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use recoup_compress::{Qb, QbContents};
+use recoup_compress::{Pyramid, PyramidContents, Qb, QbContents};
 use recoup_core::{Bound, Codec, CodecError, Context, ElementType, ValuesMut};
 
 mod sys;
@@ -50,18 +50,42 @@ impl fmt::Display for FilterRefusal {
 
 impl std::error::Error for FilterRefusal {}
 
+/// A frame of one of the codecs, by its own header.
+struct ChunkContents {
+    codec: Box<dyn Codec>,
+    element: ElementType,
+    context: Context<'static>,
+}
+
+impl ChunkContents {
+    fn of(frame: &[u8]) -> Result<Self, FilterRefusal> {
+        let of_pyramid = if frame.starts_with(b"RCPY") { PyramidContents::of(frame) } else { Ok(None) };
+        if let Some(PyramidContents { element, dims, stride }) = of_pyramid.map_err(FilterRefusal::Codec)? {
+            let context = Context { stride, ..Context::grid(dims) };
+            return Ok(Self { codec: Box::new(Pyramid::default()), element, context });
+        }
+        let contents = QbContents::of(frame).map_err(FilterRefusal::Codec)?;
+        if contents.follows {
+            return Err(FilterRefusal::Follows);
+        }
+        let context = Context::flat(contents.len);
+        Ok(Self { codec: Box::new(Qb::default()), element: contents.element, context })
+    }
+
+    fn len(&self) -> usize {
+        self.context.dims.iter().product()
+    }
+}
+
 /// Bytes the values of a frame take.
 ///
 /// # Errors
 /// [`FilterRefusal::Follows`] for a frame that does not stand alone, [`FilterRefusal::Codec`] for
 /// one with a damaged header.
 pub fn decoded_bytes(frame: &[u8]) -> Result<usize, FilterRefusal> {
-    let contents = QbContents::of(frame).map_err(FilterRefusal::Codec)?;
-    if contents.follows {
-        return Err(FilterRefusal::Follows);
-    }
-    // The frame is longer than a table of all blocks, so this is far below the largest number.
-    Ok(contents.len * if contents.element == ElementType::F32 { size_of::<f32>() } else { size_of::<f64>() })
+    let contents = ChunkContents::of(frame)?;
+    // An encoder writes places of values as u32, so this is far below the largest number.
+    Ok(contents.len() * if contents.element == ElementType::F32 { size_of::<f32>() } else { size_of::<f64>() })
 }
 
 /// Fills `target`, as long as [`decoded_bytes`] says, with the values of a frame, little-endian.
@@ -69,16 +93,16 @@ pub fn decoded_bytes(frame: &[u8]) -> Result<usize, FilterRefusal> {
 /// # Errors
 /// As [`decoded_bytes`]; [`FilterRefusal::Codec`] names damaged blocks too.
 pub fn decode(frame: &[u8], target: &mut [u8]) -> Result<(), FilterRefusal> {
-    let contents = QbContents::of(frame).map_err(FilterRefusal::Codec)?;
-    let codec = Qb::default();
-    let context = Context::flat(contents.len);
-    let fill = |values| codec.decode(frame, Bound::Lossless, &context, values).map_err(FilterRefusal::Codec);
+    let contents = ChunkContents::of(frame)?;
+    let len = contents.len();
+    let fill =
+        |values| contents.codec.decode(frame, Bound::Lossless, &contents.context, values).map_err(FilterRefusal::Codec);
     if contents.element == ElementType::F32 {
-        let mut values = vec![0.0f32; contents.len];
+        let mut values = vec![0.0f32; len];
         fill(ValuesMut::F32(&mut values))?;
         target.as_chunks_mut().0.iter_mut().zip(values).for_each(|(bytes, x)| *bytes = x.to_le_bytes());
     } else {
-        let mut values = vec![0.0f64; contents.len];
+        let mut values = vec![0.0f64; len];
         fill(ValuesMut::F64(&mut values))?;
         target.as_chunks_mut().0.iter_mut().zip(values).for_each(|(bytes, x)| *bytes = x.to_le_bytes());
     }
@@ -121,6 +145,23 @@ mod tests {
                 assert!((found - x).abs() <= 1e-3, "{i}");
             }
         }
+    }
+
+    #[test]
+    fn interleaved_grid_of_pyramid_comes_back_as_bytes() {
+        let values = ramp(9000);
+        let context = Context { stride: 3, ..Context::grid([90, 20, 5]) };
+        let mut frame = Vec::new();
+        let bound = Bound::Absolute(1e-3);
+        assert!(!Pyramid::default().encode(Values::F64(&values), bound, &context, &mut frame).unwrap().stored_raw);
+        let mut target = vec![0; decoded_bytes(&frame).unwrap()];
+        assert_eq!(target.len(), 9000 * 8);
+        decode(&frame, &mut target).unwrap();
+        for (x, bytes) in values.iter().zip(target.as_chunks().0) {
+            assert!((f64::from_le_bytes(*bytes) - x).abs() <= 1e-3, "{x}");
+        }
+        frame[20] ^= 1;
+        assert!(decoded_bytes(&frame).is_err());
     }
 
     #[test]

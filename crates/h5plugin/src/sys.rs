@@ -46,7 +46,7 @@ static CLASS: Class = Class {
     id: QB_FILTER as c_int,
     encoder_present: 0,
     decoder_present: 1,
-    name: c"recoup QB".as_ptr(),
+    name: c"recoup QB and pyramid".as_ptr(),
     can_apply: std::ptr::null(),
     set_local: std::ptr::null(),
     filter: apply,
@@ -97,11 +97,11 @@ unsafe extern "C" fn apply(
             bytes
         }
         Ok(Err(refusal)) => {
-            eprintln!("recoup QB filter: {refusal}");
+            eprintln!("recoup filter: {refusal}");
             0
         }
         Err(_) => {
-            eprintln!("recoup QB filter: stopped by an error of its own");
+            eprintln!("recoup filter: stopped by an error of its own");
             0
         }
     }

@@ -54,6 +54,7 @@ mod spare;
 mod staging;
 mod staging_rule;
 mod suspicion;
+mod symmetry;
 mod sys;
 mod timing;
 mod variable;

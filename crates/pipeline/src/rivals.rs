@@ -4,15 +4,17 @@
 //! A slower codec with a better ratio pays below a storage bandwidth `W* = (1/R_a - 1/R_b) /
 //! (1/C_b - 1/C_a)`, R being ratios, C rates. A slab of the variable, coded against the version
 //! before as the whole will be, says both; the bandwidth is declared, or the one at which this
-//! worker has written so far. Rank 0 judges, and all ranks do the same.
+//! worker has written so far. Codecs that would break a symmetry do not compete. Rank 0 judges by
+//! its own part, and all ranks do the same.
 
-use recoup_core::{Bound, Chain, Clock, CodecId, CommError, Context, Parent, VariableRecord, broadcast_json};
+use recoup_core::{Bound, Chain, Clock, CodecId, CommError, Context, Parent, Values, VariableRecord, broadcast_json};
 use recoup_model::break_even::CodecRates;
 
 use crate::chain::ChainLink;
 use crate::context::WorkerContext;
 use crate::placed::FetchedFrame;
 use crate::staging::Staged;
+use crate::symmetry::{is_symmetric, keeps_symmetry};
 use crate::timing::since;
 use crate::version::FrameCoding;
 
@@ -95,7 +97,9 @@ impl Rivals {
                 Some((id, sample(coding, staged, seen.bound, context.clock.as_ref())?))
             };
             let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
-            let codings = std::iter::once(planned).chain(self.rivals.iter().copied()).filter_map(sampled);
+            let is_symmetric = has_symmetry(staged, seen.bound);
+            let rivals = self.rivals.iter().copied().filter(|rival| !is_symmetric || keeps_symmetry(*rival));
+            let codings = std::iter::once(planned).chain(rivals).filter_map(sampled);
             codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)
         });
         let agreed = broadcast_json(context.comm.as_ref(), || mine)?;
@@ -120,6 +124,15 @@ impl Rivals {
             }
             None => self.seen.push(LastCoding { name: staged.record.name.clone(), bound, codec, versions: 1 }),
         }
+    }
+}
+
+/// Returns whether the middle frame has a symmetry that errors under a bound could break.
+fn has_symmetry(staged: &Staged, bound: Bound) -> bool {
+    let mut fetched = FetchedFrame::new();
+    match (staged.frame(staged.frames() / 2, &mut fetched), bound) {
+        (Ok(Values::F64(values)), Bound::Absolute(e)) => is_symmetric(values, staged.record.frame_dims, e),
+        _ => false,
     }
 }
 

@@ -25,9 +25,9 @@ pub const RTOL: f64 = 1e-6;
 
 /// Codecs that compete with QB for lossy variables if no codec is named: slower ones, often with
 /// better ratios, that win on slow storage. One that is not in the build does not compete. Pyramid
-/// does not, either: its smooth errors cost a recovery more iterations than QB's under the same
-/// measured residual.
-pub const RIVALS: [CodecId; 2] = [CodecId::Pco, CodecId::Sz3];
+/// and SZ3 do not where an iterate is its own mirror image: their errors are not, and a recovery of
+/// CG takes more iterations.
+pub const RIVALS: [CodecId; 3] = [CodecId::Pco, CodecId::Pyramid, CodecId::Sz3];
 
 /// Returns the scheme if none is named. With an operator to verify bounds, it is lossy at the
 /// interval asked for, or decided from measured costs (`None`) if no interval is. Without an

@@ -1,0 +1,127 @@
+//! Whether the values on a grid are their own mirror image.
+//!
+//! CG, started on a symmetric problem, never leaves the vectors that share the symmetry, and
+//! converges as if the problem had only their few eigenvalues. A codec that rounds each value for
+//! itself gives equal values equal errors and keeps the symmetry. One whose errors depend on the
+//! place breaks it, and a recovery then needs the iterations of the whole spectrum, whatever the
+//! size of the errors: white noise of the same bound costs the same.
+
+use recoup_core::CodecId;
+
+/// Points that are compared with their images.
+const SAMPLES: u64 = 64;
+/// The part of the bound that values may differ by from their images.
+const ALIKE: f64 = 0.125;
+
+/// Returns whether a codec gives equal values equal errors.
+pub(crate) fn keeps_symmetry(codec: CodecId) -> bool {
+    !matches!(codec, CodecId::Pyramid | CodecId::Sz3 | CodecId::Zfp)
+}
+
+/// Returns whether a sample of the values on a grid, fastest extent first, equals its image in a
+/// mirror across one of the axes, or with two axes exchanged, to a part of `bound`. Values that do
+/// not differ by more than `bound` have no symmetry that could be lost.
+pub(crate) fn is_symmetric(values: &[f64], dims: [usize; 3], bound: f64) -> bool {
+    let points: Vec<[usize; 3]> = (0..SAMPLES).map(|number| point(number, dims)).collect();
+    let value = |[x, y, z]: [usize; 3]| values[x + dims[0] * (y + dims[1] * z)];
+    let [min, max] = [f64::min, f64::max].map(|of| points.iter().map(|point| value(*point)).fold(f64::NAN, of));
+    let is_alike = |point: [usize; 3], image: [usize; 3]| (value(point) - value(image)).abs() <= ALIKE * bound;
+    let holds = |image: &dyn Fn([usize; 3]) -> [usize; 3]| points.iter().all(|point| is_alike(*point, image(*point)));
+    let mirrors = (0..3).filter(|axis| dims[*axis] > 1).any(|axis| {
+        holds(&|mut point| {
+            point[axis] = dims[axis] - 1 - point[axis];
+            point
+        })
+    });
+    let exchanges = [(0, 1), (0, 2), (1, 2)].into_iter().filter(|(a, b)| dims[*a] == dims[*b] && dims[*a] > 1);
+    let is_image = mirrors
+        || exchanges.into_iter().any(|(a, b)| {
+            holds(&|mut point| {
+                point.swap(a, b);
+                point
+            })
+        });
+    max - min > bound && is_image
+}
+
+/// A point of the sample, spread over the grid without a pattern.
+fn point(number: u64, dims: [usize; 3]) -> [usize; 3] {
+    let mixed = recoup_core::mix(number + 1);
+    std::array::from_fn(|axis| ((mixed >> (21 * axis) & 0x1f_ffff) as usize * dims[axis]) >> 21)
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{Bound, Context, Values, ValuesMut};
+
+    use super::*;
+
+    const DIMS: [usize; 3] = [12, 10, 9];
+    const CUBE: [usize; 3] = [8, 8, 8];
+
+    fn on_grid(dims: [usize; 3], f: impl Fn(f64, f64, f64) -> f64) -> Vec<f64> {
+        let at = |i: usize, axis: usize| i as f64 / (dims[axis] - 1) as f64 - 0.5;
+        let n = dims.iter().product();
+        (0..n)
+            .map(|i: usize| f(at(i % dims[0], 0), at(i / dims[0] % dims[1], 1), at(i / dims[0] / dims[1], 2)))
+            .collect()
+    }
+
+    #[test]
+    fn each_mirror_and_each_exchange_of_axes_is_a_symmetry() {
+        for values in [
+            on_grid(DIMS, |x, y, z| x * x + y + 2.0 * z),
+            on_grid(DIMS, |x, y, z| x + y * y + 2.0 * z),
+            on_grid(DIMS, |x, y, z| x + y + z * z),
+        ] {
+            assert!(is_symmetric(&values, DIMS, 1e-6));
+        }
+        for values in [
+            on_grid(CUBE, |x, y, z| x + y + x * y * z),
+            on_grid(CUBE, |x, y, z| x + z + 2.0 * y),
+            on_grid(CUBE, |x, y, z| y + z - 3.0 * x),
+        ] {
+            assert!(is_symmetric(&values, CUBE, 1e-6));
+        }
+    }
+
+    #[test]
+    fn fields_without_a_symmetry_have_none() {
+        let lopsided = on_grid(CUBE, |x, y, z| x + 2.0 * y + 4.0 * z + x * y);
+        assert!(!is_symmetric(&lopsided, CUBE, 1e-3));
+        // Within the bound all values are equal.
+        assert!(!is_symmetric(&lopsided, CUBE, 100.0));
+        assert!(!is_symmetric(&[1.0; 512], CUBE, 1e-3));
+        assert!(!is_symmetric(&[2.0], [1, 1, 1], 1e-3));
+        assert!(!is_symmetric(&[f64::NAN; 512], CUBE, 1e-3));
+    }
+
+    /// A hill with the mirrors of a box, bit for bit.
+    fn hill(dims: [usize; 3]) -> Vec<f64> {
+        let along = |i: usize, extent: usize| {
+            let t = (2 * i + 1) as f64 / extent as f64 - 1.0;
+            1.0 - t * t
+        };
+        let [x, y, z] = dims;
+        (0..x * y * z).map(|i| along(i % x, x) * along(i / x % y, y) * along(i / x / y, z)).collect()
+    }
+
+    #[test]
+    fn codecs_keep_a_symmetry_exactly_where_they_are_said_to() {
+        // No two extents are the same: pyramids may keep an exchange of axes.
+        let dims = [16, 14, 10];
+        let values = hill(dims);
+        for id in [CodecId::Qb, CodecId::Pco, CodecId::Pyramid, CodecId::Zfp] {
+            let codec = recoup_compress::codec(id).unwrap();
+            let context = Context::grid(dims);
+            let mut payload = Vec::new();
+            let bound = Bound::Absolute(1e-3);
+            let encoded = codec.encode(Values::F64(&values), bound, &context, &mut payload).unwrap();
+            assert!(!encoded.stored_raw, "{id}");
+            let mut decoded = vec![0.0; values.len()];
+            codec.decode(&payload, encoded.bound, &context, ValuesMut::F64(&mut decoded)).unwrap();
+            // 2^-20 of the bound: only equal errors pass.
+            assert_eq!(is_symmetric(&decoded, dims, 1e-3 / 1048576.0), keeps_symmetry(id), "{id}");
+        }
+    }
+}
