@@ -45,7 +45,7 @@ pub use delta::Delta;
 pub use effective::effective_bound;
 pub use increment::Increment;
 pub use pco::Pco;
-pub use pyramid::{Contents as PyramidContents, Pyramid};
+pub use pyramid::{Pyramid, PyramidContents};
 #[cfg(feature = "cuda")]
 pub use qb::cuda::{KernelTiming, QbCuda, source as cuda_source, sources as cuda_sources};
 pub use qb::{Arrangement as QbArrangement, Contents as QbContents, FILTER as QB_FILTER, Qb, SimdLevel};

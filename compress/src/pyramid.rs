@@ -7,7 +7,8 @@
 //! are the same on every machine: a decoder computes with integers that wrap, and ends each value
 //! with one product and one sum. FORMAT.md states the bytes.
 //!
-//! Numbers of the lattice have 32 bits. Where a bound is too tight for them, the frame is one of QB.
+//! Numbers of the lattice have 32 bits. Where a bound is too tight for them, the frame is one of
+//! QB.
 //!
 //! Source of the idea: Zhao et al. 2021, "Optimizing error-bounded lossy compression for scientific
 //! data by dynamic spline interpolation", doi:10.1109/ICDE51399.2021.00145. The levels here are
@@ -46,7 +47,7 @@ use crate::{bytes, effective_bound};
 
 /// The contents of a frame, by its own header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contents {
+pub struct PyramidContents {
     /// Type of the values.
     pub element: ElementType,
     /// Extents of the values, fastest first.
@@ -55,7 +56,7 @@ pub struct Contents {
     pub stride: usize,
 }
 
-impl Contents {
+impl PyramidContents {
     /// Reads the header of a frame; `None` for one of QB.
     ///
     /// # Errors

@@ -40,7 +40,8 @@ pub(super) struct CellInputs<'a, 'n> {
 }
 
 impl CellInputs<'_, '_> {
-    /// The prediction of a run of the cell, by a predictor that fits it; lanes behind hold anything.
+    /// The prediction of a run of the cell, by a predictor that fits it; lanes behind it hold
+    /// anything.
     #[inline(always)]
     pub(super) fn predict(&self, predictor: CellPredictor, run: PointRun) -> [i32; LANES] {
         match predictor {

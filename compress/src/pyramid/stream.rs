@@ -55,7 +55,7 @@ pub(super) struct StreamWriter {
 }
 
 impl StreamWriter {
-    /// A writer with room for the codes of so many values.
+    /// A writer with room for the codes of this number of values.
     pub(super) fn for_values(values: usize) -> Self {
         Self { symbols: Vec::with_capacity(values), heads: Vec::with_capacity(values / CELL), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Whether the values on a grid are their own mirror image.
+//! Symmetries of the values on a grid: equal to their reflection, or with two axes exchanged.
 //!
 //! CG, started on a symmetric problem, never leaves the vectors that share the symmetry, and
 //! converges as if the problem had only their few eigenvalues. A codec that rounds each value for
@@ -18,23 +18,23 @@ pub(crate) fn keeps_symmetry(codec: CodecId) -> bool {
     !matches!(codec, CodecId::Pyramid | CodecId::Sz3 | CodecId::Zfp)
 }
 
-/// Returns whether a sample of the values on a grid, fastest extent first, equals its image in a
-/// mirror across one of the axes, or with two axes exchanged, to a part of `bound`. Values that do
-/// not differ by more than `bound` have no symmetry that could be lost.
+/// Returns whether a sample of the values on a grid, fastest extent first, equals its reflection
+/// across the middle of an axis, or its image with two axes exchanged, to a part of `bound`. Values
+/// that do not differ by more than `bound` have no symmetry that could be lost.
 pub(crate) fn is_symmetric(values: &[f64], dims: [usize; 3], bound: f64) -> bool {
     let points: Vec<[usize; 3]> = (0..SAMPLES).map(|number| point(number, dims)).collect();
     let value = |[x, y, z]: [usize; 3]| values[x + dims[0] * (y + dims[1] * z)];
     let [min, max] = [f64::min, f64::max].map(|of| points.iter().map(|point| value(*point)).fold(f64::NAN, of));
     let is_alike = |point: [usize; 3], image: [usize; 3]| (value(point) - value(image)).abs() <= ALIKE * bound;
     let holds = |image: &dyn Fn([usize; 3]) -> [usize; 3]| points.iter().all(|point| is_alike(*point, image(*point)));
-    let mirrors = (0..3).filter(|axis| dims[*axis] > 1).any(|axis| {
+    let is_reflected = (0..3).filter(|axis| dims[*axis] > 1).any(|axis| {
         holds(&|mut point| {
             point[axis] = dims[axis] - 1 - point[axis];
             point
         })
     });
     let exchanges = [(0, 1), (0, 2), (1, 2)].into_iter().filter(|(a, b)| dims[*a] == dims[*b] && dims[*a] > 1);
-    let is_image = mirrors
+    let is_image = is_reflected
         || exchanges.into_iter().any(|(a, b)| {
             holds(&|mut point| {
                 point.swap(a, b);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mirror_and_each_exchange_of_axes_is_a_symmetry() {
+    fn each_reflection_and_each_exchange_of_axes_is_a_symmetry() {
         for values in [
             on_grid(DIMS, |x, y, z| x * x + y + 2.0 * z),
             on_grid(DIMS, |x, y, z| x + y * y + 2.0 * z),
@@ -96,7 +96,7 @@ mod tests {
         assert!(!is_symmetric(&[f64::NAN; 512], CUBE, 1e-3));
     }
 
-    /// A hill with the mirrors of a box, bit for bit.
+    /// A hill with the reflections of a box, bit for bit.
     fn hill(dims: [usize; 3]) -> Vec<f64> {
         let along = |i: usize, extent: usize| {
             let t = (2 * i + 1) as f64 / extent as f64 - 1.0;

@@ -25,7 +25,7 @@ pub const RTOL: f64 = 1e-6;
 
 /// Codecs that compete with QB for lossy variables if no codec is named: slower ones, often with
 /// better ratios, that win on slow storage. One that is not in the build does not compete. Pyramid
-/// and SZ3 do not where an iterate is its own mirror image: their errors are not, and a recovery of
+/// and SZ3 do not where an iterate is its own reflection: their errors are not, and a recovery of
 /// CG takes more iterations.
 pub const RIVALS: [CodecId; 3] = [CodecId::Pco, CodecId::Pyramid, CodecId::Sz3];
 
