@@ -215,8 +215,14 @@ impl Question {
     }
 }
 
+/// A fraction in per cent. Overheads grow exponentially with the failure rate, and beyond some size
+/// their digits say nothing.
 pub(crate) fn percent(fraction: f64) -> String {
-    if fraction.is_infinite() { "more than all time".to_owned() } else { format!("{} %", short(100.0 * fraction)) }
+    match fraction {
+        f64::INFINITY => "more than all time".to_owned(),
+        1e4.. => "over 1e6 %".to_owned(),
+        _ => format!("{} %", short(100.0 * fraction)),
+    }
 }
 
 /// A number in three digits.

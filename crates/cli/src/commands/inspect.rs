@@ -321,7 +321,11 @@ fn behind(chain: &[u64]) -> String {
 }
 
 fn version_row(label: &str, content: &Content, tiers: &str) -> [String; 9] {
-    let relative = |norm: Option<f64>| norm.map_or_else(|| "-".to_owned(), |n| format!("{:.2e}", n / content.rhs_norm));
+    // Versions of programs without a problem, as those of VELOC, have no norms.
+    let relative = |norm: Option<f64>| {
+        let ratio = norm.map(|norm| norm / content.rhs_norm).filter(|ratio| ratio.is_finite());
+        ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2e}"))
+    };
     let extra = content.extra_iterations_predicted.map_or_else(|| "-".to_owned(), |of| format!("{:.1}", of.iterations));
     [
         label.to_owned(),

@@ -62,7 +62,7 @@ fn opening(header: &str) -> Result<String> {
     Ok(lines.collect::<Vec<_>>().join("\n").trim().to_owned())
 }
 
-/// A guide whose names of the interface, written as [`name`] there, lead to the page; every other
+/// A guide whose names of the interface, written in brackets there, lead to the page; every other
 /// page as it is.
 pub(super) fn with_links(page: &str, text: &str) -> String {
     let mut text = text.to_owned();
