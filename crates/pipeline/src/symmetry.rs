@@ -25,22 +25,23 @@ pub(crate) fn is_symmetric(values: &[f64], dims: [usize; 3], bound: f64) -> bool
     let points: Vec<[usize; 3]> = (0..SAMPLES).map(|number| point(number, dims)).collect();
     let value = |[x, y, z]: [usize; 3]| values[x + dims[0] * (y + dims[1] * z)];
     let [min, max] = [f64::min, f64::max].map(|of| points.iter().map(|point| value(*point)).fold(f64::NAN, of));
-    let is_alike = |point: [usize; 3], image: [usize; 3]| (value(point) - value(image)).abs() <= ALIKE * bound;
-    let holds = |image: &dyn Fn([usize; 3]) -> [usize; 3]| points.iter().all(|point| is_alike(*point, image(*point)));
-    let is_reflected = (0..3).filter(|axis| dims[*axis] > 1).any(|axis| {
-        holds(&|mut point| {
-            point[axis] = dims[axis] - 1 - point[axis];
-            point
+    // An image names for each axis the one its coordinate comes from, and whether it is reflected.
+    let holds = |image: [(usize, bool); 3]| {
+        points.iter().all(|point| {
+            let coordinate = |(from, is_reflected): (usize, bool)| match is_reflected {
+                true => dims[from] - 1 - point[from],
+                false => point[from],
+            };
+            (value(*point) - value(image.map(coordinate))).abs() <= ALIKE * bound
         })
-    });
-    let exchanges = [(0, 1), (0, 2), (1, 2)].into_iter().filter(|(a, b)| dims[*a] == dims[*b] && dims[*a] > 1);
-    let is_image = is_reflected
-        || exchanges.into_iter().any(|(a, b)| {
-            holds(&|mut point| {
-                point.swap(a, b);
-                point
-            })
-        });
+    };
+    let is_reflection = |axis: usize| dims[axis] > 1 && holds(std::array::from_fn(|a| (a, a == axis)));
+    let is_exchange = |(a, b): (usize, usize)| {
+        let mut image = [(0, false), (1, false), (2, false)];
+        image.swap(a, b);
+        dims[a] == dims[b] && dims[a] > 1 && holds(image)
+    };
+    let is_image = (0..3).any(is_reflection) || [(0, 1), (0, 2), (1, 2)].into_iter().any(is_exchange);
     max - min > bound && is_image
 }
 
