@@ -14,8 +14,6 @@ from maturin import (  # noqa: F401
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
-    prepare_metadata_for_build_editable,
-    prepare_metadata_for_build_wheel,
 )
 
 # `data` of [tool.maturin] in pyproject.toml.
@@ -43,6 +41,16 @@ def stage_program() -> None:
     # A program of another processor stays as it is.
     if strip := shutil.which("strip"):
         subprocess.run([strip, staged], check=False, stderr=subprocess.DEVNULL)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    SCRIPTS.mkdir(parents=True, exist_ok=True)  # maturin refuses a folder that is not there
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_editable(metadata_directory, config_settings)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
