@@ -209,7 +209,7 @@ def test_wrong_arguments_are_named(tmp_path, problem):
         for array, message in [
             (np.ones((4, 4)).T[:, :2], "not contiguous"),
             (np.ones(3, dtype=np.int16), "int16"),
-            (np.ones(3, dtype=np.float32), "needs float64"),
+            (np.ones(3, dtype=np.int64), "needs real or complex numbers"),
         ]:
             with pytest.raises(recoup.Error, match=message):
                 session.protect("x", array, role="iterate")

@@ -105,9 +105,10 @@ def _multiplier(A: Any) -> Callable[[Any], Any]:
 
 def is_complex(values: Any) -> bool:
     """Returns whether an array, a matrix or an operator is one of complex numbers."""
-    if values is None or callable(values) and not hasattr(values, "dtype"):
-        return False
-    return np.dtype(values.dtype).kind == "c" if hasattr(values, "dtype") and values.dtype else np.iscomplexobj(values)
+    dtype = getattr(values, "dtype", None)
+    if dtype is not None:
+        return np.dtype(dtype).kind == "c"
+    return isinstance(values, (list, tuple)) and not isinstance(values, Rows) and np.iscomplexobj(values)
 
 
 def doubles(name: str, values: Any) -> Vector:
