@@ -102,8 +102,8 @@ fn has_clwb() -> bool {
     use std::sync::OnceLock;
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        // SAFETY: every processor of this kind has the instruction. Older compilers call it unsafe.
-        #[allow(unused_unsafe)]
+        #[expect(unused_unsafe, reason = "unsafe only for older compilers")]
+        // SAFETY: every processor of this kind has the instruction.
         let leaf = unsafe { std::arch::x86_64::__cpuid_count(7, 0) };
         leaf.ebx & (1 << 24) != 0
     })
