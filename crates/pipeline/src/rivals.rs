@@ -4,14 +4,21 @@
 //! A slower codec with a better ratio pays below a storage bandwidth `W* = (1/R_a - 1/R_b) /
 //! (1/C_b - 1/C_a)`, R being ratios, C rates. A slab of the variable, coded against the version
 //! before as the whole will be, says both; the bandwidth is declared, or the one at which this
-//! worker has written so far. Codecs that would break a symmetry do not compete. Rank 0 judges by
+//! worker has written so far. The slower the storage, the larger the slab: a small one misjudges
+//! codecs that predict from afar.
+//!
+//! The best codec of a key need not be that of the versions coded against it, so keys have a choice
+//! of their own, among the codecs that others may follow. It does not bind the versions after. Codecs that would break a symmetry do not compete. Rank 0 judges by
 //! its own part, and all ranks do the same.
 
-use recoup_core::{Bound, Chain, Clock, CodecId, CommError, Context, Parent, Values, VariableRecord, broadcast_json};
+use recoup_core::{
+    Bound, Chain, Clock, Codec, CodecId, CommError, Context, Parent, Values, VariableRecord, broadcast_json,
+};
 use recoup_model::break_even::CodecRates;
 
 use crate::chain::ChainLink;
 use crate::context::WorkerContext;
+use crate::encoding::EncodedVariable;
 use crate::placed::FetchedFrame;
 use crate::staging::Staged;
 use crate::symmetry::{is_symmetric, keeps_symmetry};
@@ -20,6 +27,10 @@ use crate::version::FrameCoding;
 
 /// Values of a slab, at least, where a frame has them.
 const SLAB_VALUES: usize = 1 << 15;
+/// The part of the time that a version takes to be written in which one rival is sampled...
+const LOOK_PART: f64 = 1.0 / 64.0;
+/// ... if it codes so many values a second: few codecs are slower.
+const LOOK_RATE: f64 = 1e7;
 /// Versions between two looks at the rivals.
 const LOOK_EVERY: u64 = 10;
 
@@ -44,7 +55,12 @@ pub(crate) enum Bandwidth {
 struct LastCoding {
     name: String,
     bound: Bound,
+    payload_bytes: u64,
+    /// The codec of versions that are no keys.
     codec: CodecId,
+    /// It codes versions against others.
+    can_follow: bool,
+    /// Versions of this variable.
     versions: u64,
 }
 
@@ -85,16 +101,17 @@ impl Rivals {
     ) -> Result<CodecId, CommError> {
         let name = &staged.record.name;
         let Some(seen) = self.seen.iter().find(|seen| seen.name == *name) else { return Ok(planned) };
-        let is_due = seen.versions % LOOK_EVERY == 1;
+        let is_key = seen.is_key(link);
+        let is_due = is_key || seen.versions % LOOK_EVERY == 1;
         if self.rivals.is_empty() || !is_due {
             return Ok(seen.codec);
         }
         let mine = self.bandwidth.bytes_per_second().map_or(planned, |bandwidth| {
             let sampled = |id| {
-                let codec = context.codecs.find(id).ok()?;
+                let codec = context.codecs.find(id).ok().filter(|codec| !is_key || codec.can_follow())?;
                 let bandwidth = self.weighed_bandwidth();
                 let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
-                Some((id, sample(coding, staged, seen.bound, context.clock.as_ref())?))
+                Some((id, sample(coding, staged, seen, context.clock.as_ref())?))
             };
             let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
             let is_symmetric = has_symmetry(staged, seen.bound);
@@ -116,14 +133,32 @@ impl Rivals {
     }
 
     /// Takes note of how a variable was coded.
-    pub(crate) fn coded(&mut self, staged: &Staged, codec: CodecId, bound: Bound) {
-        match self.seen.iter_mut().find(|seen| seen.name == staged.record.name) {
-            Some(seen) => {
-                seen.versions += 1;
-                (seen.codec, seen.bound) = (codec, bound);
-            }
-            None => self.seen.push(LastCoding { name: staged.record.name.clone(), bound, codec, versions: 1 }),
-        }
+    pub(crate) fn coded(&mut self, staged: &Staged, codec: &dyn Codec, link: ChainLink<'_>, encoded: &EncodedVariable) {
+        let name = &staged.record.name;
+        let place = self.seen.iter().position(|seen| seen.name == *name);
+        let before = place.map(|place| self.seen.swap_remove(place));
+        let kept = before.as_ref().filter(|before| before.is_key(link));
+        self.seen.push(LastCoding {
+            name: name.clone(),
+            bound: encoded.bound,
+            payload_bytes: encoded.frames.iter().map(|frame| frame.payload.len() as u64).sum(),
+            codec: kept.map_or(codec.id(), |kept| kept.codec),
+            can_follow: kept.is_some() || codec.can_follow(),
+            versions: before.map_or(0, |before| before.versions) + 1,
+        });
+    }
+}
+
+impl LastCoding {
+    /// Returns whether a version at this place is the key of a chain that others will follow. To a
+    /// codec that stands alone every version is one, and none matters.
+    fn is_key(&self, link: ChainLink<'_>) -> bool {
+        self.can_follow && matches!(link, ChainLink::Key)
+    }
+
+    /// Returns the values to sample where storage takes `bandwidth` bytes per second.
+    fn slab_values(&self, bandwidth: f64) -> usize {
+        ((self.payload_bytes as f64 / bandwidth * LOOK_PART * LOOK_RATE) as usize).max(SLAB_VALUES)
     }
 }
 
@@ -138,7 +173,7 @@ fn has_symmetry(staged: &Staged, bound: Bound) -> bool {
 
 /// Measures ratio and rate of a codec on a slab of the middle frame; `None` when it cannot encode
 /// that.
-fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Clock) -> Option<CodecRates> {
+fn sample(coding: FrameCoding<'_>, staged: &Staged, seen: &LastCoding, clock: &dyn Clock) -> Option<CodecRates> {
     let FrameCoding { codec, link, bandwidth, threads } = coding;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
     let run = staged.frames() / 2;
@@ -146,7 +181,7 @@ fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Cl
     let parent = link.parent(run).map(|placed| placed.near(&staged.record, run, &mut fetched_parent));
     let chain = link.chain(parent.transpose().ok()?);
     let frame = Context { dims, stride, chain, bandwidth, threads };
-    let (slab, dims) = frame.middle(SLAB_VALUES);
+    let (slab, dims) = frame.middle(bandwidth.map_or(SLAB_VALUES, |bandwidth| seen.slab_values(bandwidth)));
     let values = staged.frame(run, &mut fetched).ok()?;
     let source = values.slice(slab.start, slab.len());
     let chain = match frame.chain {
@@ -158,7 +193,7 @@ fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Cl
     let context = Context { dims, chain, ..frame };
     let mut payload = Vec::new();
     let start = clock.now();
-    codec.encode(source, bound, &context, &mut payload).ok()?;
+    codec.encode(source, seen.bound, &context, &mut payload).ok()?;
     let seconds = since(clock.now(), start);
     let bytes = (slab.len() * source.element().size()) as f64;
     let ratio = bytes / payload.len().max(1) as f64;
@@ -168,6 +203,14 @@ fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Cl
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slower_storage_lets_larger_slabs_be_sampled() {
+        let bound = Bound::Absolute(1.0);
+        let (name, codec) = ("x".to_owned(), CodecId::Qb);
+        let seen = LastCoding { name, bound, payload_bytes: 64_000, codec, can_follow: true, versions: 1 };
+        assert_eq!([1e3, 1e5, 1e9].map(|bandwidth| seen.slab_values(bandwidth)), [10_000_000, 100_000, SLAB_VALUES]);
+    }
 
     #[test]
     fn a_declared_bandwidth_is_not_measured_over() {

@@ -191,7 +191,7 @@ impl VariableEncoder {
         let source = if is_measured && !is_there { self.near.of(staged) } else { EncoderSource::staged(staged) };
         let mut judge = judge(self.verifier.as_mut(), job, &source, context.comm.as_ref())?;
         let encoded = encode_judged(&source, coding, judge.as_mut(), context, &mut self.buffers)?;
-        self.rivals.coded(staged, codec.id(), encoded.bound);
+        self.rivals.coded(staged, codec.as_ref(), link, &encoded);
         if link.is_chained() {
             let hashes = encoded.frames.iter().map(|frame| payload_hash(&frame.payload)).collect();
             self.chains.drafted(version, &staged.record, &mut self.buffers.decoded, hashes);
