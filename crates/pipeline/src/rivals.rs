@@ -8,8 +8,9 @@
 //! codecs that predict from afar.
 //!
 //! The best codec of a key need not be that of the versions coded against it, so keys have a choice
-//! of their own, among the codecs that others may follow. It does not bind the versions after. Codecs that would break a symmetry do not compete. Rank 0 judges by
-//! its own part, and all ranks do the same.
+//! of their own, among the codecs that others may follow. It does not bind the versions after.
+//! Codecs that would break a symmetry do not compete. Rank 0 judges by its own part, and all ranks
+//! do the same.
 
 use recoup_core::{
     Bound, Chain, Clock, Codec, CodecId, CommError, Context, Parent, Values, VariableRecord, broadcast_json,
@@ -27,9 +28,9 @@ use crate::version::FrameCoding;
 
 /// Values of a slab, at least, where a frame has them.
 const SLAB_VALUES: usize = 1 << 15;
-/// The part of the time that a version takes to be written in which one rival is sampled...
+/// The part of the time that a version takes to be written in which one rival is sampled.
 const LOOK_PART: f64 = 1.0 / 64.0;
-/// ... if it codes so many values a second: few codecs are slower.
+/// Values per second that nearly every codec reaches on one core.
 const LOOK_RATE: f64 = 1e7;
 /// Versions between two looks at the rivals.
 const LOOK_EVERY: u64 = 10;
@@ -58,7 +59,7 @@ struct LastCoding {
     payload_bytes: u64,
     /// The codec of versions that are no keys.
     codec: CodecId,
-    /// It codes versions against others.
+    /// The ability of that codec to code versions against others.
     can_follow: bool,
     /// Versions of this variable.
     versions: u64,
@@ -207,8 +208,8 @@ mod tests {
     #[test]
     fn slower_storage_lets_larger_slabs_be_sampled() {
         let bound = Bound::Absolute(1.0);
-        let (name, codec) = ("x".to_owned(), CodecId::Qb);
-        let seen = LastCoding { name, bound, payload_bytes: 64_000, codec, can_follow: true, versions: 1 };
+        let codec = CodecId::Qb;
+        let seen = LastCoding { name: "x".into(), bound, payload_bytes: 64_000, codec, can_follow: true, versions: 1 };
         assert_eq!([1e3, 1e5, 1e9].map(|bandwidth| seen.slab_values(bandwidth)), [10_000_000, 100_000, SLAB_VALUES]);
     }
 
