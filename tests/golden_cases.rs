@@ -219,6 +219,7 @@ impl OnGrid {
             stride: self.stride,
             distribution,
             zones: None,
+            column: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages between a session and its worker.
 
-use recoup_core::{Measured, Plan, Prediction, Progress, Role};
+use recoup_core::{Measured, Plan, Prediction, Progress, Role, SystemRecord};
 
 use crate::chain::Base;
 use crate::outcome::Outcome;
@@ -9,14 +9,16 @@ use crate::registry::StagingNeed;
 use crate::staging::StagingSet;
 use crate::staging_rule::StagingRule;
 use crate::suspicion::ReportedResidual;
+use crate::verify::Verifier;
 
 /// A request to the worker, which serves them in order.
-#[derive(Debug)]
 pub(crate) enum Work {
     /// Makes a version.
     Make(Box<CheckpointJob>),
     /// Makes the memory of a staging set.
     Prepare { staging: StagingSet, needs: Vec<StagingNeed>, rule: StagingRule },
+    /// Makes versions of another system.
+    System { verifier: Box<Verifier>, record: SystemRecord },
     /// Goes on from a restored version, or from none.
     Restart(Base),
 }
@@ -28,6 +30,10 @@ pub(crate) struct CheckpointJob {
     pub(crate) progress: Progress,
     pub(crate) reported: ReportedResidual,
     pub(crate) known: KnownNorms,
+    /// `||r||` of each column of a block, as its method knows them; empty where it does not say.
+    pub(crate) column_norms: Vec<f64>,
+    /// The solver's tolerance on relative residuals.
+    pub(crate) tolerance: f64,
     /// The measurements of the run, where its policy asks for them.
     pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
@@ -40,6 +46,11 @@ pub(crate) struct CheckpointJob {
 }
 
 impl CheckpointJob {
+    /// Returns `||b - A x||` of a column of a block, as the program knows it.
+    pub(crate) fn known_column(&self, column: usize) -> Option<f64> {
+        self.known.column_norms.get(column).copied()
+    }
+
     /// Returns `d . A d` of the direction as the program knows it: it speaks of one direction.
     pub(crate) fn direction_squared(&self) -> Option<f64> {
         let directions = self.staging.staged.iter().filter(|staged| staged.record.role == Role::Direction);

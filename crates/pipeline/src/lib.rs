@@ -56,6 +56,7 @@ mod staging_rule;
 mod suspicion;
 mod symmetry;
 mod sys;
+mod systems;
 mod timing;
 mod variable;
 mod verify;

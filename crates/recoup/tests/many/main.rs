@@ -1,0 +1,4 @@
+//! Many right-hand sides and many systems: one block, or one run that solves one after the other.
+
+mod blocks;
+mod systems;
