@@ -76,8 +76,8 @@ class Attached:
         self._is_due = False
         self.restored: Restored | None = self._restore(rhs)
         # Versions are numbered on from one of another problem, whose iterations are none of this solve's.
-        self._offset = self.restored.version if self.restored and self.restored.guess else 0
-        self.base = self.restored.version - self._offset if self.restored else 0
+        self._offset = self.restored.iteration if self.restored and self.restored.guess else 0
+        self.base = self.restored.iteration - self._offset if self.restored else 0
         if self.restored:
             x.setArray(self._x)
             ksp.setInitialGuessNonzero(True)
