@@ -329,16 +329,17 @@ const char *recoup_version(void);
 // fastest first, as in tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and
 // drain, method (cg, gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy
 // and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
-// it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which
-// keeps the library's thread on the core the process is bound to, where it is bound to a single
-// one. `comm`
-// is NULL for a job of one rank; it is copied, and what it points to must live as long as the
+// it counts, same_operator=no, which says that A or b change from solve to solve, systems, which
+// says that the run solves many systems (recoup_begin_system), and stay, which keeps the library's
+// thread on the core the process is bound to, where it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and what it points to must live as long as the
 // handle. Collective.
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 //
 // `options` is NULL or a C string, `comm` and `handle` are NULL or point to such a thing.
-int32_t recoup_open(const char *options, const struct recoup_comm *comm, recoup_handle *handle);
+int32_t recoup_open(const char *options,
+                    const struct recoup_comm *comm,
+                    recoup_handle *handle);
 
 // Lends a variable to the handle: `count` values of `type` at `values`, this rank's share.
 //
@@ -399,6 +400,9 @@ int32_t recoup_touch(recoup_handle handle, const char *name, uint64_t first, uin
 //
 // `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight
 // products. `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
+//
+// In a run with the option systems it is called again for each system: it then waits until the
+// versions under way are made, and is collective. If A changes in place, call recoup_wait before.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 //
