@@ -41,7 +41,8 @@ fn heat(dir: &Path, mut life: u64) -> Result<Option<f64>, Box<dyn Error>> {
     let restored = session.restore_with(&mut [&mut Variables::new().dynamic("u", &mut u)])?;
     let first = restored.and_then(|restored| restored.system).map_or(0, |system| system.index);
     for step in first..STEPS {
-        let (a, b) = (matrix(step), Arc::<[f64]>::from(u.as_slice()));
+        let a = matrix(step);
+        let b: Arc<[f64]> = u.as_slice().into();
         session.begin_system(step, Reference::new(a.clone(), b.clone()))?;
         let system = System { a: &*a, b: &b, comm: &Solo, pool: &pool };
         let mut cg = Cg::new(system, &Identity, &b, Stop::at(1e-10))?;
@@ -68,7 +69,8 @@ fn matrix(step: u64) -> Arc<Csr> {
     let poisson = Csr::poisson3d(N);
     let c = 1.0 + step as f64;
     let mut row_starts = vec![0];
-    let (mut columns, mut values) = (Vec::new(), Vec::new());
+    let mut columns = Vec::new();
+    let mut values = Vec::new();
     for row in 0..poisson.n() {
         let (row_columns, entries) = poisson.row(row);
         let unit = |column: u32| f64::from(u8::from(column as usize == row));

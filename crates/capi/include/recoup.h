@@ -331,8 +331,8 @@ const char *recoup_version(void);
 // and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
 // it counts, same_operator=no, which says that A or b change from solve to solve, systems, which
 // says that the run solves many systems (recoup_begin_system), and stay, which keeps the library's
-// thread on the core the process is bound to, where it is bound to a single one. `comm` is NULL for
-// a job of one rank; it is copied, and what it points to must live as long as the handle.
+// thread on the core the process is bound to, where it is bound to a single one. `comm` is NULL
+// for a job of one rank; it is copied, and what it points to must live as long as the handle.
 // Collective.
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
@@ -508,16 +508,16 @@ int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 int32_t recoup_close(recoup_handle handle);
 
 // Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column
-// j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So `stride`
-// is the leading dimension, at least `count`; columns of a row-major array do not lie together and
-// cannot be lent. `first` and `global` are those of each column. A restore brings back all columns
-// or none. Each iterate of a lossy version has a bound of its own, held to the residual of its
-// column if recoup_columns gave its right-hand side.
+// j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So
+// `stride` is the leading dimension, at least `count`; columns of a row-major array do not lie
+// together and cannot be lent. `first` and `global` are those of each column. A restore brings
+// back all columns or none. Each iterate of a lossy version has a bound of its own, held to the
+// residual of its column if recoup_columns gave its right-hand side.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
 //
-// `name` is NULL or a C string; `values` has `count` values of `type` for each column, unless it is
-// NULL.
+// `name` is NULL or a C string; `values` has `count` values of `type` for each column,
+// unless it is NULL.
 int32_t recoup_protect_block(recoup_handle handle,
                              const char *name,
                              int32_t role,
@@ -533,7 +533,8 @@ int32_t recoup_protect_block(recoup_handle handle,
 // recoup_operator, column j from value j * `stride` of `rhs` on. They are copied, and replace the
 // one given to recoup_operator, which comes before. The same number on all ranks.
 //
-// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given, RECOUP_E_ORDER.
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
+// RECOUP_E_ORDER.
 //
 // `rhs` has as many values for each column as the operator has rows, unless it is NULL.
 int32_t recoup_columns(recoup_handle handle, uint64_t columns, const double *rhs, uint64_t stride);
@@ -559,9 +560,9 @@ int32_t recoup_known_columns(recoup_handle handle, uint64_t columns, const doubl
 int32_t recoup_find_system(recoup_handle handle, uint64_t *index);
 
 // Begins the next system of a run with the option systems, a time step, say: with the operator and
-// the right-hand side given last. Its number is above that of the system before. Every version says
-// to which system it belongs, and recoup_restore gives it to no other: RECOUP_E_OTHER_PROBLEM with
-// the number to go on at. Iterations count from 0 in each system; intervals and costs go on.
+// the right-hand side given last. Its number is above that of the system before. Every version
+// says to which system it belongs, and recoup_restore gives it to no other: RECOUP_E_OTHER_PROBLEM
+// with the number to go on at. Iterations count from 0 in each system; intervals and costs go on.
 // Collective.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_OPERATOR, RECOUP_E_STORE, RECOUP_E_COMM,

@@ -8,17 +8,17 @@ use crate::protected::{RECOUP_STATIC, Region, address_of};
 use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_OK, guarded};
 
 /// Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column
-/// j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So `stride`
-/// is the leading dimension, at least `count`; columns of a row-major array do not lie together and
-/// cannot be lent. `first` and `global` are those of each column. A restore brings back all columns
-/// or none. Each iterate of a lossy version has a bound of its own, held to the residual of its
-/// column if recoup_columns gave its right-hand side.
+/// j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So
+/// `stride` is the leading dimension, at least `count`; columns of a row-major array do not lie
+/// together and cannot be lent. `first` and `global` are those of each column. A restore brings
+/// back all columns or none. Each iterate of a lossy version has a bound of its own, held to the
+/// residual of its column if recoup_columns gave its right-hand side.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
 ///
 /// # Safety
-/// `name` is NULL or a C string; `values` has `count` values of `type` for each column, unless it is
-/// NULL.
+/// `name` is NULL or a C string; `values` has `count` values of `type` for each column,
+/// unless it is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_protect_block(
     handle: RecoupHandle,
@@ -67,7 +67,8 @@ pub unsafe extern "C" fn recoup_protect_block(
 /// recoup_operator, column j from value j * `stride` of `rhs` on. They are copied, and replace the
 /// one given to recoup_operator, which comes before. The same number on all ranks.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given, RECOUP_E_ORDER.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
+/// RECOUP_E_ORDER.
 ///
 /// # Safety
 /// `rhs` has as many values for each column as the operator has rows, unless it is NULL.
@@ -87,7 +88,7 @@ pub unsafe extern "C" fn recoup_columns(handle: RecoupHandle, columns: u64, rhs:
             }
             let mut all = Vec::with_capacity(rows * n_columns);
             for column in 0..if rows == 0 { 0 } else { n_columns } {
-                // SAFETY: the caller lends this many rows of each column; their offsets are in range.
+                // SAFETY: the caller lends the rows of each column; their offsets are in range.
                 all.extend_from_slice(unsafe { std::slice::from_raw_parts(rhs.add(column * stride as usize), rows) });
             }
             core.set_columns(this, n_columns, all)

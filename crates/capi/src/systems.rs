@@ -28,9 +28,9 @@ pub unsafe extern "C" fn recoup_find_system(handle: RecoupHandle, index: *mut u6
 }
 
 /// Begins the next system of a run with the option systems, a time step, say: with the operator and
-/// the right-hand side given last. Its number is above that of the system before. Every version says
-/// to which system it belongs, and recoup_restore gives it to no other: RECOUP_E_OTHER_PROBLEM with
-/// the number to go on at. Iterations count from 0 in each system; intervals and costs go on.
+/// the right-hand side given last. Its number is above that of the system before. Every version
+/// says to which system it belongs, and recoup_restore gives it to no other: RECOUP_E_OTHER_PROBLEM
+/// with the number to go on at. Iterations count from 0 in each system; intervals and costs go on.
 /// Collective.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_OPERATOR, RECOUP_E_STORE, RECOUP_E_COMM,

@@ -1,27 +1,10 @@
-//! Messages between a session and its worker.
+//! A version to be made, as a session hands it to its worker.
 
-use recoup_core::{Measured, Plan, Prediction, Progress, Role, SystemRecord};
+use recoup_core::{Measured, Plan, Prediction, Progress, Role};
 
-use crate::chain::Base;
-use crate::outcome::Outcome;
 use crate::reference::KnownNorms;
-use crate::registry::StagingNeed;
 use crate::staging::StagingSet;
-use crate::staging_rule::StagingRule;
 use crate::suspicion::ReportedResidual;
-use crate::verify::Verifier;
-
-/// A request to the worker, which serves them in order.
-pub(crate) enum Work {
-    /// Makes a version.
-    Make(Box<CheckpointJob>),
-    /// Makes the memory of a staging set.
-    Prepare { staging: StagingSet, needs: Vec<StagingNeed>, rule: StagingRule },
-    /// Makes versions of another system.
-    System { verifier: Box<Verifier>, record: SystemRecord },
-    /// Goes on from a restored version, or from none.
-    Restart(Base),
-}
 
 /// A version to be made.
 #[derive(Debug)]
@@ -56,11 +39,4 @@ impl CheckpointJob {
         let directions = self.staging.staged.iter().filter(|staged| staged.record.role == Role::Direction);
         self.known.direction_squared.filter(|_| directions.count() == 1)
     }
-}
-
-/// The worker's answer: the buffers to be used again, and the outcome of a version.
-pub(crate) struct Done {
-    /// `None` where only memory was made.
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) staging: StagingSet,
 }

@@ -9,12 +9,13 @@ use recoup_core::SystemRecord;
 
 use crate::PipelineError;
 use crate::chain::Base;
-use crate::job::{CheckpointJob, Done, Work};
+use crate::job::CheckpointJob;
 use crate::ledger::Ledger;
 use crate::registry::StagingNeed;
 use crate::staging::StagingSet;
 use crate::staging_rule::StagingRule;
 use crate::verify::Verifier;
+use crate::work::{Done, Work};
 use crate::worker::Worker;
 
 /// Staging buffers of a session: one being drained while the solver fills the other.

@@ -20,9 +20,9 @@ pub(crate) struct RunIdentity {
 
 /// The residuals of a version.
 pub(crate) struct VersionResiduals {
-    /// Of the only column, or of the one with the most left to do.
+    /// Residual of the only column, or of the one with the most left to do.
     pub(crate) whole: ResidualRecord,
-    /// Of a block, those of its columns.
+    /// Residuals of the columns of a block.
     pub(crate) columns: Vec<ResidualRecord>,
 }
 

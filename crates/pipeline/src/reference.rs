@@ -48,7 +48,7 @@ pub struct KnownNorms {
     /// `||b - A x||` of the iterate. Bounds are held to it; should the first one fail, it is
     /// measured all the same.
     pub residual_norm: Option<f64>,
-    /// As `residual_norm`, of each column of a block; empty where they are not known.
+    /// The same of each column of a block; empty where they are not known.
     pub column_norms: Vec<f64>,
     /// `d . A d` of the direction, where there is one.
     pub direction_squared: Option<f64>,

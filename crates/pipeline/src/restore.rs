@@ -12,10 +12,10 @@ use crate::error::Skipped;
 use crate::error::afar_error;
 use crate::frames;
 use crate::keeper::manages_versions;
+use crate::next_system::SystemOfVersion;
 use crate::overwrite::{overwrite_variables, room_for};
 use crate::placed::PlacedValues;
 use crate::redistribute::{self, RankPlace, VariableSource};
-use crate::systems::SystemOfVersion;
 use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
 
 /// A version that came back.

@@ -369,8 +369,8 @@ impl<'a> Run<'_, 'a> {
         flips.lost += lost;
     }
 
-    /// Restores the version the solver goes on from. Returns its iteration (0 for the start) and the
-    /// time it took.
+    /// Restores the version the solver goes on from. Returns its iteration (0 for the start) and
+    /// the time it took.
     fn restore(&mut self, solver: &mut dyn Iteration) -> Result<(u64, f64), PipelineError> {
         let Some(session) = &mut self.runner.session else {
             self.event(0, EventKind::StartOver { reason: None });

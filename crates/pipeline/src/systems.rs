@@ -5,11 +5,9 @@
 //! number; an iterate of one system is never restored into another. Must not know where A and b
 //! come from.
 
-use recoup_core::{Progress, StoreError, SystemRecord, from_rank_0};
+use recoup_core::{Progress, SystemRecord};
 
-use crate::reference::Reference;
-use crate::verify::Verifier;
-use crate::{PipelineError, Session};
+use crate::PipelineError;
 
 /// The systems of a run, as far as this process has met them.
 #[derive(Debug, Default)]
@@ -43,81 +41,24 @@ impl Systems {
         self.restored = system;
     }
 
+    /// Goes on with a system.
+    pub(crate) fn begin(&mut self, record: SystemRecord) {
+        self.first.get_or_insert(record.index);
+        self.here = Some(record);
+    }
+
     /// Returns whether this process has begun a system.
-    fn has_begun(&self, index: u64) -> bool {
+    pub(crate) fn has_begun(&self, index: u64) -> bool {
         self.first.zip(self.here).is_some_and(|(first, here)| (first..=here.index).contains(&index))
     }
 
     /// Returns the record of a system that is begun now.
-    fn next(&self, index: u64) -> Result<SystemRecord, PipelineError> {
+    pub(crate) fn next(&self, index: u64) -> Result<SystemRecord, PipelineError> {
         if let Some(here) = self.here.filter(|here| here.index >= index) {
             return Err(PipelineError::SystemOrder { found: index, before: here.index });
         }
         let again = self.restored.filter(|restored| restored.index == index);
         Ok(again.unwrap_or(SystemRecord { index, start: self.newest }))
-    }
-}
-
-/// The place of a version among the systems of a run.
-pub(crate) enum SystemOfVersion {
-    /// The version is of the system at hand, as far as its number says.
-    Same,
-    /// The version is of a system that this process has left behind.
-    LeftBehind,
-    /// The version is of a system that this process has not begun.
-    Other(SystemRecord),
-}
-
-impl Session {
-    /// Begins the next system of a run that solves many, one after the other: a time step, say.
-    /// Every version belongs to the system it was taken in, with the fingerprint of its A and b.
-    /// Iterations count from 0 in each system. Intervals and costs go on. Collective.
-    ///
-    /// A program that is started again restores the variables that A and b are made from first,
-    /// with [`Session::restore_with`], before any system is begun: [`crate::Restored::system`] says
-    /// which system to begin. Then [`Session::restore`] finds the state of its solve.
-    ///
-    /// # Errors
-    /// [`PipelineError::SystemOrder`] for a number that is not above that of the system before,
-    /// [`PipelineError::Solve`] for right-hand sides of another length, and those of the operator.
-    pub fn begin_system(&mut self, index: u64, problem: Reference) -> Result<(), PipelineError> {
-        let record = self.systems.next(index)?;
-        self.wait()?;
-        let verifier = Verifier::new(problem, self.comm.as_ref())?;
-        self.problem = Some(verifier.problem(self.same_operator()));
-        self.link.begin_system(verifier, record)?;
-        self.systems.begin(record);
-        self.marks.began_system();
-        self.decisions.registry.forget();
-        self.report_columns(&[]);
-        self.computing();
-        Ok(())
-    }
-
-    /// Returns the system being solved; `None` before the first.
-    #[must_use]
-    pub fn system(&self) -> Option<SystemRecord> {
-        self.systems.here
-    }
-
-    /// Returns where a version stands among the systems, as rank 0 sees it; one whose manifest
-    /// cannot be read is looked at more closely elsewhere. Collective.
-    pub(crate) fn system_of(&self, version: u64) -> Result<SystemOfVersion, PipelineError> {
-        let Some(here) = self.systems.here else { return Ok(SystemOfVersion::Same) };
-        let read = || Ok::<_, StoreError>(self.store.manifest(version).ok().and_then(|manifest| manifest.system));
-        Ok(match from_rank_0(self.comm.as_ref(), read)? {
-            None => SystemOfVersion::Same,
-            Some(there) if there.index == here.index => SystemOfVersion::Same,
-            Some(there) if self.systems.has_begun(there.index) => SystemOfVersion::LeftBehind,
-            Some(there) => SystemOfVersion::Other(there),
-        })
-    }
-}
-
-impl Systems {
-    fn begin(&mut self, record: SystemRecord) {
-        self.first.get_or_insert(record.index);
-        self.here = Some(record);
     }
 }
 

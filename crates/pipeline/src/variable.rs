@@ -44,7 +44,7 @@ pub(crate) struct EncodingSummary {
     pub(crate) bound: Bound,
     pub(crate) achieved_error: f64,
     pub(crate) residual: ResidualRecord,
-    /// Of a block, the residuals of its columns, in order.
+    /// The residuals of the columns of a block, in order.
     pub(crate) columns: Vec<ResidualRecord>,
     pub(crate) spent: Spent,
     pub(crate) afar: AfarUse,

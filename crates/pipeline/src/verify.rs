@@ -92,8 +92,8 @@ impl Verifier {
         })
     }
 
-    /// Measures a staged iterate of the only column, and holds the residual norm its method reports against the true
-    /// one. Collective, with the same answer on all ranks.
+    /// Measures a staged iterate of the only column, and holds the residual norm its method reports
+    /// against the true one. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
         reported: &ReportedResidual,
@@ -289,8 +289,8 @@ impl Verifier {
         }
     }
 
-    /// Measures `||b - A x||` of a column over all ranks. A rank whose `x` is not there, for the reason of
-    /// `mine`, takes part in the product, and no rank gets a norm.
+    /// Measures `||b - A x||` of a column over all ranks. A rank whose `x` is not there, for the
+    /// reason of `mine`, takes part in the product, and no rank gets a norm.
     fn residual_norm(
         &mut self,
         x: JudgedVector<'_>,

@@ -14,7 +14,7 @@ use crate::context::WorkerContext;
 use crate::cores::{WorkerCores, ranks_here};
 use crate::encoding::EncodeBuffers;
 use crate::increments::Increments;
-use crate::job::{CheckpointJob, Done, Work};
+use crate::job::CheckpointJob;
 use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Outcome, Saved};
@@ -26,6 +26,7 @@ use crate::staging::Staged;
 use crate::timing::{RunClock, since};
 use crate::variable::{EncodingSummary, VariableEncoder};
 use crate::verify::Verifier;
+use crate::work::{Done, Work};
 
 /// Everything the worker thread owns.
 pub(crate) struct Worker {

@@ -160,9 +160,9 @@ impl PySession {
         Self { state: Mutex::new(state), raised, process, memory }.opened(session)
     }
 
-    /// Lends an array under a name; an array lent before under that name is replaced.
-    /// `unknowns` numbers lie together at each point: 2 for the parts of complex ones. A column of a
-    /// block has its number.
+    /// Lends an array under a name; an array lent before under that name is replaced. `unknowns`
+    /// numbers lie together at each point: 2 for the parts of complex ones. A column of a block has
+    /// its number.
     #[pyo3(signature = (name, array, role, spare, unknowns, column=None))]
     fn protect(
         &self,

@@ -9,7 +9,7 @@
 //! | those of the method | one set for each column | as of the method, `.` and the column behind their names |
 //!
 //! A column that has converged is not touched again. An iteration is one step of every other
-//! column. Progress is that of the column with the most left to do, relative to its right-hand side.
+//! column. Progress is that of the column with the largest relative residual.
 
 use recoup_core::{
     BreakdownReason, Iteration, MethodProfile, Progress, Registered, Resume, SafePoint, SolveError, Status, Variable,

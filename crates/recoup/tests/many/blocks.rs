@@ -22,14 +22,14 @@ const THETA: f64 = 0.5;
 
 /// A block whose columns converge at different iterations: the first is an eigenvector of A, with
 /// which CG ends at once; the last is tiny.
-struct Block {
+struct BlockProblem {
     a: Arc<Csr>,
     b: Arc<[f64]>,
     pool: Pool,
     start: Vec<f64>,
 }
 
-impl Block {
+impl BlockProblem {
     fn new() -> Self {
         let a = Arc::new(Csr::poisson3d(EDGE));
         let wave = |i: usize| (std::f64::consts::PI * (i + 1) as f64 / (EDGE + 1) as f64).sin();
@@ -92,7 +92,7 @@ fn newest(dir: &Path) -> Manifest {
 
 #[test]
 fn an_exact_block_goes_on_bit_for_bit_with_columns_that_have_converged() {
-    let block = Block::new();
+    let block = BlockProblem::new();
     let mut alone = block.solver();
     while alone.progress().status == Status::Running {
         alone.step().unwrap();
@@ -115,7 +115,7 @@ fn an_exact_block_goes_on_bit_for_bit_with_columns_that_have_converged() {
 /// largest residual, would leave the tiny column without a digit.
 #[test]
 fn each_lossy_column_is_within_its_own_bound_and_a_converged_one_stays_converged() {
-    let block = Block::new();
+    let block = BlockProblem::new();
     let dir = tempfile::tempdir().unwrap();
     // From x alone: a deflated resume begins by moving x.
     let open = || block.builder(dir.path(), Scheme::Lossy).lossy_resume(Resume::Restarted).build().unwrap();
@@ -156,7 +156,7 @@ fn bound(manifest: &Manifest, column: usize) -> f64 {
 
 #[test]
 fn recurrences_of_a_lossy_block_continue() {
-    let block = Block::new();
+    let block = BlockProblem::new();
     let mut alone = block.solver();
     while alone.progress().status == Status::Running {
         alone.step().unwrap();
@@ -177,7 +177,7 @@ fn recurrences_of_a_lossy_block_continue() {
 
 #[test]
 fn damage_of_one_column_is_named_and_costs_the_whole_version() {
-    let block = Block::new();
+    let block = BlockProblem::new();
     let dir = tempfile::tempdir().unwrap();
     let mut solver = block.solver();
     drive(&mut block.builder(dir.path(), Scheme::Lossy).build().unwrap(), &mut solver, 11);
@@ -211,7 +211,7 @@ impl Registered for Fewer<'_, '_> {
 
 #[test]
 fn a_block_is_restored_as_a_whole_or_refused() {
-    let block = Block::new();
+    let block = BlockProblem::new();
     let dir = tempfile::tempdir().unwrap();
     let mut solver = block.solver();
     drive(&mut block.builder(dir.path(), Scheme::Exact).build().unwrap(), &mut solver, 6);
@@ -233,7 +233,7 @@ fn a_block_is_restored_as_a_whole_or_refused() {
 /// A program of its own reports the norms it knows, and none is measured.
 #[test]
 fn known_norms_of_columns_replace_measurements() {
-    let block = Block::new();
+    let block = BlockProblem::new();
     let dir = tempfile::tempdir().unwrap();
     let builder = block.builder(dir.path(), Scheme::Lossy).lossy_codec(CodecId::Qb);
     let plan = builder.plan_of(Scheme::Lossy);

@@ -14,9 +14,9 @@ const EQUATIONS: usize = 3000;
 const THETA: f64 = 0.25;
 
 /// `(2.5 + 0.5 i) x` less its neighbours, whose phases turn: a Helmholtz line with damping.
-struct Line;
+struct DampedLine;
 
-impl Operator for Line {
+impl Operator for DampedLine {
     fn rows(&self) -> usize {
         2 * EQUATIONS
     }
@@ -30,7 +30,8 @@ impl Operator for Line {
     }
 
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        let (turn, at) = ([0.9, 0.3], |equation: usize| [x[2 * equation], x[2 * equation + 1]]);
+        let turn = [0.9, 0.3];
+        let at = |equation: usize| [x[2 * equation], x[2 * equation + 1]];
         for (equation, y) in y.chunks_exact_mut(2).enumerate() {
             let mut sum = times([2.5, 0.5], at(equation));
             let neighbours = [equation.checked_sub(1), Some(equation + 1).filter(|next| *next < EQUATIONS)];
@@ -67,12 +68,12 @@ fn right_hand_side() -> Arc<[f64]> {
 }
 
 fn open(dir: &Path, scheme: Scheme) -> Session {
-    recoup::open(dir).system(Arc::new(Line), right_hand_side()).scheme(scheme).theta(THETA).build().unwrap()
+    recoup::open(dir).system(Arc::new(DampedLine), right_hand_side()).scheme(scheme).theta(THETA).build().unwrap()
 }
 
 fn residual_norm(x: &[f64]) -> f64 {
     let mut residual = vec![0.0; x.len()];
-    Line.residual(&right_hand_side(), x, &mut residual).unwrap().sqrt()
+    DampedLine.residual(&right_hand_side(), x, &mut residual).unwrap().sqrt()
 }
 
 #[test]

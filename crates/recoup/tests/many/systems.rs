@@ -1,4 +1,5 @@
-//! Many systems in one run: an implicit heat equation whose coefficient changes, killed and resumed.
+//! Many systems in one run: an implicit heat equation whose coefficient changes, killed and
+//! resumed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ fn matrix(step: u64) -> Arc<Csr> {
     let poisson = Csr::poisson3d(EDGE);
     let c = 2.0 + step as f64;
     let mut row_starts = vec![0];
-    let (mut columns, mut values) = (Vec::new(), Vec::new());
+    let mut columns = Vec::new();
+    let mut values = Vec::new();
     for row in 0..poisson.n() {
         let (row_columns, row_values) = poisson.row(row);
         let is_diagonal = |column: u32| f64::from(u8::from(column as usize == row));
@@ -39,14 +41,14 @@ fn open(dir: &Path, scheme: Scheme) -> Session {
 }
 
 /// The end of a run, or of one that was killed.
-struct Ended {
+struct LoopEnd {
     state: Vec<f64>,
     /// Iterations that this process did, system by system.
     iterations: Vec<(u64, u64)>,
 }
 
 /// Runs the time loop of a program that is killed after `life` iterations.
-fn run(dir: &Path, scheme: Scheme, mut life: u64) -> Ended {
+fn run(dir: &Path, scheme: Scheme, mut life: u64) -> LoopEnd {
     let pool = Pool::new(1);
     let mut session = open(dir, scheme);
     let mut state = first_state();
@@ -75,7 +77,7 @@ fn run(dir: &Path, scheme: Scheme, mut life: u64) -> Ended {
         assert!(cg.progress().is_converged());
         state = cg.iterate().unwrap();
     }
-    Ended { state, iterations }
+    LoopEnd { state, iterations }
 }
 
 fn manifests(dir: &Path) -> Vec<Manifest> {
@@ -142,7 +144,8 @@ fn a_version_of_another_system_is_refused_by_its_number() {
     let newest = manifests(dir.path()).last().unwrap().version;
     let mut session = open(dir.path(), Scheme::Exact);
     let pool = Pool::new(1);
-    let (a, b) = (matrix(0), Arc::<[f64]>::from(first_state()));
+    let a = matrix(0);
+    let b: Arc<[f64]> = first_state().into();
     session.begin_system(0, Reference::new(a.clone(), b.clone())).unwrap();
     let mut cg =
         Cg::new(System { a: a.as_ref(), b: &b, comm: &Solo, pool: &pool }, &Identity, &b, Stop::at(RTOL)).unwrap();
