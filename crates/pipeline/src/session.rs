@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recoup_core::{
-    Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, SolveError, Store, StoreError,
-    Tiered, agreed, each, gathered,
+    Comm, Iteration, Note, Observation, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, SolveError,
+    Store, StoreError, Tiered, agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 
@@ -230,7 +230,9 @@ impl Session {
             return Ok(None);
         }
         let comm = self.comm.as_ref();
-        let observe = || self.marks.observe(&progress, &self.ledger, comm.size());
+        // A policy knows one solve at a time: its iterations begin with its system.
+        let iteration = progress.iteration - self.systems.start();
+        let observe = || Observation { iteration, ..self.marks.observe(&progress, &self.ledger, comm.size()) };
         let decision = self.decisions.decide(owners, comm, observe)?;
         self.decisions.log(&progress, &decision, self.store.as_ref());
         if !self.is_prepared && decision.save.is_none() && decision.in_force.scheme != Scheme::None {

@@ -2,12 +2,17 @@
 //! resumed.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{Iteration, Manifest, Operator, Scheme, Status, Store};
-use recoup::io::{Access, Hdf5Store};
-use recoup::pipeline::{PipelineError, Reference, Session, Variables};
+use recoup::core::{
+    Decision, IncrementMode, Iteration, Manifest, Observation, Operator, Policy, Scheme, Status, Store,
+};
+use recoup::io::{Access, Hdf5Store, MemoryStore};
+use recoup::pipeline::{
+    Codecs, Outcome, PipelineError, Reference, Session, SessionConfig, StagingMode, Timing, Variables,
+};
 use recoup::solvers::{Cg, Csr, Identity, Method, Pool, RightHandSide, Stop, System};
 
 const EDGE: usize = 8;
@@ -104,6 +109,62 @@ fn an_exact_time_loop_killed_anywhere_ends_with_the_same_bits() {
         let done: u64 = resumed.iterations.iter().map(|(_, n)| n).sum();
         assert!(done + life <= all + 2 * EVERY, "killed after {life} iterations, {done} more");
     }
+}
+
+/// A policy that saves at every iteration, and keeps what it has seen: iterations, and those since
+/// the checkpoint before.
+struct Witness(Arc<Mutex<Vec<(u64, u64)>>>);
+
+impl Policy for Witness {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        self.0.lock().unwrap().push((seen.iteration, seen.since_checkpoint_iterations));
+        let plan = recoup::open(".").plan_of(Scheme::Exact);
+        Decision { save: Some(plan), in_force: plan, why: None, interval_seconds: 0.0, extra_iterations: None }
+    }
+}
+
+/// Rates of convergence are those of one solve: what a policy learns from the residuals of one
+/// system says nothing about the start of the next.
+#[test]
+fn policy_sees_iterations_of_each_system_and_intervals_that_go_on() {
+    let seen = Arc::default();
+    let config = SessionConfig {
+        name: "solve".to_owned(),
+        store: Arc::new(MemoryStore::new()),
+        codecs: Codecs::shared(recoup::compress::codec, 1),
+        policy: Box::new(Witness(Arc::clone(&seen))),
+        clock: Arc::new(SystemClock::new()),
+        timing: Timing::Real,
+        keep: 2,
+        rivals: Vec::new(),
+        key_every: 1,
+        increments: IncrementMode::Auto,
+        max_bytes: None,
+        staging: StagingMode::Copy,
+        worker_stays: false,
+        checks_corruption: true,
+        synchronous: true,
+        tolerance: RTOL,
+        bytes_per_second: None,
+        reference: None,
+        same_operator: true,
+        abort: Arc::default(),
+    };
+    let mut session = Session::open(config, &Solo).unwrap();
+    let pool = Pool::new(1);
+    let b: Arc<[f64]> = first_state().into();
+    for step in 0..2 {
+        let a = matrix(step);
+        session.begin_system(step, Reference::new(a.clone(), b.clone())).unwrap();
+        let system = System { a: a.as_ref(), b: &b, comm: &Solo, pool: &pool };
+        let mut cg = Cg::new(system, &Identity, &b, Stop::at(RTOL)).unwrap();
+        for _ in 0..3 {
+            cg.step().unwrap();
+            session.step(&cg).unwrap();
+        }
+    }
+    assert_eq!(*seen.lock().unwrap(), [(1, 1), (2, 1), (3, 1), (1, 1), (2, 1), (3, 1)]);
+    assert!(session.take_outcomes().iter().all(|outcome| matches!(outcome, Outcome::Saved(_))));
 }
 
 #[test]
