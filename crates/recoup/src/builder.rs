@@ -473,7 +473,8 @@ impl Builder {
     fn store_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
         let Some(tiers) = self.memory_tiers()? else { return self.directory_on(comm) };
         let pfs = if tiers.list.pfs { Some(self.directory_on(comm)?) } else { None };
-        let rows = self.reference.as_ref().map(|reference| reference.operator.global_rows());
+        let values = |reference: &Reference| reference.operator.global_rows() * reference.columns as u64;
+        let rows = self.reference.as_ref().map(values);
         let costs = TierCosts {
             mtti_seconds: self.policy.mtti_seconds,
             bytes: rows.map(|rows| 8.0 * rows as f64),
