@@ -195,11 +195,16 @@ embedding() {
     { may_apt && install $wanted; } || say "not here:$wanted; tests that need them will be skipped"
 }
 
-# petsc4py as the distribution has it, for the Python of the distribution. Without it its tests say that they were skipped.
+# petsc4py as the distribution has it, for the Python of the distribution: over a PETSc of real and one of complex
+# numbers. Without it its tests say that they were skipped.
 petsc4py() {
-    /usr/bin/python3 -c 'import petsc4py.PETSc' >/dev/null 2>&1 && return 0
-    may_apt && install python3-petsc4py && return 0
-    say "python3-petsc4py cannot be had here: its tests will be skipped"
+    wanted=""
+    /usr/bin/python3 -c 'import petsc4py.PETSc' >/dev/null 2>&1 || wanted=python3-petsc4py
+    ls -d /usr/lib/petscdir/*/*-complex/lib/python3/dist-packages/petsc4py >/dev/null 2>&1 ||
+        wanted="$wanted python3-petsc4py-complex"
+    [ -z "$wanted" ] && return 0
+    # shellcheck disable=SC2086 # one word for each package
+    { may_apt && install $wanted; } || say "not here: $wanted; tests that need them will be skipped"
 }
 
 # Libraries whose solvers the C++ headers save: without one its tests say that they were skipped.

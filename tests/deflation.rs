@@ -141,7 +141,7 @@ impl Problem {
             synchronous: true,
             tolerance: 1e-8,
             bytes_per_second: None,
-            reference: Some(Reference { operator: self.a.clone(), rhs: self.b.clone(), afar: None }),
+            reference: Some(Reference::new(self.a.clone(), self.b.clone())),
             same_operator: true,
             abort: Arc::new(AtomicBool::new(false)),
         };

@@ -9,7 +9,7 @@ use recoup::core::{
     Bound, BoundRule, CodecId, Comm, Distribution, HeldValues, Mark, Plan, Progress, Registered, Role, SafePoint,
     Scheme, Status, Values, ValuesMut, Variable, VariableMut, Zones,
 };
-use recoup::pipeline::Variables;
+use recoup::pipeline::{Reference, Variables};
 
 use crate::support::{Problem, fixed, plan};
 
@@ -54,6 +54,7 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
         ("chain-increment-zstd", Plan { codec: CodecId::Zstd, ..plan(Scheme::Exact) }, save_increments),
         ("increment-types", fixed(CodecId::Increment, BOUND), save_types),
         ("chain-mixed", fixed(CodecId::Qb, BOUND), save_mixed_chain),
+        ("block", fixed(CodecId::Qb, BOUND), save_block),
     ]
 }
 
@@ -219,6 +220,7 @@ impl OnGrid {
             stride: self.stride,
             distribution,
             zones: None,
+            column: None,
         }
     }
 }
@@ -281,6 +283,37 @@ fn save_mixed_chain(dir: &Path, plan: Plan) {
         session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
         session.wait().unwrap();
     }
+}
+
+/// The columns of a block.
+struct TwoColumns([Vec<f64>; 2]);
+
+impl Registered for TwoColumns {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let mut lent = Vec::new();
+        for (column, (name, values)) in ["x.0", "x.1"].into_iter().zip(&self.0).enumerate() {
+            let rows = Distribution::Rows { first: 0, global: values.len() as u64 };
+            let variable = Variable::new(name, Role::Iterate, Values::F64(values), rows);
+            lent.push(Variable { column: Some(column), ..variable });
+        }
+        lent
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        panic!("columns are saved, not restored")
+    }
+}
+
+/// Two right-hand sides in one system of a run that solves many.
+fn save_block(dir: &Path, plan: Plan) {
+    let problem = Problem::poisson(4);
+    let rhs: Vec<f64> = problem.b.iter().copied().chain(problem.b.iter().map(|b| 1e-3 * b)).collect();
+    let wave = |scale: f64| (0..problem.b.len()).map(|i| scale * (0.1 * i as f64).sin()).collect();
+    let mut session = recoup::open(dir).systems().plan(plan).every(VERSION).build().unwrap();
+    session.begin_system(3, Reference { columns: 2, ..Reference::new(problem.a.clone(), rhs.into()) }).unwrap();
+    session.report_columns(&[1.0, 1e-3]);
+    session.checkpoint(plan, progress(), &[&TwoColumns([wave(1.0), wave(1e-3)])]).unwrap();
+    session.wait().unwrap();
 }
 
 /// A program that writes a few values between two versions, and says which.

@@ -25,7 +25,7 @@ pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, RowsMut, Vector, 
 #[cfg(feature = "cuda")]
 pub use methods::DeviceMaker;
 pub use methods::{
-    Bicgstab, BicgstabPasses, Cg, CgPasses, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres, GmresOptions,
+    Bicgstab, BicgstabPasses, Cg, CgPasses, Columns, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres, GmresOptions,
     GmresPasses, HARVEST_MAX, HalfSteps, Jacobi, JacobiPasses, METHODS, MethodInputs, NamedMethod, Need, PipelinedCg,
     PreconditionedResidual, Relaxation, Setting,
 };

@@ -2,6 +2,7 @@
 
 mod bicgstab;
 mod cg;
+mod columns;
 mod deflation;
 mod gauss_seidel;
 mod gmres;
@@ -13,6 +14,7 @@ mod variables;
 
 pub use bicgstab::{Bicgstab, BicgstabPasses, HalfSteps};
 pub use cg::{Cg, CgPasses, DeflatedParts, PreconditionedResidual};
+pub use columns::Columns;
 pub use deflation::DIRECTIONS_MAX;
 pub use gauss_seidel::{GaussSeidel, Relaxation};
 pub use gmres::{Gmres, GmresOptions, GmresPasses, HARVEST_MAX};

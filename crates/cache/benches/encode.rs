@@ -63,6 +63,7 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
         stride: 1,
         frame_dims: [VERSION_BYTES, 1, 1],
         distribution: Distribution::RankLocal,
+        column: None,
     };
     let record = |rank: usize| FrameRecord {
         variable: "x".to_owned(),
@@ -99,6 +100,8 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
         extra_iterations_predicted: None,
         measured: None,
         residual: ResidualRecord::default(),
+        columns: Vec::new(),
+        system: None,
         variables: (0..RANKS).map(variable).collect(),
         frames: (0..RANKS).map(record).collect(),
         files: (0..RANKS).map(file).collect(),

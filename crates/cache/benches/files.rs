@@ -35,6 +35,7 @@ fn variable(rank: usize) -> VariableRecord {
         stride: 1,
         frame_dims: [FRAME_VALUES, 1, 1],
         distribution: Distribution::Rows { first: (rank * len) as u64, global: (RANKS * len) as u64 },
+        column: None,
     }
 }
 
@@ -87,6 +88,8 @@ fn publish(store: &dyn Store, version: u64, frames: &mut [Frame], comm: &dyn Com
         resume: Resume::Traditional,
         rule: BoundRule::Fixed(Bound::Lossless),
         residual: ResidualRecord::default(),
+        columns: Vec::new(),
+        system: None,
         extra_iterations_predicted: None,
         measured: None,
         variables: (0..RANKS).map(variable).collect(),

@@ -70,6 +70,38 @@ module recoup
             type(c_ptr), value :: values
             integer(c_int) :: protect_c
         end function
+        function protect_block_c(handle, name, role, element, values, count, columns, stride, first, global) &
+            bind(C, name="recoup_protect_block")
+            import :: c_int, c_int64_t, c_ptr, c_char
+            integer(c_int64_t), value :: handle, count, columns, stride, first, global
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int), value :: role, element
+            type(c_ptr), value :: values
+            integer(c_int) :: protect_block_c
+        end function
+        function recoup_columns(handle, columns, rhs, stride) bind(C, name="recoup_columns")
+            import :: c_int, c_int64_t, c_ptr
+            integer(c_int64_t), value :: handle, columns, stride
+            type(c_ptr), value :: rhs
+            integer(c_int) :: recoup_columns
+        end function
+        function recoup_known_columns(handle, columns, residual_norms) bind(C, name="recoup_known_columns")
+            import :: c_int, c_int64_t, c_double
+            integer(c_int64_t), value :: handle, columns
+            real(c_double), intent(in) :: residual_norms(*)
+            integer(c_int) :: recoup_known_columns
+        end function
+        function recoup_find_system(handle, index) bind(C, name="recoup_find_system")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: handle
+            integer(c_int64_t), intent(inout) :: index
+            integer(c_int) :: recoup_find_system
+        end function
+        function recoup_begin_system(handle, index) bind(C, name="recoup_begin_system")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: handle, index
+            integer(c_int) :: recoup_begin_system
+        end function
         function grid_c(handle, name, nx, ny, nz) bind(C, name="recoup_grid")
             import :: c_int, c_int64_t, c_char
             integer(c_int64_t), value :: handle, nx, ny, nz
@@ -264,6 +296,7 @@ module recoup
         recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, &
         recoup_due, recoup_checkpoint, recoup_wait, &
         recoup_close, recoup_message
+    public :: recoup_protect_block, recoup_columns, recoup_known_columns, recoup_find_system, recoup_begin_system
     public :: recoup_tape_open, recoup_tape_push, recoup_tape_next, recoup_tape_shape, recoup_tape_pop, &
         recoup_tape_peek, recoup_tape_forget, recoup_tape_announce, recoup_tape_turn, recoup_tape_save, &
         recoup_tape_count, recoup_tape_steps, recoup_tape_report, recoup_tape_damaged, recoup_tape_close
@@ -290,6 +323,15 @@ contains
         type(c_ptr), intent(in) :: values
         integer(c_int) :: code
         code = protect_c(handle, name // c_null_char, role, element, values, count, first, global)
+    end function
+
+    function recoup_protect_block(handle, name, role, element, values, count, columns, stride, first, global) result(code)
+        integer(c_int64_t), intent(in) :: handle, count, columns, stride, first, global
+        character(len=*), intent(in) :: name
+        integer(c_int), intent(in) :: role, element
+        type(c_ptr), intent(in) :: values
+        integer(c_int) :: code
+        code = protect_block_c(handle, name // c_null_char, role, element, values, count, columns, stride, first, global)
     end function
 
     function recoup_grid(handle, name, nx, ny, nz) result(code)

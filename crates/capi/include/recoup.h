@@ -329,11 +329,11 @@ const char *recoup_version(void);
 // fastest first, as in tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and
 // drain, method (cg, gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy
 // and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
-// it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which
-// keeps the library's thread on the core the process is bound to, where it is bound to a single
-// one. `comm`
-// is NULL for a job of one rank; it is copied, and what it points to must live as long as the
-// handle. Collective.
+// it counts, same_operator=no, which says that A or b change from solve to solve, systems, which
+// says that the run solves many systems (recoup_begin_system), and stay, which keeps the library's
+// thread on the core the process is bound to, where it is bound to a single one. `comm` is NULL
+// for a job of one rank; it is copied, and what it points to must live as long as the handle.
+// Collective.
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 //
@@ -399,6 +399,9 @@ int32_t recoup_touch(recoup_handle handle, const char *name, uint64_t first, uin
 //
 // `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight
 // products. `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
+//
+// In a run with the option systems it is called again for each system: it then waits until the
+// versions under way are made, and is collective. If A changes in place, call recoup_wait before.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 //
@@ -503,6 +506,68 @@ int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 //
 // RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);
+
+// Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column
+// j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So
+// `stride` is the leading dimension, at least `count`; columns of a row-major array do not lie
+// together and cannot be lent. `first` and `global` are those of each column. A restore brings
+// back all columns or none. Each iterate of a lossy version has a bound of its own, held to the
+// residual of its column if recoup_columns gave its right-hand side.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
+//
+// `name` is NULL or a C string; `values` has `count` values of `type` for each column,
+// unless it is NULL.
+int32_t recoup_protect_block(recoup_handle handle,
+                             const char *name,
+                             int32_t role,
+                             int32_t type,
+                             void *values,
+                             uint64_t count,
+                             uint64_t columns,
+                             uint64_t stride,
+                             uint64_t first,
+                             uint64_t global);
+
+// Gives the problem A X = B: `columns` right-hand sides, of each this rank's rows of
+// recoup_operator, column j from value j * `stride` of `rhs` on. They are copied, and replace the
+// one given to recoup_operator, which comes before. The same number on all ranks.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
+// RECOUP_E_ORDER.
+//
+// `rhs` has as many values for each column as the operator has rows, unless it is NULL.
+int32_t recoup_columns(recoup_handle handle, uint64_t columns, const double *rhs, uint64_t stride);
+
+// Gives ||b - A x||_2 of each column of the state that the next recoup_step or recoup_checkpoint
+// saves, over all ranks, as recoup_known does for one vector: `columns` norms, the same on all
+// ranks. The residual_norm and the rhs_norm of these calls are those of the column with the most
+// left to do.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT for another number of columns or norms that are none.
+//
+// `residual_norms` has `columns` values, unless it is NULL.
+int32_t recoup_known_columns(recoup_handle handle, uint64_t columns, const double *residual_norms);
+
+// Brings back the variables of role RECOUP_DYNAMIC alone, from the newest version that holds them
+// whole, and writes the number of its system: A and b of that system can then be made again, and
+// the run goes on with recoup_operator, recoup_begin_system and recoup_restore. Before the first
+// recoup_begin_system, in a run with the option systems. Collective.
+//
+// RECOUP_NO_VERSION when there is none, and nothing is written; codes as of recoup_restore.
+//
+// `index` is NULL or can be written.
+int32_t recoup_find_system(recoup_handle handle, uint64_t *index);
+
+// Begins the next system of a run with the option systems, a time step, say: with the operator and
+// the right-hand side given last. Its number is above that of the system before. Every version
+// says to which system it belongs, and recoup_restore gives it to no other: RECOUP_E_OTHER_PROBLEM
+// with the number to go on at. Iterations count from 0 in each system; intervals and costs go on.
+// Collective.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_OPERATOR, RECOUP_E_STORE, RECOUP_E_COMM,
+// RECOUP_E_CALLBACK.
+int32_t recoup_begin_system(recoup_handle handle, uint64_t index);
 
 // Opens a tape, and writes it to `tape`.
 //

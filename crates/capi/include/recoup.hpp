@@ -273,6 +273,18 @@ public:
         protect(name, role, Values<double>(&number, 1), Share::replicated());
     }
 
+    /* Lends the columns of a block, `rows` values each, `stride` from one to the next: column j is the variable "name.j".
+     * All rows are this rank's unless `share` says otherwise. */
+    template <class T>
+    void protect_block(const std::string &name, Role role, T *values, std::uint64_t rows, std::uint64_t columns,
+                       std::uint64_t stride, std::optional<Share> share = std::nullopt)
+    {
+        static_assert(!std::is_const_v<T>, "a restore writes the values");
+        const Share part = share.value_or(Share::rows(0, rows));
+        check(recoup_protect_block(number(), name.c_str(), static_cast<std::int32_t>(role), detail::element<T>(), values,
+                                   rows, columns, stride, part.first, part.global));
+    }
+
     void grid(const std::string &name, std::uint64_t nx, std::uint64_t ny, std::uint64_t nz)
     {
         check(recoup_grid(number(), name.c_str(), nx, ny, nz));
@@ -289,9 +301,22 @@ public:
                  std::optional<Share> share = std::nullopt, double frobenius = 0, std::uint32_t flags = 0)
     {
         const Share part = share.value_or(Share::rows(0, rhs.size()));
-        callbacks_->apply = std::move(apply);
-        check(recoup_operator(number(), Callbacks::on_apply, callbacks_.get(), rhs.size(), part.first, part.global,
+        auto operation = std::make_unique<Operation>(Operation{callbacks_.get(), std::move(apply)});
+        check(recoup_operator(number(), Callbacks::on_apply, operation.get(), rhs.size(), part.first, part.global,
                               rhs.data(), frobenius, flags));
+        /* The versions that needed the operation before are made. */
+        callbacks_->operation = std::move(operation);
+    }
+    /* Gives the columns of B of the problem A X = B, `stride` values from one to the next. They replace the right-hand
+     * side given to `problem`, which comes before. */
+    void columns(const double *rhs, std::uint64_t columns, std::uint64_t stride)
+    {
+        check(recoup_columns(number(), columns, rhs, stride));
+    }
+    /* Gives ||b - A x|| of each column of the state that is saved next. */
+    void known_columns(Values<const double> residual_norms)
+    {
+        check(recoup_known_columns(number(), residual_norms.size(), residual_norms.data()));
     }
     void norms(double infinity_norm, double one_norm)
     {
@@ -326,6 +351,19 @@ public:
         return Restored{iteration, static_cast<Resume>(how)};
     }
 
+    /* Brings back the dynamic variables alone, and returns the number of the system to go on with; nothing where there is
+     * no version. For runs with the option systems, before the first system is begun. */
+    std::optional<std::uint64_t> find_system()
+    {
+        std::uint64_t index = 0;
+        const std::int32_t code = recoup_find_system(number(), &index);
+        check(code);
+        if (code == RECOUP_NO_VERSION) return std::nullopt;
+        return index;
+    }
+    /* Begins the next system of a run with the option systems, with the problem given last. */
+    void begin_system(std::uint64_t index) { check(recoup_begin_system(number(), index)); }
+
     /* Decides after an iteration whether to save, and saves. */
     void step(std::uint64_t iteration, double residual_norm, double rhs_norm)
     {
@@ -358,6 +396,11 @@ public:
 private:
     struct Callbacks;
 
+    struct Operation {
+        Callbacks *owner;
+        std::function<void(const double *, double *)> apply;
+    };
+
     struct Rebuild {
         Callbacks *owner;
         std::function<void(std::uint64_t, Resume)> call;
@@ -365,7 +408,7 @@ private:
 
     /* What the library calls, at an address that stays when the run is moved. */
     struct Callbacks {
-        std::function<void(const double *, double *)> apply;
+        std::unique_ptr<Operation> operation;
         std::vector<std::unique_ptr<Rebuild>> rebuilds;
         std::mutex lock;
         std::exception_ptr thrown;
@@ -390,8 +433,8 @@ private:
         }
         static int on_apply(void *context, const double *x, double *y)
         {
-            auto *self = static_cast<Callbacks *>(context);
-            return self->guarded([&] { self->apply(x, y); });
+            auto *operation = static_cast<Operation *>(context);
+            return operation->owner->guarded([&] { operation->apply(x, y); });
         }
         static int on_rebuild(void *context, std::uint64_t iteration, int how)
         {

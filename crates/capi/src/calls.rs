@@ -28,11 +28,11 @@ pub const RECOUP_DUE_DIRECTION: i32 = 2;
 /// fastest first, as in tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and
 /// drain, method (cg, gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy
 /// and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
-/// it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which
-/// keeps the library's thread on the core the process is bound to, where it is bound to a single
-/// one. `comm`
-/// is NULL for a job of one rank; it is copied, and what it points to must live as long as the
-/// handle. Collective.
+/// it counts, same_operator=no, which says that A or b change from solve to solve, systems, which
+/// says that the run solves many systems (recoup_begin_system), and stay, which keeps the library's
+/// thread on the core the process is bound to, where it is bound to a single one. `comm` is NULL
+/// for a job of one rank; it is copied, and what it points to must live as long as the handle.
+/// Collective.
 ///
 /// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 ///
@@ -174,6 +174,9 @@ pub unsafe extern "C" fn recoup_touch(handle: RecoupHandle, name: *const c_char,
 /// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight
 /// products. `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
 ///
+/// In a run with the option systems it is called again for each system: it then waits until the
+/// versions under way are made, and is collective. If A changes in place, call recoup_wait before.
+///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 ///
 /// # Safety
@@ -213,7 +216,7 @@ pub unsafe extern "C" fn recoup_operator(
         let norms = [None, None];
         let operator =
             CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, frobenius_squared, norms, thread };
-        handle.with(|_, core| core.set_operator(operator, rhs))?;
+        handle.with(|this, core| core.set_operator(this, operator, rhs))?;
         Ok(RECOUP_OK)
     })
 }
@@ -248,7 +251,8 @@ pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, directi
         let residual_norm = known("||b - A x||", residual_norm)?;
         let direction_squared = known("d . A d", direction_squared)?;
         handle.with(|_, core| {
-            core.known = KnownNorms { residual_norm, direction_squared };
+            core.known.residual_norm = residual_norm;
+            core.known.direction_squared = direction_squared;
             Ok(())
         })?;
         Ok(RECOUP_OK)

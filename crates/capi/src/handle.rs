@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::comm::LentComm;
 use recoup::core::{Plan, Progress, Registered, SafePoint, Scheme, Status};
-use recoup::pipeline::{KnownNorms, Outcome, Session};
+use recoup::pipeline::{KnownNorms, Outcome, Reference, Session};
 
 use crate::how::RECOUP_FIRST_GUESS;
 use crate::operator::CallbackOperator;
 use crate::options::HandleOptions;
-use crate::protected::{ProtectedRegions, RecoupRebuild};
+use crate::protected::{ApplicationState, ProtectedRegions, RecoupRebuild};
 use crate::statics;
 use crate::status::{
     CallFailure, RECOUP_E_CALLBACK, RECOUP_E_HANDLE, RECOUP_E_NOT_SAVED, RECOUP_E_OPERATOR, RECOUP_E_ORDER,
@@ -59,7 +59,10 @@ pub(crate) struct Core {
     pub(crate) protected: ProtectedRegions,
     pub(crate) statics: ProtectedRegions,
     operator: Option<CallbackOperator>,
+    /// Right-hand sides, one after the other.
     rhs: Arc<[f64]>,
+    /// Number of right-hand sides, where recoup_columns gave several.
+    columns: Option<usize>,
     /// The norms given for the state to be saved.
     pub(crate) known: KnownNorms,
     rebuilds: Vec<Rebuild>,
@@ -67,6 +70,8 @@ pub(crate) struct Core {
     /// Versions are being made, on some rank.
     is_under_way: bool,
     are_statics_saved: bool,
+    /// A system of a run that solves many was begun.
+    has_begun_system: bool,
     due: Option<Plan>,
     stats: RecoupStats,
     failed: Option<String>,
@@ -168,12 +173,91 @@ impl Core {
         self.session.is_some()
     }
 
-    pub(crate) fn set_operator(&mut self, operator: CallbackOperator, rhs: &[f64]) -> Result<(), CallFailure> {
+    /// Takes the operator, of the next system where the run solves many: versions under way, which
+    /// need the operator before, are made first.
+    pub(crate) fn set_operator(
+        &mut self,
+        this: &Handle,
+        operator: CallbackOperator,
+        rhs: &[f64],
+    ) -> Result<(), CallFailure> {
         if self.is_started() {
-            return Err(CallFailure::new(RECOUP_E_ORDER, "the operator comes before the first restore or step"));
+            if !this.options.has_systems {
+                return Err(CallFailure::new(RECOUP_E_ORDER, "the operator comes before the first restore or step"));
+            }
+            self.finish(&this.lent)?;
         }
         self.operator = Some(operator);
         self.rhs = rhs.into();
+        self.columns = None;
+        Ok(())
+    }
+
+    /// Returns the rows of the operator.
+    pub(crate) fn rows(&self) -> Result<usize, CallFailure> {
+        let operator = self.operator.as_ref();
+        Ok(operator.ok_or_else(|| CallFailure::new(RECOUP_E_OPERATOR, "recoup_operator comes first"))?.rows)
+    }
+
+    /// Takes the right-hand sides of a block, one after the other.
+    pub(crate) fn set_columns(&mut self, this: &Handle, columns: usize, rhs: Vec<f64>) -> Result<(), CallFailure> {
+        if self.is_started() && !this.options.has_systems {
+            return Err(CallFailure::new(RECOUP_E_ORDER, "right-hand sides come before the first restore or step"));
+        }
+        self.rhs = rhs.into();
+        self.columns = Some(columns);
+        Ok(())
+    }
+
+    /// Refuses another number of columns than was given.
+    pub(crate) fn check_columns(&self, n_columns: usize) -> Result<(), CallFailure> {
+        let expected = self.columns.unwrap_or(1);
+        if n_columns == expected {
+            return Ok(());
+        }
+        Err(CallFailure::argument(format!("{n_columns} columns, expected {expected} as recoup_columns was given")))
+    }
+
+    /// Brings back the variables that are saved exactly, before any system is begun. Returns the
+    /// system to go on with. Collective.
+    pub(crate) fn find_system(&mut self, this: &Handle) -> Result<Option<u64>, CallFailure> {
+        if !this.options.has_systems || self.has_begun_system {
+            let what = "systems are found before the first is begun, in a run opened with the option systems";
+            return Err(CallFailure::new(RECOUP_E_ORDER, what));
+        }
+        self.start(this)?;
+        let Some(session) = &mut self.session else { return Ok(None) };
+        let restored = session.restore_with(&mut [&mut ApplicationState(&mut self.protected)])?;
+        Ok(restored.map(|restored| restored.system.map_or(0, |system| system.index)))
+    }
+
+    /// Begins a system with the operator given last. Collective.
+    pub(crate) fn begin_system(&mut self, this: &Handle, index: u64) -> Result<(), CallFailure> {
+        if !this.options.has_systems {
+            return Err(CallFailure::new(RECOUP_E_ORDER, "the run was opened without the option systems"));
+        }
+        let problem = self.problem();
+        let problem = problem
+            .ok_or_else(|| CallFailure::new(RECOUP_E_OPERATOR, "recoup_operator comes before recoup_begin_system"))?;
+        self.start(this)?;
+        self.finish(&this.lent)?;
+        self.session()?.begin_system(index, problem)?;
+        self.has_begun_system = true;
+        self.known = KnownNorms::default();
+        self.due = None;
+        Ok(())
+    }
+
+    fn problem(&self) -> Option<Reference> {
+        let operator = Arc::new(self.operator.clone()?);
+        Some(Reference { columns: self.columns.unwrap_or(1), ..Reference::new(operator, Arc::clone(&self.rhs)) })
+    }
+
+    /// Refuses to save or restore before the first system of a run that solves many.
+    fn check_system(&self, this: &Handle) -> Result<(), CallFailure> {
+        if this.options.has_systems && !self.has_begun_system {
+            return Err(CallFailure::new(RECOUP_E_ORDER, "no system was begun: call recoup_begin_system"));
+        }
         Ok(())
     }
 
@@ -199,13 +283,14 @@ impl Core {
         if self.protected.is_empty() {
             return Err(CallFailure::new(RECOUP_E_ORDER, "nothing is protected"));
         }
-        if self.operator.is_none() && this.options.needs_operator() {
+        let has_systems = this.options.has_systems;
+        if self.operator.is_none() && !has_systems && this.options.needs_operator() {
             let what = "lossy versions are verified with an operator: call recoup_operator, or give a fixed bound";
             return Err(CallFailure::new(RECOUP_E_OPERATOR, what));
         }
-        let mut builder = this.options.builder(self.operator.is_some());
-        if let Some(operator) = &self.operator {
-            builder = builder.system(Arc::new(operator.clone()), Arc::clone(&self.rhs));
+        let mut builder = this.options.builder(has_systems || self.operator.is_some());
+        if let Some(problem) = self.problem().filter(|_| !has_systems) {
+            builder = builder.block(problem.operator, problem.rhs, problem.columns);
         }
         self.session = Some(builder.build_on(this.lent.comm())?);
         Ok(())
@@ -229,6 +314,7 @@ impl Core {
 
     /// Decides whether a checkpoint is due. Collective.
     pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<Option<Plan>, CallFailure> {
+        self.check_system(this)?;
         self.start(this)?;
         self.last = Some(at);
         let owners: [&dyn Registered; 1] = [&self.protected];
@@ -243,6 +329,7 @@ impl Core {
 
     /// Saves, as decided or otherwise by the scheme. Collective.
     pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), CallFailure> {
+        self.check_system(this)?;
         self.start(this)?;
         self.last = Some(at);
         self.save_statics(this)?;
@@ -255,6 +342,7 @@ impl Core {
         let owners: [&dyn Registered; 1] = [&self.protected];
         let Some(session) = &mut self.session else { return Ok(()) };
         let known = std::mem::take(&mut self.known);
+        session.report_columns(&known.column_norms);
         session.checkpoint_with_norms(plan, at.progress(), &owners, known)?;
         self.is_under_way = true;
         if options.is_synchronous {
@@ -277,9 +365,10 @@ impl Core {
         self.plan(&this.options).scheme == Scheme::Lossy
     }
 
-    /// Restores everything from the newest usable version. Returns its number, and how to go on.
+    /// Restores everything from the newest usable version. Returns its iteration, and how to go on.
     /// Collective.
     pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, i32)>, CallFailure> {
+        self.check_system(this)?;
         self.start(this)?;
         self.finish(&this.lent)?;
         let Some(session) = &mut self.session else { return Ok(None) };
@@ -292,13 +381,13 @@ impl Core {
         }
         for Rebuild { callback, ctx } in &self.rebuilds {
             // SAFETY: the program gave both for this call.
-            let code = callback.map_or(0, |f| unsafe { f(*ctx, restored.version, how) });
+            let code = callback.map_or(0, |f| unsafe { f(*ctx, restored.iteration, how) });
             if code != 0 {
                 return Err(CallFailure::new(RECOUP_E_CALLBACK, format!("the program's rebuild returned {code}")));
             }
         }
         self.due = None;
-        Ok(Some((restored.version, how)))
+        Ok(Some((restored.iteration, how)))
     }
 
     /// Saves static variables before the first version. Collective.

@@ -4,6 +4,7 @@
 
 mod callbacks;
 mod calls;
+mod columns;
 mod handle;
 mod how;
 mod lent;
@@ -17,12 +18,14 @@ mod options;
 mod protected;
 mod statics;
 mod status;
+mod systems;
 mod tape;
 mod tape_options;
 mod veloc;
 
 pub use callbacks::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
 pub use calls::*;
+pub use columns::*;
 pub use handle::{RecoupHandle, RecoupStats};
 pub use how::*;
 pub use lent::lent_comm;
@@ -36,5 +39,6 @@ pub use protected::{
     RecoupRebuild,
 };
 pub use status::*;
+pub use systems::*;
 pub use tape::*;
 pub use veloc::recoup_veloc_init;

@@ -16,7 +16,7 @@ use crate::status::{CallFailure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
 const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, \
-                    increments, threads, sync, stay, \
+                    increments, threads, sync, stay, systems, \
                     same-operator, mtti, rtol, pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method";
 
 /// The options given; the others have their defaults.
@@ -43,6 +43,8 @@ pub(crate) struct HandleOptions {
     stays: bool,
     /// Versions of another problem are first guesses.
     has_other_operators: bool,
+    /// The run solves many systems, each given by recoup_begin_system.
+    pub(crate) has_systems: bool,
     mtti_seconds: Option<f64>,
     rtol: Option<f64>,
     bytes_per_second: Option<f64>,
@@ -99,8 +101,9 @@ impl HandleOptions {
             "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
             "stay" if matches!(value, "" | "yes" | "no") => self.stays = value != "no",
+            "systems" if matches!(value, "" | "yes" | "no") => self.has_systems = value != "no",
             "same-operator" if matches!(value, "yes" | "no") => self.has_other_operators = value == "no",
-            "sync" | "stay" | "same-operator" => return Err(expected("yes or no")),
+            "sync" | "stay" | "systems" | "same-operator" => return Err(expected("yes or no")),
             "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
@@ -141,6 +144,9 @@ impl HandleOptions {
         builder = builder.same_operator(!self.has_other_operators);
         if let Some(scheme) = self.scheme(has_operator) {
             builder = builder.scheme(scheme);
+        }
+        if self.has_systems {
+            builder = builder.systems();
         }
         if let Some(codec) = self.codec {
             builder = builder.lossy_codec(codec).lossless_codec(codec);

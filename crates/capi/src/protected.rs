@@ -58,6 +58,8 @@ pub(crate) struct Region {
     dims: [usize; 3],
     /// Numbers of a value: 2 for a complex one.
     parts: u64,
+    /// Column of the right-hand side it belongs to, where it is one of a block.
+    column: Option<usize>,
     /// Writes that the program announces, where it announces all of them.
     writes: Option<WriteTable>,
 }
@@ -102,6 +104,15 @@ impl LentType {
     fn size(self) -> usize {
         self.element().size()
     }
+}
+
+/// Returns the address of a value behind `start`, as far as there can be one; NULL where not.
+pub(crate) fn address_of(element: i32, start: *mut c_void, value: u64) -> *mut c_void {
+    let (element, parts) = parts_of(element);
+    let size = LentType::of(element).map_or(0, |element| element.size() as u64);
+    let bytes = value.checked_mul(size * parts).and_then(|bytes| usize::try_from(bytes).ok());
+    let is_there = |bytes: &usize| !start.is_null() && (start as usize).checked_add(*bytes).is_some();
+    bytes.filter(is_there).map_or(std::ptr::null_mut(), |bytes| start.cast::<u8>().wrapping_add(bytes).cast())
 }
 
 /// Returns the type of the parts of values, and how many each has.
@@ -248,12 +259,17 @@ impl Region {
             return Err(refuse("no values".to_owned()));
         }
         let dims = [memory.count, 1, 1];
-        Ok(Self { name: name.to_owned(), role, memory, distribution, dims, parts, writes: None })
+        Ok(Self { name: name.to_owned(), role, memory, distribution, dims, parts, column: None, writes: None })
+    }
+
+    /// Returns the variable as a column of a block.
+    pub(crate) fn of_column(self, column: usize) -> Self {
+        Self { column: Some(column), ..self }
     }
 
     fn has_shape_of(&self, other: &Self) -> bool {
         let values = |region: &Self| (region.memory.element, region.parts, region.memory.count);
-        let shape = |region: &Self| (region.role, values(region), region.distribution);
+        let shape = |region: &Self| (region.role, values(region), region.distribution, region.column);
         shape(self) == shape(other)
     }
 
@@ -270,13 +286,18 @@ impl Region {
         }
     }
 
+    fn lend_mut(&mut self) -> VariableMut<'_> {
+        VariableMut::new(&self.name, self.memory.lend_mut())
+    }
+
     fn lend(&self) -> Variable<'_> {
-        let Self { name, role, memory, distribution, dims, parts, writes } = self;
+        let Self { name, role, memory, distribution, dims, parts, column, writes } = self;
         let zones = writes.as_ref().map(|writes| writes as &dyn Zones);
         Variable {
             dims: *dims,
             stride: *parts as usize,
             zones,
+            column: *column,
             ..Variable::new(name, *role, memory.lend(), *distribution)
         }
     }
@@ -388,10 +409,31 @@ impl Registered for ProtectedRegions {
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        fn lend(Region { name, memory, .. }: &mut Region) -> VariableMut<'_> {
-            VariableMut::new(name, memory.lend_mut())
-        }
-        self.regions.iter_mut().map(lend).collect()
+        self.regions.iter_mut().map(Region::lend_mut).collect()
+    }
+}
+
+/// The variables that are saved exactly in every version.
+pub(crate) struct ApplicationState<'a>(pub(crate) &'a mut ProtectedRegions);
+
+impl ApplicationState<'_> {
+    fn regions(&self) -> impl Iterator<Item = &Region> {
+        self.0.regions.iter().filter(|region| region.role == Role::Dynamic)
+    }
+}
+
+impl Registered for ApplicationState<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        self.regions().map(Region::lend).collect()
+    }
+
+    fn revision(&self) -> u64 {
+        revision_of(self.regions().map(Region::lend))
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        let dynamic = self.0.regions.iter_mut().filter(|region| region.role == Role::Dynamic);
+        dynamic.map(Region::lend_mut).collect()
     }
 }
 

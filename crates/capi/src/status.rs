@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use recoup::core::{CodecError, CommError, Difference};
+use recoup::core::{CodecError, CommError, Difference, SolveError};
 use recoup::memory::MemoryError;
 use recoup::pipeline::PipelineError;
 use recoup::tape::{PlaceError, TapeError};
@@ -85,6 +85,9 @@ impl From<PipelineError> for CallFailure {
                 };
                 RECOUP_E_OTHER_PROBLEM
             }
+            PipelineError::OtherSystem { .. } => RECOUP_E_OTHER_PROBLEM,
+            PipelineError::SystemOrder { .. } => RECOUP_E_ORDER,
+            PipelineError::Solve(SolveError::Length { .. }) => RECOUP_E_ARGUMENT,
             PipelineError::RankCount { .. } | PipelineError::Variable { .. } => RECOUP_E_MISMATCH,
             PipelineError::NoUsable { .. } | PipelineError::Link { .. } => RECOUP_E_DAMAGED,
             PipelineError::Codec { .. } | PipelineError::NoCodec(_) => RECOUP_E_OPTIONS,

@@ -50,6 +50,33 @@ fn killed_c_solver_goes_on_from_its_newest_version() {
     check(&compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path()));
 }
 
+/// A time loop goes on in the step it was killed in: bit for bit under `exact`, and within the
+/// tolerance of its solves under `lossy`.
+#[test]
+fn killed_c_time_loop_goes_on_in_its_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("cc", "examples/embed/steps.c", &strict("-std=c11"), folder.path());
+    let run_as = |name: &str, scheme: &str, killed_after: &str| {
+        let options = format!("dir={}/{name} interval=7it scheme={scheme}", folder.path().display());
+        let output = run(&[program.to_str().unwrap(), &options, "48", killed_after]);
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (_, undisturbed) = run_as("undisturbed", "exact", "0");
+    let total = number(&undisturbed, "iterations");
+    for scheme in ["exact", "lossy"] {
+        let killed_after = (0.6 * total) as u64;
+        let name = format!("killed-{scheme}");
+        assert!(!run_as(&name, scheme, &killed_after.to_string()).0, "{scheme}: it was not killed");
+        let (has_ended, resumed) = run_as(&name, scheme, "0");
+        assert!(has_ended && number(&resumed, "step") > 0.0 && number(&resumed, "starts at") > 0.0, "{resumed}");
+        assert!(number(&resumed, "iterations") < 0.75 * total, "{scheme}: {resumed}, {total} in all");
+        let heat = [&undisturbed, &resumed].map(|text| number(text, "heat"));
+        // Each of the five steps adds at most 1e-10 ||u|| in either run.
+        let most = if scheme == "exact" { 0.0 } else { 1e-8 * heat[0] };
+        assert!((heat[0] - heat[1]).abs() <= most, "{scheme}: {heat:?}");
+    }
+}
+
 /// No directory is written: versions rest in memory that outlives the process, and a solve that
 /// has converged leaves nothing there.
 #[test]

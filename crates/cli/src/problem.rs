@@ -82,7 +82,7 @@ impl LinearProblem {
 
     /// Returns the reference that a session verifies against.
     pub(crate) fn reference(&self) -> Reference {
-        Reference { operator: self.reference.clone(), rhs: self.rhs.clone(), afar: None }
+        Reference::new(self.reference.clone(), self.rhs.clone())
     }
 
     /// Returns the communicator.

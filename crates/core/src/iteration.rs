@@ -180,6 +180,10 @@ pub trait Iteration: Registered {
         None
     }
 
+    /// Writes the residual norms of all columns, as the method knows them, into `norms`. A method
+    /// of one right-hand side leaves it empty.
+    fn column_norms(&self, _norms: &mut Vec<f64>) {}
+
     /// Returns how the method takes a recovery from lossy values.
     fn profile(&self) -> MethodProfile {
         MethodProfile::UNKNOWN

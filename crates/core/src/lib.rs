@@ -53,7 +53,7 @@ pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use increment_mode::{IncrementMode, UnknownIncrementMode};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SafePoint, SolveError, Status};
 pub use lent::{Lent, LentMut};
-pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
+pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, SystemRecord, VariableRecord};
 pub use mix::mix;
 pub use note::Note;
 pub use operator::{JacobiSweep, Operator};

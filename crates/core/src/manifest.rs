@@ -39,6 +39,13 @@ pub struct Manifest {
     pub rule: BoundRule,
     /// The residual, before and after.
     pub residual: ResidualRecord,
+    /// The residuals of the columns of a block, in order; empty where the problem has one
+    /// right-hand side. Of a block, `residual` is that of the column with the most left to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ResidualRecord>,
+    /// The system of the run it belongs to, where the run solves one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<SystemRecord>,
     /// Extra iterations that a recovery from it was expected to cost when it was saved; `None`
     /// where that was not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +85,15 @@ impl Manifest {
     pub fn ratio(&self) -> f64 {
         self.raw_bytes() as f64 / self.payload_bytes().max(1) as f64
     }
+}
+
+/// One system of a run that solves many, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemRecord {
+    /// Its number, as the program counts them.
+    pub index: u64,
+    /// Version number of its start: a version's number less this is the iteration of the solve.
+    pub start: u64,
 }
 
 /// Norms stored with a version.
@@ -120,6 +136,9 @@ pub struct VariableRecord {
     pub frame_dims: [usize; 3],
     /// Distribution over the ranks.
     pub distribution: Distribution,
+    /// Column of the right-hand side it belongs to, from 0, where the problem has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
 }
 
 impl VariableRecord {

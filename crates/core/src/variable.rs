@@ -71,6 +71,8 @@ pub struct Variable<'a> {
     pub distribution: Distribution,
     /// Knowledge of the writes to the values, where the owner sees all of them.
     pub zones: Option<&'a dyn Zones>,
+    /// Column of the right-hand side it belongs to, from 0, where the problem has several.
+    pub column: Option<usize>,
 }
 
 impl<'a> Variable<'a> {
@@ -78,7 +80,7 @@ impl<'a> Variable<'a> {
     #[must_use]
     pub fn new(name: &'a str, role: Role, values: impl Into<Lent<'a>>, distribution: Distribution) -> Self {
         let values = values.into();
-        Self { name, role, dims: [values.len(), 1, 1], stride: 1, values, distribution, zones: None }
+        Self { name, role, dims: [values.len(), 1, 1], stride: 1, values, distribution, zones: None, column: None }
     }
 }
 
@@ -93,7 +95,7 @@ pub fn revision_of<'a>(variables: impl IntoIterator<Item = Variable<'a>>) -> u64
 /// on with this one.
 #[must_use]
 pub fn revision_with(revision: u64, variable: &Variable<'_>) -> u64 {
-    let Variable { name, role, values, dims, stride, distribution: _, zones: _ } = variable;
+    let Variable { name, role, values, dims, stride, distribution: _, zones: _, column } = variable;
     let role = match role {
         Role::Iterate => 0,
         Role::Direction => 1,
@@ -102,7 +104,9 @@ pub fn revision_with(revision: u64, variable: &Variable<'_>) -> u64 {
         Role::Recomputed { saved_for } => 4 + *saved_for as u64,
     };
     let numbers = [role, values.element() as u64, values.len() as u64, *stride as u64, name.len() as u64];
-    let all = numbers.into_iter().chain(dims.map(|extent| extent as u64)).chain(name.bytes().map(u64::from));
+    let column = column.map_or(0, |column| column as u64 + 1);
+    let numbers = numbers.into_iter().chain([column]).chain(dims.map(|extent| extent as u64));
+    let all = numbers.chain(name.bytes().map(u64::from));
     all.fold(revision, absorb)
 }
 
@@ -141,7 +145,7 @@ mod tests {
         let longer = [0.0; 7];
         let variable = |name, role, values| Variable::new(name, role, values, Distribution::RankLocal);
         let x = || variable("x", Role::Iterate, Values::F64(&zeros));
-        let sets: [&[Variable<'_>]; 10] = [
+        let sets: [&[Variable<'_>]; 12] = [
             &[],
             &[x()],
             &[x(), x()],
@@ -152,6 +156,8 @@ mod tests {
             &[variable("x", Role::Iterate, Values::I64(&[0; 6]))],
             &[variable("x", Role::Iterate, Values::F64(&longer))],
             &[Variable { dims: [3, 2, 1], ..x() }],
+            &[Variable { column: Some(0), ..x() }],
+            &[Variable { column: Some(1), ..x() }],
         ];
         let revisions = sets.map(|set| revision_of(set.iter().cloned()));
         for (at, revision) in revisions.iter().enumerate() {

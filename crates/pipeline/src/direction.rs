@@ -159,8 +159,15 @@ pub(crate) struct RecurrenceBound<'a> {
 }
 
 impl<'a> RecurrenceBound<'a> {
-    pub(crate) fn new(measures: &'a Measures, job: &CheckpointJob, v: JudgedVector<'a>, comm: &'a dyn Comm) -> Self {
-        Self { measures, v, delta: job.plan.delta, residual_norm: job.progress.residual_norm, comm }
+    /// `residual_norm` is `||r||` of the column that the vector belongs to.
+    pub(crate) fn new(
+        measures: &'a Measures,
+        v: JudgedVector<'a>,
+        delta: f64,
+        residual_norm: f64,
+        comm: &'a dyn Comm,
+    ) -> Self {
+        Self { measures, v, delta, residual_norm, comm }
     }
 }
 

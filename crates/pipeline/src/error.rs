@@ -103,6 +103,29 @@ pub enum PipelineError {
         /// The difference between the two problems.
         difference: Difference,
     },
+    /// The version belongs to another system of the run than the one being solved.
+    #[error(
+        "version {version} of run {name} belongs to system {there}, the run is at system {here}: restore before the first \
+         system is begun and go on at system {there}, or give another directory or name"
+    )]
+    OtherSystem {
+        /// The version.
+        version: u64,
+        /// The name of the run.
+        name: String,
+        /// Number of the system at hand.
+        here: u64,
+        /// Number of the version's system.
+        there: u64,
+    },
+    /// Systems are begun in ascending order.
+    #[error("system {found} begun after system {before}: expected a larger number")]
+    SystemOrder {
+        /// The number given.
+        found: u64,
+        /// Number of the system before.
+        before: u64,
+    },
     /// The version was written by another number of ranks and holds what belongs to each of them
     /// alone.
     #[error(

@@ -21,7 +21,7 @@ pub(crate) struct SessionProblem {
 /// Takes the fingerprint of a problem: two products. Collective.
 pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Fingerprint, PipelineError> {
     let operator = problem.operator.as_ref();
-    let [operator_hash, rhs] = hashes(operator, &problem.rhs, comm)?;
+    let [operator_hash, rhs] = hashes(problem, comm)?;
     let mut sums = [0.0; 2 * PROBES + 2];
     let mut product = vec![0.0; operator.rows()];
     for vector in 0..PROBES {
@@ -29,7 +29,10 @@ pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Finger
         agreed(comm, multiply(operator, vector, &mut product).map_err(PipelineError::from))?;
         sums[2 * vector..][..2].copy_from_slice(&local_sums(operator.first_row(), &product));
     }
-    sums[2 * PROBES..].copy_from_slice(&local_sums(operator.first_row(), &problem.rhs));
+    for column in 0..problem.columns {
+        let sums_of_column = local_sums(first_row(problem, column), problem.column(column));
+        sums[2 * PROBES..].iter_mut().zip(sums_of_column).for_each(|(sum, part)| *sum += part);
+    }
     comm.sum(&mut sums)?;
     let projection = |at: usize| Projection { sum: sums[2 * at], norm: sums[2 * at + 1].sqrt() };
     let probe = Probe { operator: std::array::from_fn(projection), rhs: projection(PROBES) };
@@ -38,12 +41,21 @@ pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Finger
 }
 
 /// Gathers hashes of A and b over all ranks.
-fn hashes(operator: &dyn Operator, rhs: &[f64], comm: &dyn Comm) -> Result<[u64; 2], CommError> {
-    let local = [operator.fingerprint(), vector_fingerprint(operator.first_row(), rhs)];
+fn hashes(problem: &Reference, comm: &dyn Comm) -> Result<[u64; 2], CommError> {
+    let hash_of_column = |column| vector_fingerprint(first_row(problem, column), problem.column(column));
+    let rhs = (0..problem.columns).map(hash_of_column).fold(0, u64::wrapping_add);
+    let local = [problem.operator.fingerprint(), rhs];
     let all = gather_words(comm, local)?;
     Ok(all
         .into_iter()
         .fold([0, 0], |[a, b]: [u64; 2], [operator, rhs]| [a.wrapping_add(operator), b.wrapping_add(rhs)]))
+}
+
+/// Returns the number of this rank's first row, as if each column lay below the one before: the
+/// columns of a block cannot change places unseen, and a single column is a vector.
+fn first_row(problem: &Reference, column: usize) -> u64 {
+    let operator = problem.operator.as_ref();
+    operator.global_rows().wrapping_mul(column as u64).wrapping_add(operator.first_row())
 }
 
 /// Computes `y = A v` for a vector of the probe.

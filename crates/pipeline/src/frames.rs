@@ -17,6 +17,7 @@ pub(crate) fn record(variable: &Variable<'_>, rank: usize) -> VariableRecord {
         stride: variable.stride,
         frame_dims: frame_dims(variable.dims, variable.stride, variable.values.element().size()),
         distribution: variable.distribution,
+        column: variable.column,
     }
 }
 

@@ -16,10 +16,11 @@ use crate::error::afar_error;
 use crate::fingerprint::SessionProblem;
 use crate::near::is_vector;
 use crate::placed::PlacedValues;
+use crate::reference::Reference;
 use crate::{PipelineError, Session};
 
-/// Residual norms, for the problem at hand, of two iterates; NaN where no iterate has the
-/// rows of the operator.
+/// Residual norms, for the problem at hand, of two iterates: of blocks, the root of the sum of the
+/// squares of their columns' norms. NaN where no iterate has the rows of the operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guess {
     /// Residual norm of the iterate of the version.
@@ -56,24 +57,26 @@ impl Session {
     ) -> Result<Option<Guess>, PipelineError> {
         let (Some(problem), Some(_)) = (&self.problem, candidate.difference) else { return Ok(None) };
         let variables: Vec<Variable<'_>> = owners.iter().flat_map(|owner| owner.variables()).collect();
-        let pair = each(self.comm.as_ref(), pair(&variables, candidate, problem.reference.operator.rows()))?;
-        if self.comm.max(i64::from(pair.is_none()))? > 0 {
-            return Ok(Some(Guess { restored_norm: f64::NAN, own_norm: f64::NAN }));
+        let mut squared = Guess { restored_norm: 0.0, own_norm: 0.0 };
+        for column in 0..problem.reference.columns {
+            let pair = each(self.comm.as_ref(), pair(&variables, candidate, &problem.reference, column))?;
+            if self.comm.max(i64::from(pair.is_none()))? > 0 {
+                return Ok(Some(Guess { restored_norm: f64::NAN, own_norm: f64::NAN }));
+            }
+            let IteratePair { own, restored } = pair.unwrap_or_default();
+            squared.own_norm += self.squared_norm_of(problem, &own, column)?;
+            squared.restored_norm += self.squared_norm_of(problem, &restored, column)?;
         }
-        let IteratePair { own, restored } = pair.unwrap_or_default();
-        let own_norm = self.norm_of(problem, &own)?;
-        let restored_norm = self.norm_of(problem, &restored)?;
-        Ok(Some(Guess { restored_norm, own_norm }))
+        let Guess { restored_norm, own_norm } = squared;
+        Ok(Some(Guess { restored_norm: restored_norm.sqrt(), own_norm: own_norm.sqrt() }))
     }
 
-    /// Measures `||b - A x||` over all ranks. A product that fails on one rank fails on all.
-    fn norm_of(&self, problem: &SessionProblem, x: &[f64]) -> Result<f64, PipelineError> {
-        let comm = self.comm.as_ref();
+    /// Measures `||b - A x||^2` over all ranks. A product that fails on one rank fails on all.
+    fn squared_norm_of(&self, problem: &SessionProblem, x: &[f64], column: usize) -> Result<f64, PipelineError> {
         let mut residual = vec![0.0; x.len()];
-        let reference = &problem.reference;
-        let squared = reference.operator.residual(&reference.rhs, x, &mut residual).map_err(PipelineError::from);
-        let [sum] = summed(comm, squared.map(|squared| [squared]))?;
-        Ok(sum.sqrt())
+        let rhs = problem.reference.column(column);
+        let squared = problem.reference.operator.residual(rhs, x, &mut residual).map_err(PipelineError::from);
+        summed(self.comm.as_ref(), squared.map(|squared| [squared])).map(|[sum]| sum)
     }
 }
 
@@ -84,14 +87,18 @@ struct IteratePair<'a> {
     restored: Cow<'a, [f64]>,
 }
 
-/// Returns the pair if both are doubles, one per row of the operator; fetched if they rest
-/// elsewhere.
+/// Returns the pair of a column if both are real numbers, one per row of the operator; fetched if
+/// they rest elsewhere.
 fn pair<'a>(
     variables: &[Variable<'a>],
     candidate: &'a Candidate,
-    rows: usize,
+    problem: &Reference,
+    column: usize,
 ) -> Result<Option<IteratePair<'a>>, PipelineError> {
-    for variable in variables.iter().filter(|variable| variable.role == Role::Iterate) {
+    let rows = problem.operator.rows();
+    let is_of_column = |variable: &Variable<'_>| variable.column.map_or(problem.columns == 1, |own| own == column);
+    let is_iterate = |variable: &&Variable<'_>| variable.role == Role::Iterate && is_of_column(variable);
+    for variable in variables.iter().filter(is_iterate) {
         let decoded = candidate.variables.iter().find(|decoded| decoded.record.name == variable.name);
         let Some(Decoded { record, values, .. }) = decoded.filter(|decoded| is_vector(&decoded.record, rows)) else {
             continue;

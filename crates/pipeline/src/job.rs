@@ -1,25 +1,10 @@
-//! Messages between a session and its worker.
+//! A version to be made, as a session hands it to its worker.
 
 use recoup_core::{Measured, Plan, Prediction, Progress, Role};
 
-use crate::chain::Base;
-use crate::outcome::Outcome;
 use crate::reference::KnownNorms;
-use crate::registry::StagingNeed;
 use crate::staging::StagingSet;
-use crate::staging_rule::StagingRule;
 use crate::suspicion::ReportedResidual;
-
-/// A request to the worker, which serves them in order.
-#[derive(Debug)]
-pub(crate) enum Work {
-    /// Makes a version.
-    Make(Box<CheckpointJob>),
-    /// Makes the memory of a staging set.
-    Prepare { staging: StagingSet, needs: Vec<StagingNeed>, rule: StagingRule },
-    /// Goes on from a restored version, or from none.
-    Restart(Base),
-}
 
 /// A version to be made.
 #[derive(Debug)]
@@ -28,6 +13,10 @@ pub(crate) struct CheckpointJob {
     pub(crate) progress: Progress,
     pub(crate) reported: ReportedResidual,
     pub(crate) known: KnownNorms,
+    /// `||r||` of each column of a block, as its method knows them; empty where it does not say.
+    pub(crate) column_norms: Vec<f64>,
+    /// The solver's tolerance on relative residuals.
+    pub(crate) tolerance: f64,
     /// The measurements of the run, where its policy asks for them.
     pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
@@ -40,16 +29,14 @@ pub(crate) struct CheckpointJob {
 }
 
 impl CheckpointJob {
+    /// Returns `||b - A x||` of a column of a block, as the program knows it.
+    pub(crate) fn known_column(&self, column: usize) -> Option<f64> {
+        self.known.column_norms.get(column).copied()
+    }
+
     /// Returns `d . A d` of the direction as the program knows it: it speaks of one direction.
     pub(crate) fn direction_squared(&self) -> Option<f64> {
         let directions = self.staging.staged.iter().filter(|staged| staged.record.role == Role::Direction);
         self.known.direction_squared.filter(|_| directions.count() == 1)
     }
-}
-
-/// The worker's answer: the buffers to be used again, and the outcome of a version.
-pub(crate) struct Done {
-    /// `None` where only memory was made.
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) staging: StagingSet,
 }

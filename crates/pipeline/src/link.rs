@@ -5,13 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
+use recoup_core::SystemRecord;
+
 use crate::PipelineError;
 use crate::chain::Base;
-use crate::job::{CheckpointJob, Done, Work};
+use crate::job::CheckpointJob;
 use crate::ledger::Ledger;
 use crate::registry::StagingNeed;
 use crate::staging::StagingSet;
 use crate::staging_rule::StagingRule;
+use crate::verify::Verifier;
+use crate::work::{Done, Work};
 use crate::worker::Worker;
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
@@ -67,6 +71,11 @@ impl WorkerLink {
     /// or against none.
     pub(crate) fn restart(&self, restored: Base) -> Result<(), PipelineError> {
         self.send(Work::Restart(restored))
+    }
+
+    /// Asks the worker to make versions of another system.
+    pub(crate) fn begin_system(&self, verifier: Verifier, record: SystemRecord) -> Result<(), PipelineError> {
+        self.send(Work::System { verifier: Box::new(verifier), record })
     }
 
     fn send(&self, work: Work) -> Result<(), PipelineError> {

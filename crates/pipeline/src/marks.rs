@@ -113,6 +113,13 @@ impl Marks {
         self.residual_peak = 0.0;
     }
 
+    /// Forgets the residuals of the system before.
+    pub(crate) fn began_system(&mut self) {
+        self.residual_peak = 0.0;
+        self.best_saved = f64::INFINITY;
+        self.has_warned = false;
+    }
+
     /// Takes the relative residual of the version restored: later states are compared with it.
     pub(crate) fn kept_best(&mut self, relative_residual: f64) {
         self.best_saved = if relative_residual > 0.0 { relative_residual } else { f64::INFINITY };

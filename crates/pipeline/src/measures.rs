@@ -63,14 +63,17 @@ impl Measures {
 
     /// Returns whether values can be measured where they rest.
     pub(crate) fn reaches(&self, values: &dyn HeldValues) -> bool {
-        self.reference.afar.as_ref().is_some_and(|problem| problem.is_beside(values))
+        let afar = self.reference.afar.as_ref().filter(|_| self.reference.columns == 1);
+        afar.is_some_and(|problem| problem.is_beside(values))
     }
 
-    /// Measures `||b - A x||^2`.
-    pub(crate) fn squared_residual(&mut self, x: JudgedVector<'_>) -> Result<f64, PipelineError> {
-        let Reference { operator, rhs, .. } = &self.reference;
+    /// Measures `||b - A x||^2` for one right-hand side.
+    pub(crate) fn squared_residual(&mut self, x: JudgedVector<'_>, column: usize) -> Result<f64, PipelineError> {
         match x {
-            JudgedVector::Near(x) => Ok(operator.residual(rhs, x, &mut self.product)?),
+            JudgedVector::Near(x) => {
+                let rhs = self.reference.column(column);
+                Ok(self.reference.operator.residual(rhs, x, &mut self.product)?)
+            }
             JudgedVector::Held(x) => self.problem().squared_residual(x.values).map_err(in_variable(x.record)),
         }
     }

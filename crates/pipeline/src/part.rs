@@ -2,7 +2,7 @@
 
 use recoup_core::{
     Bound, BoundRule, CommError, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord, Manifest,
-    NextCall, ResidualRecord, Scheme, StoreError, VariableRecord,
+    NextCall, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,15 @@ pub(crate) struct RunIdentity {
     pub(crate) name: String,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) nonzeros: Option<u64>,
+    pub(crate) system: Option<SystemRecord>,
+}
+
+/// The residuals of a version.
+pub(crate) struct VersionResiduals {
+    /// Residual of the only column, or of the one with the most left to do.
+    pub(crate) whole: ResidualRecord,
+    /// Residuals of the columns of a block.
+    pub(crate) columns: Vec<ResidualRecord>,
 }
 
 /// The reason why a version was not made.
@@ -155,7 +164,12 @@ pub(crate) fn first_failure(parts: &[VersionPart]) -> Option<CheckpointFailure> 
 
 impl RunIdentity {
     /// Makes the manifest of a version from the parts of all ranks.
-    pub(crate) fn manifest(&self, job: &CheckpointJob, parts: Vec<VersionPart>, residual: ResidualRecord) -> Manifest {
+    pub(crate) fn manifest(
+        &self,
+        job: &CheckpointJob,
+        parts: Vec<VersionPart>,
+        residuals: VersionResiduals,
+    ) -> Manifest {
         let is_lossy = job.plan.scheme == Scheme::Lossy;
         let is_converged = job.progress.is_converged() && !is_lossy;
         let mut manifest = Manifest {
@@ -169,7 +183,9 @@ impl RunIdentity {
             scheme: job.plan.scheme,
             resume: job.plan.resume,
             rule: if is_lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
-            residual: ResidualRecord { is_converged, ..residual },
+            residual: ResidualRecord { is_converged, ..residuals.whole },
+            columns: residuals.columns,
+            system: self.system,
             extra_iterations_predicted: job.predicted,
             measured: job.measured.clone(),
             variables: Vec::new(),

@@ -182,6 +182,7 @@ mod tests {
             stride: 1,
             frame_dims: [4, 1, 1],
             distribution: Distribution::Rows { first, global: 20 },
+            column: None,
         }
     }
 

@@ -2,27 +2,54 @@
 
 use std::sync::Arc;
 
-use recoup_core::{AfarProblem, Operator};
+use recoup_core::{AfarProblem, Operator, SolveError};
 
-/// The problem a session saves the iterate of: `A x = b`, shared with the worker thread.
+/// The problem a session saves the iterate of: `A x = b`, or `A X = B` with several columns, shared
+/// with the worker thread.
 #[derive(Clone)]
 pub struct Reference {
     /// The operator; applied by the worker while the solver applies it too.
     pub operator: Arc<dyn Operator + Send + Sync>,
-    /// The right-hand side, this rank's rows.
+    /// The right-hand sides, one after the other, of each this rank's rows.
     pub rhs: Arc<[f64]>,
+    /// Number of right-hand sides, the same on all ranks. Where there are several, each variable of
+    /// a solver names its [column](recoup_core::Variable::column).
+    pub columns: usize,
     /// The same problem where the solver's vectors rest, if that is elsewhere: what rests there is
     /// measured there. The same on all ranks, or on none.
     pub afar: Option<Arc<dyn AfarProblem>>,
 }
 
+impl Reference {
+    /// Makes the problem of one right-hand side, whose vectors rest in this process's memory.
+    #[must_use]
+    pub fn new(operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
+        Self { operator, rhs, columns: 1, afar: None }
+    }
+
+    /// Returns one right-hand side, this rank's rows.
+    pub(crate) fn column(&self, column: usize) -> &[f64] {
+        let rows = self.operator.rows();
+        &self.rhs[column * rows..][..rows]
+    }
+
+    /// Refuses right-hand sides of another length than the columns have together.
+    pub(crate) fn check(&self) -> Result<(), SolveError> {
+        let expected = self.operator.rows() * self.columns;
+        let found = self.rhs.len();
+        if found == expected { Ok(()) } else { Err(SolveError::Length { what: "b", expected, found }) }
+    }
+}
+
 /// The norms a program knows of the state it saves, so that no product is spent on it; the same on
 /// all ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownNorms {
     /// `||b - A x||` of the iterate. Bounds are held to it; should the first one fail, it is
     /// measured all the same.
     pub residual_norm: Option<f64>,
+    /// The same of each column of a block; empty where they are not known.
+    pub column_norms: Vec<f64>,
     /// `d . A d` of the direction, where there is one.
     pub direction_squared: Option<f64>,
 }

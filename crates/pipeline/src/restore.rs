@@ -2,7 +2,7 @@
 
 use recoup_core::{
     Difference, HeldValues, Iteration, Manifest, Note, Progress, Registered, ResidualRecord, Resume, Scheme,
-    SolveError, StoreError, Tiered, agreed, each, from_rank_0, gather_json,
+    SolveError, StoreError, SystemRecord, Tiered, Variable, agreed, each, from_rank_0, gather_json,
 };
 
 use crate::buffer::Buffer;
@@ -12,6 +12,7 @@ use crate::error::Skipped;
 use crate::error::afar_error;
 use crate::frames;
 use crate::keeper::manages_versions;
+use crate::next_system::SystemOfVersion;
 use crate::overwrite::{overwrite_variables, room_for};
 use crate::placed::PlacedValues;
 use crate::redistribute::{self, RankPlace, VariableSource};
@@ -20,8 +21,12 @@ use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
 /// A version that came back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Restored {
-    /// The version, and the iteration to go on from.
+    /// The version.
     pub version: u64,
+    /// The iteration to go on from: the version itself, less the start of its system.
+    pub iteration: u64,
+    /// The system it belongs to, where the run solves many.
+    pub system: Option<SystemRecord>,
     /// Ranks that wrote it; where this job has another number, its rows were redistributed, and the
     /// next version stands alone.
     pub ranks: usize,
@@ -65,6 +70,8 @@ impl Restored {
         let is_iterate_alone = guess.is_some() || candidate.other_method.is_some();
         Self {
             version: manifest.version,
+            iteration: manifest.version - manifest.system.map_or(0, |system| system.start.min(manifest.version)),
+            system: manifest.system,
             ranks: manifest.ranks,
             scheme: manifest.scheme,
             resume: if is_iterate_alone { Resume::Restarted } else { manifest.resume },
@@ -121,7 +128,7 @@ impl Session {
         }
         let mut how = restored.resume;
         loop {
-            match (solver.resume(restored.version, how), weaker_resume(how)) {
+            match (solver.resume(restored.iteration, how), weaker_resume(how)) {
                 (Ok(progress), _) => {
                     if how != restored.resume {
                         self.resumed_weaker(&restored, how, &progress);
@@ -170,6 +177,15 @@ impl Session {
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
         for version in self.agreed_versions()?.into_iter().rev() {
+            match self.system_of(version)? {
+                SystemOfVersion::Same => {}
+                SystemOfVersion::LeftBehind => return self.restored_nothing(Some(version), skipped),
+                // What is newer and not whole is of the system at hand.
+                SystemOfVersion::Other(_) if !skipped.is_empty() => {
+                    return self.restored_nothing(Some(version), skipped);
+                }
+                SystemOfVersion::Other(there) => return Err(self.other_system(version, there)),
+            }
             let candidate = self.candidate(version, method, owners, &mut reader);
             match self.verdict(candidate)? {
                 CommonVerdict::Usable(candidate) => {
@@ -188,12 +204,39 @@ impl Session {
                 CommonVerdict::Damaged(damage) => skipped.push(Skipped { version, damage }),
             }
         }
+        if skipped.is_empty() {
+            return self.restored_nothing(None, skipped);
+        }
+        self.restored_nothing(None, Vec::new())?;
+        Err(PipelineError::NoUsable { versions: skipped })
+    }
+
+    /// Ends a restore that found nothing of the system at hand. Where older systems have versions,
+    /// of which `older` is the newest, those of this one are put out of the way.
+    fn restored_nothing(
+        &mut self,
+        older: Option<u64>,
+        skipped: Vec<Skipped>,
+    ) -> Result<Option<Restored>, PipelineError> {
         for note in self.notes()? {
             tracing::warn!(%note, "nothing was restored");
         }
-        self.restarted(0);
+        for Skipped { version, damage } in &skipped {
+            let first = damage.first().map_or("damaged", String::as_str);
+            tracing::warn!("version {version} is passed over, and its system starts from the beginning: {first}");
+        }
+        if !skipped.is_empty() {
+            self.set_aside_newer(older)?;
+        }
+        self.restarted(self.systems.start());
         self.marks.kept_best(f64::INFINITY);
-        if skipped.is_empty() { Ok(None) } else { Err(PipelineError::NoUsable { versions: skipped }) }
+        Ok(None)
+    }
+
+    fn other_system(&self, version: u64, there: SystemRecord) -> PipelineError {
+        let name = self.store.manifest(version).map(|manifest| manifest.name).unwrap_or_default();
+        let here = self.systems.here.map_or(0, |system| system.index);
+        PipelineError::OtherSystem { version, name, here, there: there.index }
     }
 
     /// Puts all versions out of the way, to start from nothing where none is usable. Collective.
@@ -204,7 +247,7 @@ impl Session {
         self.wait()?;
         self.chain_from(Base::default())?;
         self.set_aside_newer(None)?;
-        self.restarted(0);
+        self.restarted(self.systems.start());
         self.marks.kept_best(f64::INFINITY);
         Ok(())
     }
@@ -214,6 +257,7 @@ impl Session {
         self.ledger.meter.recall(manifest.measured.as_ref());
         self.ledger.meter.recovered(restored.version, restored.scheme, restored.resume, restored.seconds);
         self.restarted(restored.version);
+        self.systems.restored(restored.version, restored.system);
         self.marks.kept_best(restored.residual.norm / restored.residual.rhs_norm);
     }
 
@@ -350,8 +394,21 @@ fn locate_variables(
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
     let variables: Vec<_> = shared.iter().flat_map(|owner| owner.variables()).collect();
     registry::check(&variables)?;
+    check_columns(manifest, &variables)?;
     let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
     saved.map(|v| redistribute::find(manifest, v, frames::record(v, place.rank), place)).collect()
+}
+
+/// Refuses a version of another number of columns: a block is restored as a whole.
+fn check_columns(manifest: &Manifest, variables: &[Variable<'_>]) -> Result<(), PipelineError> {
+    let count = |largest: Option<usize>| largest.map_or(0, |column| column + 1);
+    let registered = count(variables.iter().filter_map(|variable| variable.column).max());
+    let saved = count(manifest.variables.iter().filter_map(|variable| variable.column).max());
+    let Some(first) = variables.iter().find(|variable| variable.column.is_some() && registered != saved) else {
+        return Ok(());
+    };
+    let what = format!("{registered} columns registered, {saved} saved");
+    Err(PipelineError::Variable { version: manifest.version, variable: first.name.to_owned(), rank: 0, what })
 }
 
 /// Reads and decodes one variable, to `room` if its values rest elsewhere. One put together from

@@ -99,7 +99,7 @@ impl<'a> Run<'_, 'a> {
         solver: &mut Box<dyn Iteration + 'a>,
     ) -> Result<RunReport, PipelineError> {
         if let Some(restored) = self.first_restore(solver.as_mut())? {
-            self.event(restored.version, EventKind::Recovery(Box::new(restored)));
+            self.event(restored.iteration, EventKind::Recovery(Box::new(restored)));
         }
         let ended = self.drive(make, solver)?;
         self.finish(ended, solver.as_mut())
@@ -164,9 +164,9 @@ impl<'a> Run<'_, 'a> {
             session.wait()?;
         }
         *solver = make()?;
-        let (version, seconds) = self.restore(solver.as_mut())?;
+        let (iteration, seconds) = self.restore(solver.as_mut())?;
         self.report.seconds_recovery += seconds;
-        self.went_back(failed_at, version);
+        self.went_back(failed_at, iteration);
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl<'a> Run<'_, 'a> {
     ) -> Result<(), PipelineError> {
         let failed_at = solver.progress().iteration;
         let mut strike = Some(first);
-        let mut version = 0;
+        let mut iteration = 0;
         while let Some((failure, phase)) = strike.take() {
             self.report.failures += 1;
             self.event(failed_at, EventKind::Failure(phase));
@@ -261,26 +261,26 @@ impl<'a> Run<'_, 'a> {
                 session.lose_memory(failure.at)?;
             }
             *solver = make()?;
-            let (restored_version, seconds) = self.restore(solver.as_mut())?;
-            version = restored_version;
+            let (restored_iteration, seconds) = self.restore(solver.as_mut())?;
+            iteration = restored_iteration;
             self.report.seconds_recovery += seconds;
             let declared_seconds = self.clock.uncharged_seconds(seconds);
-            let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
+            let passed = self.pass(solver.as_mut(), declared_seconds, iteration, Phase::Recovery);
             self.report.seconds_recovery -= passed.left_seconds;
             strike = passed.failure.map(|failure| (failure, Phase::Recovery));
         }
-        self.went_back(failed_at, version);
+        self.went_back(failed_at, iteration);
         Ok(())
     }
 
-    /// Accounts for the work lost between a version and where the solve was.
-    fn went_back(&mut self, from: u64, version: u64) -> u64 {
-        let lost = from.saturating_sub(version);
+    /// Accounts for the work lost between the iteration of a version and where the solve was.
+    fn went_back(&mut self, from: u64, iteration: u64) -> u64 {
+        let lost = from.saturating_sub(iteration);
         self.report.lost += lost;
         let iteration_seconds = self.iteration_seconds();
         self.report.seconds_lost_work += lost as f64 * iteration_seconds;
         if let Some(session) = &mut self.runner.session {
-            session.restarted(version);
+            session.restarted(session.systems.start() + iteration);
         }
         lost
     }
@@ -339,15 +339,15 @@ impl<'a> Run<'_, 'a> {
         let from = solver.progress().iteration;
         self.event(from, EventKind::Corruption(why));
         *solver = make()?;
-        let (version, seconds) = self.restore(solver.as_mut())?;
+        let (iteration, seconds) = self.restore(solver.as_mut())?;
         if remedy == Remedy::Restart {
-            solver.resume(version, Resume::Restarted)?;
+            solver.resume(iteration, Resume::Restarted)?;
         }
         self.report.seconds_recovery += seconds;
-        let lost = self.went_back(from, version);
+        let lost = self.went_back(from, iteration);
         self.count_rollback(&why, lost);
         let declared_seconds = self.clock.uncharged_seconds(seconds);
-        let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
+        let passed = self.pass(solver.as_mut(), declared_seconds, iteration, Phase::Recovery);
         self.report.seconds_recovery -= passed.left_seconds;
         if let Some(failure) = passed.failure {
             self.recover(make, solver, (failure, Phase::Recovery))?;
@@ -369,8 +369,8 @@ impl<'a> Run<'_, 'a> {
         flips.lost += lost;
     }
 
-    /// Restores the version the solver goes on from. Returns it (0 for the start) and the time it
-    /// took.
+    /// Restores the version the solver goes on from. Returns its iteration (0 for the start) and
+    /// the time it took.
     fn restore(&mut self, solver: &mut dyn Iteration) -> Result<(u64, f64), PipelineError> {
         let Some(session) = &mut self.runner.session else {
             self.event(0, EventKind::StartOver { reason: None });
@@ -378,11 +378,11 @@ impl<'a> Run<'_, 'a> {
         };
         match session.restore(solver) {
             Ok(Some(restored)) => {
-                let Restored { version, seconds, .. } = restored;
+                let Restored { iteration, seconds, .. } = restored;
                 self.report.recoveries += 1;
                 self.health.restored(&restored);
-                self.event(version, EventKind::Recovery(Box::new(restored)));
-                Ok((version, seconds))
+                self.event(iteration, EventKind::Recovery(Box::new(restored)));
+                Ok((iteration, seconds))
             }
             Ok(None) => {
                 self.event(0, EventKind::StartOver { reason: None });
@@ -405,7 +405,7 @@ impl<'a> Run<'_, 'a> {
             self.health.restored(restored);
             let declared_seconds = self.clock.uncharged_seconds(restored.seconds);
             self.report.seconds_recovery += restored.seconds;
-            self.pass(solver, declared_seconds, restored.version, Phase::Recovery);
+            self.pass(solver, declared_seconds, restored.iteration, Phase::Recovery);
         }
         if let Some(session) = &mut self.runner.session {
             session.computing();
@@ -449,11 +449,13 @@ impl<'a> Run<'_, 'a> {
         let Some(session) = &mut self.runner.session else { return Ok(()) };
         session.wait()?;
         self.report.take(session.take_outcomes());
-        let is_saved = self.report.saved.last().is_some_and(|saved| saved.version == progress.iteration);
+        let number = session.systems.start() + progress.iteration;
+        let is_saved = self.report.saved.last().is_some_and(|saved| saved.version == number);
         if let (Ended::Stopped, Some(plan)) = (self.report.ended, self.runner.stop_plan)
             && progress.iteration > 0
             && !is_saved
         {
+            session.report_columns_of(solver);
             session.checkpoint_last(plan, progress, &[solver])?;
             session.wait()?;
             self.report.take(session.take_outcomes());
@@ -470,6 +472,7 @@ impl<'a> Run<'_, 'a> {
             && progress.iteration > 0
             && self.report.executed > 0
         {
+            session.report_columns_of(solver);
             session.checkpoint_last(plan, progress, &[solver])?;
             session.wait()?;
             let saved = self.report.saved.len();

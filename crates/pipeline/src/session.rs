@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recoup_core::{
-    Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, Store, StoreError, Tiered,
-    agreed, each, gathered,
+    Comm, Iteration, Note, Observation, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, SolveError,
+    Store, StoreError, Tiered, agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 
@@ -26,6 +26,7 @@ use crate::reference::KnownNorms;
 use crate::staging::{StagingMemory, StagingRank, StagingSet};
 use crate::staging_rule::{StagingMode, StagingRule};
 use crate::suspicion::Suspicion;
+use crate::systems::Systems;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
 use crate::worker::Worker;
@@ -49,11 +50,16 @@ struct AgreedStaging {
 /// The road from registered variables to a store, and back.
 pub struct Session {
     /// Dropped first: the worker ends before its store and its communicator do.
-    link: WorkerLink,
+    pub(crate) link: WorkerLink,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) codecs: Codecs,
     pub(crate) comm: Box<dyn Comm>,
     pub(crate) problem: Option<SessionProblem>,
+    pub(crate) systems: Systems,
+    /// Versions of another problem are refused.
+    same_operator: bool,
+    /// `||r||` of each column of a block, as last reported.
+    column_norms: Vec<f64>,
     pub(crate) ledger: Ledger,
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
@@ -92,6 +98,9 @@ impl Session {
             codecs: config.codecs,
             comm: comm_here,
             problem,
+            systems: Systems::default(),
+            same_operator: config.same_operator,
+            column_norms: Vec::new(),
             marks: Marks::starting_at(clock.now()),
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions,
@@ -110,10 +119,26 @@ impl Session {
     /// [`PipelineError`]; a version that could not be written is no error but an [`Outcome`], and
     /// the solver goes on.
     pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
+        self.step_with_state(solver, &[])
+    }
+
+    /// Does what [`Session::step`] does, and saves the state of the application with that of the
+    /// solver: what A and b were made from, say.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn step_with_state(
+        &mut self,
+        solver: &dyn Iteration,
+        state: &[&dyn Registered],
+    ) -> Result<Option<Checkpointed>, PipelineError> {
         self.marks.profile = Some(solver.profile());
         self.marks.method = solver.method();
         self.decisions.tolerance = solver.tolerance().unwrap_or(self.decisions.tolerance);
-        self.save_when_due(solver.progress(), solver.residual_kind(), &[solver])
+        self.report_columns_of(solver);
+        let mut owners: Vec<&dyn Registered> = vec![solver];
+        owners.extend(state);
+        self.save_when_due(solver.progress(), solver.residual_kind(), &owners)
     }
 
     /// Does what [`Session::step`] does for several owners, in the same order every time. What
@@ -127,6 +152,40 @@ impl Session {
         owners: &[&dyn Registered],
     ) -> Result<Option<Checkpointed>, PipelineError> {
         self.save_when_due(progress, ResidualKind::Unknown, owners)
+    }
+
+    /// Reports `||r||` of each column of a block, as the program knows them, the same on all ranks:
+    /// for the checkpoints that follow. What is not finite says nothing.
+    pub fn report_columns(&mut self, norms: &[f64]) {
+        self.column_norms.clear();
+        self.column_norms.extend(norms.iter().copied().filter(|norm| norm.is_finite()));
+        if self.column_norms.len() < norms.len() {
+            self.column_norms.clear();
+        }
+    }
+
+    /// Takes the norms of the columns of a solver.
+    pub(crate) fn report_columns_of(&mut self, solver: &dyn Iteration) {
+        let mut norms = std::mem::take(&mut self.column_norms);
+        norms.clear();
+        solver.column_norms(&mut norms);
+        self.column_norms = norms;
+        if self.column_norms.iter().any(|norm| !norm.is_finite()) {
+            self.column_norms.clear();
+        }
+    }
+
+    /// Refuses norms of another number of columns than the problem has.
+    fn check_columns(&self, known: &KnownNorms) -> Result<(), PipelineError> {
+        let Some(problem) = &self.problem else { return Ok(()) };
+        let expected = problem.reference.columns;
+        for norms in [&self.column_norms, &known.column_norms] {
+            if !norms.is_empty() && norms.len() != expected {
+                let what = "residual norms of columns";
+                return Err(SolveError::Length { what, expected, found: norms.len() }.into());
+            }
+        }
+        Ok(())
     }
 
     fn save_when_due(
@@ -161,6 +220,7 @@ impl Session {
         residual_kind: ResidualKind,
         owners: &[&dyn Registered],
     ) -> Result<Option<Plan>, PipelineError> {
+        let progress = self.systems.numbered(progress);
         self.marks.residual_kind = residual_kind;
         let seconds = self.marks.iterated(&progress, self.ledger.clock.now());
         self.ledger.meter.iterated(seconds, self.link.outstanding() > 0);
@@ -170,7 +230,9 @@ impl Session {
             return Ok(None);
         }
         let comm = self.comm.as_ref();
-        let observe = || self.marks.observe(&progress, &self.ledger, comm.size());
+        // A policy knows one solve at a time: its iterations begin with its system.
+        let iteration = progress.iteration - self.systems.start();
+        let observe = || Observation { iteration, ..self.marks.observe(&progress, &self.ledger, comm.size()) };
         let decision = self.decisions.decide(owners, comm, observe)?;
         self.decisions.log(&progress, &decision, self.store.as_ref());
         if !self.is_prepared && decision.save.is_none() && decision.in_force.scheme != Scheme::None {
@@ -208,6 +270,8 @@ impl Session {
         owners: &[&dyn Registered],
         known: KnownNorms,
     ) -> Result<Checkpointed, PipelineError> {
+        self.check_columns(&known)?;
+        let progress = self.systems.numbered(progress);
         let profile = self.marks.profile.unwrap_or_default();
         let plan = plan.held_to(self.decisions.tolerance / progress.relative_residual(), profile.continued_share);
         let start = self.ledger.clock.now();
@@ -233,6 +297,8 @@ impl Session {
             plan,
             progress,
             reported: self.marks.reported(&progress),
+            column_norms: self.column_norms.clone(),
+            tolerance: self.decisions.tolerance,
             known,
             measured: self.decisions.is_adaptive().then(|| self.ledger.meter.measured()),
             predicted: self.decisions.predicted().filter(|_| plan.scheme != Scheme::None),
@@ -295,6 +361,11 @@ impl Session {
     /// might take one here, so that its cost is no surprise.
     pub(crate) fn can_stop(&self, progress: &Progress, plan: Option<&Plan>) -> bool {
         self.decisions.are_due(progress) && plan.is_none_or(|plan| progress.safe_point.admits(plan))
+    }
+
+    /// Returns whether versions of another problem are refused.
+    pub(crate) fn same_operator(&self) -> bool {
+        self.same_operator
     }
 
     /// Returns whether states are checked for corruption.
@@ -396,8 +467,8 @@ impl Session {
     }
 
     /// Starts a new interval: a version was restored, or there was none.
-    pub(crate) fn restarted(&mut self, iteration: u64) {
-        self.marks.restarted(iteration, self.ledger.clock.now());
+    pub(crate) fn restarted(&mut self, version: u64) {
+        self.marks.restarted(version, self.ledger.clock.now());
         self.decisions.registry.forget();
         self.ledger.restarted();
         self.computing();

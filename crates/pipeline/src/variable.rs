@@ -44,6 +44,8 @@ pub(crate) struct EncodingSummary {
     pub(crate) bound: Bound,
     pub(crate) achieved_error: f64,
     pub(crate) residual: ResidualRecord,
+    /// The residuals of the columns of a block, in order.
+    pub(crate) columns: Vec<ResidualRecord>,
     pub(crate) spent: Spent,
     pub(crate) afar: AfarUse,
 }
@@ -60,8 +62,24 @@ impl EncodingSummary {
             bound: Bound::Lossless,
             achieved_error: 0.0,
             residual,
+            columns: Vec::new(),
             spent: Spent { stage_seconds: job.stage_seconds, wait_seconds: job.wait_seconds, ..Spent::default() },
             afar: AfarUse::default(),
+        }
+    }
+
+    /// Takes note of the bound a lossy column was encoded under, and of its residual norms. The
+    /// column with the most left to do stands for all.
+    fn add_column(&mut self, column: usize, encoded: &EncodedVariable) {
+        let Some(record) = self.columns.get_mut(column) else { return };
+        *record = encoded.residual;
+        let relative = |record: &ResidualRecord| record.norm / record.rhs_norm;
+        let is_worst = self.columns.iter().all(|other| relative(other) <= relative(&encoded.residual));
+        if self.bound == Bound::Lossless || is_worst {
+            self.bound = encoded.bound;
+            let error = encoded.frames.iter().map(|frame| frame.record.achieved_error).fold(0.0, f64::max);
+            self.achieved_error = error;
+            self.residual = encoded.residual;
         }
     }
 
@@ -93,8 +111,10 @@ impl VariableEncoder {
         summary.spent.encode_seconds += encoded.encode_seconds;
         summary.spent.verify_seconds += encoded.verify_seconds;
         summary.afar.add(encoded.afar);
-        if staged.record.role == Role::Iterate {
-            summary.add_iterate(&encoded);
+        match (staged.record.role, staged.record.column) {
+            (Role::Iterate, Some(column)) if !summary.columns.is_empty() => summary.add_column(column, &encoded),
+            (Role::Iterate, _) => summary.add_iterate(&encoded),
+            _ => {}
         }
         let written = write(staged, WrittenFrames::all(&mut encoded.frames), context, draft, summary);
         self.buffers.reuse(encoded.frames);
@@ -327,9 +347,10 @@ fn judge<'a>(
     let Some(verifier) = verifier.filter(|verifier| verifier.has_shape_of(source.staged)) else {
         return Ok(Box::new(FixedBound::of(job.plan.rule)?));
     };
+    let column = source.staged.record.column.unwrap_or(0);
     Ok(match source.staged.record.role {
-        Role::Iterate => Box::new(verifier.iterate_judge(job, source.vector(), comm)),
+        Role::Iterate => Box::new(verifier.iterate_judge(job, source.vector(), column, comm)),
         Role::Direction => Box::new(verifier.direction_judge(job, source.vector(), comm)),
-        _ => Box::new(verifier.recurrence_judge(job, source.vector(), comm)),
+        _ => Box::new(verifier.recurrence_judge(job, source.vector(), column, comm)),
     })
 }

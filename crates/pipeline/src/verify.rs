@@ -1,7 +1,7 @@
 //! The bound of the iterate: derived from the residual, and measured before a version counts.
 
 use recoup_core::{
-    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, Plan, ResidualRecord, Role, summed,
+    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, ResidualRecord, Role, agreed, summed,
     vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
@@ -24,16 +24,25 @@ const RADEMACHER_SAMPLES: u64 = 8;
 pub(crate) struct Verifier {
     measures: Measures,
     energy: EnergyNorm,
+    /// Norms of the problem, and of the iterate measured last.
     norms: Norms,
+    columns: Vec<ColumnState>,
     fingerprint: Fingerprint,
     nonzeros: u64,
-    search: Option<VerifiedSearch>,
     /// Largest `1 / |a_ii|` of all ranks, where the diagonal is known.
     inverse_diagonal: Option<f64>,
     /// Largest `||x||` of what was not suspicious.
     iterate_peak: f64,
-    /// The version whose iterate the norms are of.
-    measured: Option<u64>,
+    /// The version and the column whose iterate the norms are of.
+    measured: Option<(u64, usize)>,
+}
+
+/// One right-hand side, and what versions have shown of its iterates.
+struct ColumnState {
+    rhs_norm: f64,
+    search: Option<VerifiedSearch>,
+    /// The newest version that `||r||` was taken of, and `||r||`.
+    residual: Option<(u64, f64)>,
 }
 
 /// An iterate whose residual was measured before it is saved.
@@ -47,43 +56,44 @@ impl Verifier {
     /// Takes the norms of the problem. Collective.
     pub(crate) fn new(reference: Reference, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let operator = reference.operator.as_ref();
-        let rhs = &reference.rhs;
+        agreed(comm, reference.check().map_err(PipelineError::from))?;
         let frobenius = frobenius_squared(operator).map_err(PipelineError::from);
-        let sums = summed(comm, frobenius.map(|squared| [rhs.iter().map(|b| b * b).sum::<f64>(), squared]))?;
+        let [frobenius] = summed(comm, frobenius.map(|squared| [squared]))?;
+        let columns = column_states(&reference, comm)?;
         let rows = largest(comm, operator.largest_row_sum())?;
-        let columns = largest(comm, operator.largest_column_sum())?;
+        let column_sum = largest(comm, operator.largest_column_sum())?;
         let norms = Norms {
             residual: 0.0,
-            rhs: sums[0].sqrt(),
+            rhs: columns.first().map_or(0.0, |column| column.rhs_norm),
             iterate: 0.0,
             n: operator.global_rows(),
-            frobenius: Some(sums[1].sqrt()),
+            frobenius: Some(frobenius.sqrt()),
             // ||A||_2 <= sqrt(||A||_inf ||A||_1)
-            spectral_bound: rows.zip(columns).map(|(rows, columns)| (rows * columns).sqrt()),
+            spectral_bound: rows.zip(column_sum).map(|(rows, columns)| (rows * columns).sqrt()),
             abs_product: None,
         };
         let fingerprint = fingerprint(&reference, comm)?;
         let mut nonzeros = [reference.operator.nonzeros() as f64];
         comm.sum(&mut nonzeros)?;
         let nonzeros = nonzeros[0] as u64;
-        let energy = EnergyNorm::new(operator, sums[1].sqrt(), comm)?;
+        let energy = EnergyNorm::new(operator, frobenius.sqrt(), comm)?;
         let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
         let inverse_diagonal = largest(comm, diagonal)?;
         Ok(Self {
             measures: Measures::new(reference),
             energy,
             norms,
+            columns,
             fingerprint,
             nonzeros,
-            search: None,
             inverse_diagonal,
             iterate_peak: 0.0,
             measured: None,
         })
     }
 
-    /// Measures a staged iterate, and holds the residual norm its method reports against the true
-    /// one. Collective, with the same answer on all ranks.
+    /// Measures a staged iterate of the only column, and holds the residual norm its method reports
+    /// against the true one. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
         reported: &ReportedResidual,
@@ -91,10 +101,10 @@ impl Verifier {
         comm: &dyn Comm,
     ) -> Result<ExaminedIterate, PipelineError> {
         self.measured = None;
-        let measured = self.residual_norm(source.vector(), source.check(), comm);
+        let measured = self.residual_norm(source.vector(), 0, source.check(), comm);
         self.norms.residual = measured?;
         self.norms.iterate = self.norm(source.vector(), comm)?;
-        self.measured = Some(reported.iteration);
+        self.measured = Some((reported.iteration, 0));
         let true_norm = self.norms.residual;
         let norms = Norms { iterate: self.norms.iterate.max(self.iterate_peak), ..self.norms };
         let explained = explained(reported, &norms, self.inverse_diagonal);
@@ -105,27 +115,41 @@ impl Verifier {
         Ok(ExaminedIterate { true_norm, suspicion })
     }
 
-    /// Measures `||b - A x||` and `||x||`, once for each version.
-    fn measure(&mut self, version: u64, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<(), PipelineError> {
-        if self.measured.replace(version) != Some(version) {
-            self.norms.residual = self.residual_norm(x, Ok(()), comm)?;
+    /// Takes `||b - A x||` of a column, as the program knows it or else as measured, and `||x||`,
+    /// once for each version. Returns whether the former is the program's word.
+    fn take_norms(
+        &mut self,
+        job: &CheckpointJob,
+        x: JudgedVector<'_>,
+        column: usize,
+        comm: &dyn Comm,
+    ) -> Result<bool, PipelineError> {
+        let version = job.progress.iteration;
+        let mut is_known = false;
+        if self.measured != Some((version, column)) {
+            let known = if self.n_columns() == 1 { job.known.residual_norm } else { job.known_column(column) };
+            is_known = known.is_some();
+            self.norms.residual = match known {
+                Some(known) => known,
+                None => self.residual_norm(x, column, Ok(()), comm)?,
+            };
             self.norms.iterate = self.norm(x, comm)?;
         }
-        Ok(())
+        self.norms.rhs = self.columns[column].rhs_norm;
+        self.columns[column].residual = Some((version, self.norms.residual));
+        // What is encoded next under this number is another iterate.
+        self.measured = None;
+        Ok(is_known)
     }
 
-    /// Takes `||b - A x||`, as the program knows it or else as measured, and `||x||`. Returns
-    /// whether the former is the program's word.
-    fn take_norms(&mut self, job: &CheckpointJob, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<bool, PipelineError> {
-        let version = job.progress.iteration;
-        match job.known.residual_norm {
-            Some(known) if self.measured != Some(version) => {
-                self.norms.residual = known;
-                self.norms.iterate = self.norm(x, comm)?;
-                Ok(true)
-            }
-            _ => self.measure(version, x, comm).map(|()| false),
-        }
+    /// Returns the number of right-hand sides.
+    pub(crate) fn n_columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Returns `||b||` of a column.
+    pub(crate) fn rhs_norm(&self, column: usize) -> f64 {
+        self.columns[column].rhs_norm
     }
 
     /// Returns the problem and what it is recognised by; `is_fixed` where versions of another one
@@ -148,9 +172,14 @@ impl Verifier {
         Some(self.nonzeros).filter(|&nonzeros| nonzeros > 0)
     }
 
-    /// Returns whether a staged variable is a vector of this problem: real numbers, one per row.
+    /// Returns whether a staged variable is a vector of this problem: real numbers, one per row,
+    /// and of a known column where there are several.
     pub(crate) fn has_shape_of(&self, staged: &Staged) -> bool {
-        is_vector(&staged.record, self.measures.operator().rows())
+        let is_of_column = match staged.record.column {
+            Some(column) => column < self.n_columns(),
+            None => self.n_columns() == 1,
+        };
+        is_of_column && is_vector(&staged.record, self.measures.operator().rows())
     }
 
     /// Returns whether all ranks measure their part of a staged vector where it rests, this one if
@@ -172,14 +201,15 @@ impl Verifier {
         is_product && staged.held().is_some_and(|held| self.measures.reaches(held))
     }
 
-    /// Returns the judge of a staged iterate, under the rule of the plan.
+    /// Returns the judge of a staged iterate of a column, under the rule of the plan.
     pub(crate) fn iterate_judge<'a>(
         &'a mut self,
         job: &'a CheckpointJob,
         x: JudgedVector<'a>,
+        column: usize,
         comm: &'a dyn Comm,
     ) -> IterateJudge<'a> {
-        IterateJudge { verifier: self, job, x, comm, is_reported: false, record: ResidualRecord::default() }
+        IterateJudge { verifier: self, job, x, column, comm, is_reported: false, record: ResidualRecord::default() }
     }
 
     /// Returns the judge of a staged direction, in the energy norm.
@@ -197,46 +227,78 @@ impl Verifier {
         &'a self,
         job: &CheckpointJob,
         v: JudgedVector<'a>,
+        column: usize,
         comm: &'a dyn Comm,
     ) -> RecurrenceBound<'a> {
-        RecurrenceBound::new(&self.measures, job, v, comm)
+        RecurrenceBound::new(&self.measures, v, job.plan.delta, self.reported_norm(job, column), comm)
+    }
+
+    /// Returns `||r||` of a column, as its method reports it, or as it was taken for the version
+    /// under way; else 0, under which nothing is lossy.
+    fn reported_norm(&self, job: &CheckpointJob, column: usize) -> f64 {
+        if self.n_columns() == 1 {
+            return job.progress.residual_norm;
+        }
+        let taken = self.columns[column].residual.filter(|(version, _)| *version == job.progress.iteration);
+        let reported = job.column_norms.get(column).copied();
+        reported.or(taken.map(|(_, norm)| norm)).unwrap_or(0.0)
+    }
+
+    /// Returns the growth allowed to the residual of a column. One of several that has met the
+    /// tolerance is to meet it after a recovery, too.
+    fn theta(&self, job: &CheckpointJob) -> f64 {
+        let target = job.tolerance * self.norms.rhs;
+        let has_met = self.n_columns() > 1 && self.norms.residual <= target;
+        if has_met && self.norms.residual > 0.0 {
+            job.plan.theta.min(target / self.norms.residual - 1.0)
+        } else {
+            job.plan.theta
+        }
     }
 
     /// Derives the bound to try first.
-    fn first_bound(&mut self, plan: &Plan, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<Bound, PipelineError> {
-        match plan.rule {
+    fn first_bound(
+        &mut self,
+        job: &CheckpointJob,
+        x: JudgedVector<'_>,
+        column: usize,
+        comm: &dyn Comm,
+    ) -> Result<Bound, PipelineError> {
+        let theta = self.theta(job);
+        match job.plan.rule {
             BoundRule::Fixed(Bound::Range(e)) => Ok(Bound::Absolute(e * range(x.doubles(), comm)?)),
             BoundRule::Verified => {
-                let search = self.search.get_or_insert_with(|| VerifiedSearch::new(plan.theta));
-                search.aim(plan.theta);
+                let search = self.columns[column].search.get_or_insert_with(|| VerifiedSearch::new(theta));
+                search.aim(theta);
                 Ok(search.first(&self.norms)?)
             }
             rule => {
                 if rule == BoundRule::Corrected {
                     self.norms.abs_product = self.abs_product(x.doubles(), comm)?;
                 }
-                Ok(bound(rule, &self.norms, plan.theta)?)
+                Ok(bound(rule, &self.norms, theta)?)
             }
         }
     }
 
     /// Judges a bound by the residual norm under it; only the verified rule refuses one.
-    fn judge(&mut self, rule: BoundRule, true_norm: f64, tried: Bound, measured: f64) -> Verdict {
-        match &mut self.search {
-            Some(search) if rule == BoundRule::Verified => search.judge(true_norm, tried, measured),
+    fn judge(&mut self, job: &CheckpointJob, column: usize, tried: Bound, measured: f64) -> Verdict {
+        match &mut self.columns[column].search {
+            Some(search) if job.plan.rule == BoundRule::Verified => search.judge(self.norms.residual, tried, measured),
             _ => Verdict::Accepted,
         }
     }
 
-    /// Measures `||b - A x||` over all ranks. A rank whose `x` is not there, for the reason of
-    /// `mine`, takes part in the product, and no rank gets a norm.
+    /// Measures `||b - A x||` of a column over all ranks. A rank whose `x` is not there, for the
+    /// reason of `mine`, takes part in the product, and no rank gets a norm.
     fn residual_norm(
         &mut self,
         x: JudgedVector<'_>,
+        column: usize,
         mine: Result<(), PipelineError>,
         comm: &dyn Comm,
     ) -> Result<f64, PipelineError> {
-        let product = self.measures.squared_residual(x);
+        let product = self.measures.squared_residual(x, column);
         root_of_sum(mine.and(product), comm)
     }
 
@@ -257,6 +319,7 @@ pub(crate) struct IterateJudge<'a> {
     verifier: &'a mut Verifier,
     job: &'a CheckpointJob,
     x: JudgedVector<'a>,
+    column: usize,
     comm: &'a dyn Comm,
     /// The residual norm is the program's word.
     is_reported: bool,
@@ -273,17 +336,15 @@ impl Judge for IterateJudge<'_> {
     }
 
     fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
-        self.is_reported = stopwatch.verify(|| self.verifier.take_norms(self.job, self.x, self.comm))?;
-        // What is encoded next under this number is another iterate.
-        self.verifier.measured = None;
+        self.is_reported = stopwatch.verify(|| self.verifier.take_norms(self.job, self.x, self.column, self.comm))?;
         let norms = &self.verifier.norms;
         self.record = ResidualRecord {
-            norm: self.job.progress.residual_norm,
+            norm: self.verifier.reported_norm(self.job, self.column),
             rhs_norm: norms.rhs,
             true_norm: Some(norms.residual).filter(|_| !self.is_reported),
             ..ResidualRecord::default()
         };
-        self.verifier.first_bound(&self.job.plan, self.x, self.comm)
+        self.verifier.first_bound(self.job, self.x, self.column, self.comm)
     }
 
     fn verdict(
@@ -292,14 +353,14 @@ impl Judge for IterateJudge<'_> {
         decoded: JudgedVector<'_>,
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<Verdict, PipelineError> {
-        let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, Ok(()), self.comm))?;
+        let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, self.column, Ok(()), self.comm))?;
         self.record.tries += 1;
         self.record.verified_norm = Some(verified);
-        let true_norm = self.verifier.norms.residual;
-        let verdict = self.verifier.judge(self.job.plan.rule, true_norm, tried, verified);
+        let verdict = self.verifier.judge(self.job, self.column, tried, verified);
         // The bound failed, or what the program says.
         if matches!(verdict, Verdict::Retry(_)) && std::mem::take(&mut self.is_reported) {
-            let true_norm = stopwatch.verify(|| self.verifier.residual_norm(self.x, Ok(()), self.comm))?;
+            let measured = || self.verifier.residual_norm(self.x, self.column, Ok(()), self.comm);
+            let true_norm = stopwatch.verify(measured)?;
             self.verifier.norms.residual = true_norm;
             self.record.true_norm = Some(true_norm);
         }
@@ -309,6 +370,14 @@ impl Judge for IterateJudge<'_> {
     fn residual(&self) -> ResidualRecord {
         self.record
     }
+}
+
+/// Takes the norm of each right-hand side. Collective.
+fn column_states(reference: &Reference, comm: &dyn Comm) -> Result<Vec<ColumnState>, CommError> {
+    let squared = |column| reference.column(column).iter().map(|b| b * b).sum::<f64>();
+    let mut sums: Vec<f64> = (0..reference.columns).map(squared).collect();
+    comm.sum(&mut sums)?;
+    Ok(sums.into_iter().map(|sum| ColumnState { rhs_norm: sum.sqrt(), search: None, residual: None }).collect())
 }
 
 /// Returns the root of a sum over all ranks.

@@ -381,6 +381,7 @@ mod tests {
             stride: 1,
             frame_dims: [2, 1, 1],
             distribution: Distribution::RankLocal,
+            column: None,
         };
         let staged = Staged::of(record, PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])));
         let source = EncoderSource::staged(&staged);

@@ -2,7 +2,9 @@
 
 use std::sync::mpsc::{Receiver, Sender};
 
-use recoup_core::{BoundRule, Comm, NextBegin, ResidualKind, Role, Scheme, Tiered, gathered};
+use recoup_core::{
+    BoundRule, Comm, NextBegin, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gathered,
+};
 
 use crate::PipelineError;
 use crate::chain::Chains;
@@ -12,16 +14,19 @@ use crate::context::WorkerContext;
 use crate::cores::{WorkerCores, ranks_here};
 use crate::encoding::EncodeBuffers;
 use crate::increments::Increments;
-use crate::job::{CheckpointJob, Done, Work};
+use crate::job::CheckpointJob;
 use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Outcome, Saved};
-use crate::part::{CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, first_failure};
+use crate::part::{
+    CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
+};
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
 use crate::timing::{RunClock, since};
 use crate::variable::{EncodingSummary, VariableEncoder};
 use crate::verify::Verifier;
+use crate::work::{Done, Work};
 
 /// Everything the worker thread owns.
 pub(crate) struct Worker {
@@ -65,6 +70,7 @@ impl Worker {
                 name: config.name.clone(),
                 fingerprint: verifier.as_ref().map(Verifier::fingerprint),
                 nonzeros: verifier.as_ref().and_then(Verifier::nonzeros),
+                system: None,
             },
             context: WorkerContext {
                 codecs: Codecs { threads, ..config.codecs },
@@ -101,6 +107,10 @@ impl Worker {
                     }
                     continue;
                 }
+                Work::System { verifier, record } => {
+                    self.begin_system(verifier, record);
+                    continue;
+                }
                 Work::Restart(restored) => {
                     self.encoder.chains.restart(restored);
                     self.keeper.forget();
@@ -124,6 +134,15 @@ impl Worker {
         self.end();
     }
 
+    /// Makes versions of another system from now on. Values may still be coded against those of the
+    /// system before: a chain knows values only.
+    fn begin_system(&mut self, verifier: Box<Verifier>, record: SystemRecord) {
+        self.identity.fingerprint = Some(verifier.fingerprint());
+        self.identity.nonzeros = verifier.nonzeros();
+        self.identity.system = Some(record);
+        self.encoder.verifier = Some(*verifier);
+    }
+
     /// Waits for what is written behind, unless the run has failed, and removes what it makes
     /// superfluous.
     fn end(&mut self) {
@@ -140,6 +159,7 @@ impl Worker {
         let brought = self.bring_near(job);
         let job = &*job;
         let mut summary = EncodingSummary::new(job);
+        summary.columns = self.reported_columns(job);
         self.examine(job, &mut summary)?;
         let sealed = self.write(job, brought, &mut summary);
         let start = self.context.clock.now();
@@ -173,6 +193,24 @@ impl Worker {
         })
     }
 
+    /// Returns the residuals of the columns of a block, as far as they are known before anything is
+    /// encoded; none where they are neither reported nor measured.
+    fn reported_columns(&self, job: &CheckpointJob) -> Vec<ResidualRecord> {
+        let Some(verifier) = self.encoder.verifier.as_ref().filter(|verifier| verifier.n_columns() > 1) else {
+            return Vec::new();
+        };
+        if job.column_norms.is_empty() && job.plan.scheme != Scheme::Lossy {
+            return Vec::new();
+        }
+        let norm = |column: usize| job.column_norms.get(column).copied().unwrap_or(0.0);
+        let record = |column| ResidualRecord {
+            norm: norm(column),
+            rhs_norm: verifier.rhs_norm(column),
+            ..ResidualRecord::default()
+        };
+        (0..verifier.n_columns()).map(record).collect()
+    }
+
     /// Copies frozen values that a judge needs all of. A rank that fails takes part in what all
     /// ranks measure, with zeros, and writes nothing.
     fn bring_near(&self, job: &mut CheckpointJob) -> Result<(), PipelineError> {
@@ -192,7 +230,9 @@ impl Worker {
         if !self.checks_corruption || job.reported.kind == ResidualKind::Unknown {
             return Ok(());
         }
-        let Some(verifier) = &mut self.encoder.verifier else { return Ok(()) };
+        let Some(verifier) = self.encoder.verifier.as_mut().filter(|verifier| verifier.n_columns() == 1) else {
+            return Ok(());
+        };
         let is_iterate = |s: &&Staged| s.record.role == Role::Iterate && verifier.has_shape_of(s);
         let Some(iterate) = job.staging.staged.iter().find(is_iterate) else { return Ok(()) };
         let WorkerContext { comm, clock, .. } = &self.context;
@@ -288,7 +328,8 @@ impl Worker {
         parts: Vec<VersionPart>,
         summary: &mut EncodingSummary,
     ) -> Result<NextBegin, CheckpointFailure> {
-        let manifest = self.identity.manifest(job, parts, summary.residual);
+        let columns = std::mem::take(&mut summary.columns);
+        let manifest = self.identity.manifest(job, parts, VersionResiduals { whole: summary.residual, columns });
         let WorkerContext { store, comm, .. } = &self.context;
         let next_begin = store.publish(&manifest, comm.as_ref())?;
         self.encoder.chains.publish(!manifest.parents().is_empty());

@@ -105,7 +105,7 @@ impl AfarProblem for TridiagonalThere {
 fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
     let afar: Arc<dyn AfarProblem> = Arc::new(TridiagonalThere(Tridiagonal(n)));
     let rhs = vec![1.0; n].into();
-    let reference = Reference { operator: Arc::new(Tridiagonal(n)), rhs, afar: Some(afar) };
+    let reference = Reference { afar: Some(afar), ..Reference::new(Arc::new(Tridiagonal(n)), rhs) };
     let config = SessionConfig {
         name: "run".to_owned(),
         store,

@@ -53,7 +53,7 @@ fn session(store: Arc<dyn Store>, plan: Plan, staging: StagingMode) -> Session {
         worker_stays: false,
         tolerance: 1e-10,
         bytes_per_second: None,
-        reference: Some(Reference { operator: Arc::new(Poisson3d::new(EDGE)), rhs, afar: None }),
+        reference: Some(Reference::new(Arc::new(Poisson3d::new(EDGE)), rhs)),
         same_operator: true,
         abort: Arc::new(AtomicBool::new(false)),
     };

@@ -174,6 +174,24 @@ impl PyVersion {
         Ok(self.manifest()?.residual.verified_norm)
     }
 
+    /// `||r||` of each column of a block, as its method knew it; else empty.
+    #[getter]
+    fn column_norms(&self) -> PyResult<Vec<f64>> {
+        Ok(self.manifest()?.columns.iter().map(|column| column.norm).collect())
+    }
+
+    /// `||b - A x'||` of what is restored of each column of a block, where it was computed.
+    #[getter]
+    fn verified_column_norms(&self) -> PyResult<Vec<Option<f64>>> {
+        Ok(self.manifest()?.columns.iter().map(|column| column.verified_norm).collect())
+    }
+
+    /// The system it belongs to, where the run solves many.
+    #[getter]
+    fn system(&self) -> PyResult<Option<u64>> {
+        Ok(self.manifest()?.system.map(|system| system.index))
+    }
+
     /// Encodings tried until the verified residual was small enough.
     #[getter]
     fn tries(&self) -> PyResult<u32> {

@@ -24,6 +24,7 @@ mod outcome;
 mod protected;
 mod schedule;
 mod session;
+mod system;
 mod tape;
 mod tape_arguments;
 

@@ -35,6 +35,7 @@ pub(crate) struct SessionOptions {
     rtol: f64,
     synchronous: bool,
     same_operator: bool,
+    systems: bool,
     bandwidth: Option<f64>,
     method: Option<String>,
     tiers: Option<String>,
@@ -44,6 +45,11 @@ pub(crate) struct SessionOptions {
 }
 
 impl SessionOptions {
+    /// Returns whether A and b of each system are given later.
+    pub(crate) fn has_systems(&self) -> bool {
+        self.systems
+    }
+
     fn interval(&self) -> PyResult<Interval> {
         self.interval.as_deref().map_or(Ok(Interval::Auto), parsed)
     }
@@ -91,6 +97,9 @@ impl SessionOptions {
             .synchronous(self.synchronous)
             .same_operator(self.same_operator)
             .interval(self.interval()?);
+        if self.systems {
+            builder = builder.systems();
+        }
         if let Some(theta) = self.theta {
             builder = builder.theta(above_zero("theta", theta)?);
         }

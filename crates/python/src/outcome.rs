@@ -110,8 +110,12 @@ impl PyOutcome {
 /// A version that was restored.
 #[pyclass(frozen, get_all, name = "Restored", module = "recoup")]
 pub(crate) struct PyRestored {
-    /// The version, and the iteration to go on from.
+    /// The version.
     version: u64,
+    /// The iteration to go on from: the version, counted from the start of its system.
+    iteration: u64,
+    /// The system it belongs to, where the run solves many.
+    system: Option<u64>,
     /// The scheme it was saved under.
     scheme: String,
     /// The most faithful resume it holds enough for.
@@ -133,6 +137,8 @@ impl From<pipeline::Restored> for PyRestored {
     fn from(restored: pipeline::Restored) -> Self {
         Self {
             version: restored.version,
+            iteration: restored.iteration,
+            system: restored.system.map(|system| system.index),
             scheme: restored.scheme.to_string(),
             resume: restored.resume.to_string(),
             residual_norm: restored.residual.norm,

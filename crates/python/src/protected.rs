@@ -22,6 +22,8 @@ pub(crate) struct ProtectedArray {
     pub(crate) dims: [usize; 3],
     /// Numbers that lie together at each point.
     pub(crate) unknowns: usize,
+    /// Column of a block, where the problem has several.
+    pub(crate) column: Option<usize>,
     /// A spare: a variable only while versions hold it, or once it was taken into use.
     pub(crate) is_spare: bool,
     pub(crate) is_used: bool,
@@ -56,6 +58,7 @@ impl ProtectedArray {
                 place,
                 dims,
                 unknowns: 1,
+                column: None,
                 is_spare,
                 is_used: !is_spare,
                 element,
@@ -71,7 +74,18 @@ impl ProtectedArray {
         let name = name.to_owned();
         let dims = dims(array.shape());
         let place = ArrayPlace::NumPy(array.clone().unbind());
-        Ok(Self { name, role, place, dims, unknowns: 1, is_spare, is_used: !is_spare, element, writes: None })
+        Ok(Self {
+            name,
+            role,
+            place,
+            dims,
+            unknowns: 1,
+            column: None,
+            is_spare,
+            is_used: !is_spare,
+            element,
+            writes: None,
+        })
     }
 
     /// Begins a new table of announced writes: nothing is known of writes before.
@@ -166,7 +180,8 @@ impl<'a> LentArrays<'a> {
             let stride = p.unknowns;
             let values = reading.lend()?;
             let zones = p.writes.as_ref().map(|writes| writes as &dyn Zones);
-            Ok(Variable { dims, stride, zones, ..Variable::new(&p.name, p.role, values, p.distribution()) })
+            let column = p.column;
+            Ok(Variable { dims, stride, zones, column, ..Variable::new(&p.name, p.role, values, p.distribution()) })
         };
         Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
     }
@@ -231,9 +246,9 @@ struct RestoreTarget<'a> {
 
 impl RestoreTarget<'_> {
     fn variable(&self) -> Variable<'_> {
-        let ProtectedArray { name, role, dims, unknowns: stride, .. } = self.protected;
-        let distribution = self.protected.distribution();
-        Variable { dims: *dims, stride: *stride, ..Variable::new(name, *role, self.values.as_lent(), distribution) }
+        let ProtectedArray { name, role, dims, unknowns: stride, column, .. } = self.protected;
+        let variable = Variable::new(name, *role, self.values.as_lent(), self.protected.distribution());
+        Variable { dims: *dims, stride: *stride, column: *column, ..variable }
     }
 
     fn variable_mut(&mut self) -> VariableMut<'_> {
@@ -249,20 +264,23 @@ impl RestoreTarget<'_> {
 pub(crate) struct RestoreTargets<'a>(Vec<RestoreTarget<'a>>);
 
 impl<'a> RestoreTargets<'a> {
-    /// Takes all arrays, spare ones too.
+    /// Takes these arrays, spare ones too.
     ///
     /// # Errors
     /// [`crate::Error`] when an array has changed its layout.
-    pub(crate) fn new(all: &'a [ProtectedArray], writings: &'a mut [WritableArray<'_>]) -> PyResult<Self> {
+    pub(crate) fn new(
+        protected: impl Iterator<Item = &'a ProtectedArray>,
+        writings: &'a mut [WritableArray<'_>],
+    ) -> PyResult<Self> {
         let target = |(protected, writing): (&'a ProtectedArray, &'a mut WritableArray<'_>)| {
             Ok(RestoreTarget { protected, values: writing.lend_mut()?, is_used: protected.is_used })
         };
-        Ok(Self(all.iter().zip(writings).map(target).collect::<PyResult<_>>()?))
+        Ok(Self(protected.zip(writings).map(target).collect::<PyResult<_>>()?))
     }
 
-    /// Returns for each whether it is in use now.
-    pub(crate) fn used(&self) -> Vec<bool> {
-        self.0.iter().map(|target| target.is_used).collect()
+    /// Returns the names of those in use now.
+    pub(crate) fn used(&self) -> Vec<String> {
+        self.0.iter().filter(|target| target.is_used).map(|target| target.protected.name.clone()).collect()
     }
 }
 

@@ -6,27 +6,26 @@
 //! session has no worker to wait for, so every call there is an error.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
-use recoup::core::{Difference, Plan, Progress, SafePoint, Scheme, Status, Values};
+use recoup::core::{Difference, Plan, Progress, Role, SafePoint, Scheme, Status};
 use recoup::pipeline;
 
-use crate::operator::{PyOperator, Raised};
+use crate::operator::Raised;
 use crate::options::{SessionOptions, profile};
 use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
-use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, not_finite, read};
+use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, read};
 use crate::refused;
+use crate::system::{ColumnNorms, PySystem};
 
 /// The session that `Session` of the Python half wraps.
 #[pyclass(frozen, name = "Session", module = "recoup._native")]
 pub(crate) struct PySession {
     state: Mutex<SessionState>,
     raised: Raised,
-    rhs_norm: f64,
     /// The process that opened it.
     process: u32,
     /// For a session with tiers: a builder that names the run in memory, and the tolerance of its
@@ -50,6 +49,8 @@ impl From<pipeline::PipelineError> for SaveError {
 struct SessionState {
     session: Option<pipeline::Session>,
     protected: Vec<ProtectedArray>,
+    /// `||b||` of each column.
+    rhs_norms: Vec<f64>,
     /// The plan of a version that is due, or asked for.
     plan: Plan,
     /// The relative residual of the last step.
@@ -80,12 +81,17 @@ impl PySession {
         }
     }
 
-    /// Returns the progress of the solve, and records it for `close`.
-    fn progress(&self, iteration: u64, residual_norm: f64) -> PyResult<Progress> {
+    /// Returns the progress of the solve: of the column with the most left to do. Records it for
+    /// `close`, and the norms of the columns for versions.
+    fn progress(&self, iteration: u64, norms: &[f64]) -> PyResult<Progress> {
+        let mut state = self.state()?;
+        let ColumnNorms { residual_norm, rhs_norm } = ColumnNorms::largest(norms, &state.rhs_norms)?;
         let status = Status::Running;
         let safe_point = SafePoint::Any;
-        let progress = Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, safe_point };
-        self.state()?.relative_residual = progress.relative_residual();
+        let progress = Progress { iteration, residual_norm, rhs_norm, status, safe_point };
+        state.relative_residual = progress.relative_residual();
+        let reported = if state.rhs_norms.len() > 1 { norms } else { &[] };
+        state.session()?.report_columns(reported);
         Ok(progress)
     }
 
@@ -133,43 +139,41 @@ impl PySession {
 impl PySession {
     #[new]
     #[pyo3(signature = (dir, options, system))]
-    fn new(
-        py: Python<'_>,
-        dir: PathBuf,
-        options: SessionOptions,
-        system: Option<(PyOperator<'_>, PyReadonlyArray1<'_, f64>)>,
-    ) -> PyResult<Self> {
+    fn new(py: Python<'_>, dir: PathBuf, options: SessionOptions, system: Option<PySystem<'_>>) -> PyResult<Self> {
         let raised = Raised::default();
         let memory = options.memory_of(&dir)?.map(|run| (run, options.rtol()));
-        let has_system = system.is_some();
+        let has_system = system.is_some() || options.has_systems();
         let mut builder = options.choose(recoup::open(dir), has_system)?;
-        let mut rhs_norm = 0.0;
-        if let Some((operator, rhs)) = system {
-            let operator = operator.into_operator(raised.clone())?;
-            let rhs: Arc<[f64]> = rhs.as_slice().map_err(refused)?.into();
-            if operator.rows() != rhs.len() {
-                return Err(refused(format!("b: {} values expected, {} found", operator.rows(), rhs.len())));
-            }
-            if let Some(what) = not_finite(|at| format!("b[{at}]"), Values::F64(&rhs)) {
-                return Err(refused(what));
-            }
-            rhs_norm = rhs.iter().map(|b| b * b).sum::<f64>().sqrt();
-            builder = builder.system(operator, rhs);
+        let mut rhs_norms = vec![0.0];
+        if let Some(system) = system {
+            let problem = system.into_problem(raised.clone())?;
+            rhs_norms = ColumnNorms::of(&problem);
+            builder = builder.block(problem.operator, problem.rhs, problem.columns);
         }
         // What `save` does where costs decide and have not been asked.
         let default = if has_system { Scheme::Lossy } else { Scheme::Lossless };
         let plan = builder.plan_of(options.scheme(has_system)?.unwrap_or(default));
         let session = py.detach(|| builder.build());
-        let state = SessionState { session: None, protected: Vec::new(), plan, relative_residual: f64::INFINITY };
+        let relative_residual = f64::INFINITY;
+        let state = SessionState { session: None, protected: Vec::new(), rhs_norms, plan, relative_residual };
         let process = std::process::id();
-        Self { state: Mutex::new(state), raised, rhs_norm, process, memory }.opened(session)
+        Self { state: Mutex::new(state), raised, process, memory }.opened(session)
     }
 
-    /// Lends an array under a name; an array lent before under that name is replaced.
-    /// `unknowns` numbers lie together at each point: 2 for the parts of complex ones.
-    #[pyo3(signature = (name, array, role, spare, unknowns))]
-    fn protect(&self, name: &str, array: &Bound<'_, PyAny>, role: &str, spare: bool, unknowns: usize) -> PyResult<()> {
-        let protected = ProtectedArray { unknowns, ..ProtectedArray::new(name, array, role, spare)? };
+    /// Lends an array under a name; an array lent before under that name is replaced. `unknowns`
+    /// numbers lie together at each point: 2 for the parts of complex ones. A column of a block has
+    /// its number.
+    #[pyo3(signature = (name, array, role, spare, unknowns, column=None))]
+    fn protect(
+        &self,
+        name: &str,
+        array: &Bound<'_, PyAny>,
+        role: &str,
+        spare: bool,
+        unknowns: usize,
+        column: Option<usize>,
+    ) -> PyResult<()> {
+        let protected = ProtectedArray { unknowns, column, ..ProtectedArray::new(name, array, role, spare)? };
         let mut state = self.state()?;
         state.session()?;
         match state.protected.iter_mut().find(|p| p.name == name) {
@@ -225,8 +229,8 @@ impl PySession {
     }
 
     /// Decides, and saves when it is time.
-    fn step(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<Option<u64>> {
-        let progress = self.progress(iteration, residual_norm)?;
+    fn step(&self, py: Python<'_>, iteration: u64, norms: Vec<f64>) -> PyResult<Option<u64>> {
+        let progress = self.progress(iteration, &norms)?;
         let taken = self.with_variables(py, |session, lent, _| {
             let plan = session.due(progress, &[lent])?;
             plan.map(|plan| checkpoint(session, lent, plan, progress)).transpose()
@@ -235,8 +239,8 @@ impl PySession {
     }
 
     /// Decides only. Returns whether a version is due.
-    fn due(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<bool> {
-        let progress = self.progress(iteration, residual_norm)?;
+    fn due(&self, py: Python<'_>, iteration: u64, norms: Vec<f64>) -> PyResult<bool> {
+        let progress = self.progress(iteration, &norms)?;
         let plan = self.with_variables(py, |session, lent, _| Ok(session.due(progress, &[lent])?))?;
         if let Some(plan) = plan {
             self.state()?.plan = plan;
@@ -245,24 +249,42 @@ impl PySession {
     }
 
     /// Saves now.
-    fn save(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<u64> {
-        let progress = self.progress(iteration, residual_norm)?;
+    fn save(&self, py: Python<'_>, iteration: u64, norms: Vec<f64>) -> PyResult<u64> {
+        let progress = self.progress(iteration, &norms)?;
         self.with_variables(py, |session, lent, plan| checkpoint(session, lent, plan, progress))
     }
 
-    /// Overwrites the arrays from the newest version that is whole.
-    fn restore(&self, py: Python<'_>) -> PyResult<Option<PyRestored>> {
+    /// Begins the next system of the run.
+    fn begin_system(&self, py: Python<'_>, index: u64, system: PySystem<'_>) -> PyResult<()> {
+        let problem = system.into_problem(self.raised.clone())?;
+        let rhs_norms = ColumnNorms::of(&problem);
+        let mut state = self.state()?;
+        let session = state.session()?;
+        py.detach(|| session.begin_system(index, problem)).map_err(|error| self.raised(error))?;
+        state.rhs_norms = rhs_norms;
+        state.relative_residual = f64::INFINITY;
+        Ok(())
+    }
+
+    /// Overwrites the arrays from the newest version that is whole: all of them, or those alone
+    /// that are saved exactly in every version.
+    #[pyo3(signature = (state_only=false))]
+    fn restore(&self, py: Python<'_>, state_only: bool) -> PyResult<Option<PyRestored>> {
         let mut state = self.state()?;
         let SessionState { session, protected, .. } = &mut *state;
         let session = session.as_mut().ok_or_else(|| refused("the session is closed"))?;
+        let is_restored = |p: &&ProtectedArray| !state_only || p.role == Role::Dynamic;
+        let chosen = || protected.iter().filter(is_restored);
         let mut writings: Vec<WritableArray<'_>> =
-            protected.iter().map(|p| WritableArray::of(py, p)).collect::<PyResult<_>>()?;
-        let mut targets = RestoreTargets::new(protected, &mut writings)?;
+            chosen().map(|p| WritableArray::of(py, p)).collect::<PyResult<_>>()?;
+        let mut targets = RestoreTargets::new(chosen(), &mut writings)?;
         let restored = py.detach(|| session.restore_with(&mut [&mut targets])).map_err(|error| self.raised(error))?;
         let used = targets.used();
         drop(targets);
         if restored.is_some() {
-            protected.iter_mut().zip(used).for_each(|(p, is_used)| p.is_used = is_used);
+            for p in protected.iter_mut().filter(|p| !state_only || p.role == Role::Dynamic) {
+                p.is_used = used.contains(&p.name);
+            }
         }
         Ok(restored.map(PyRestored::from))
     }

@@ -18,16 +18,17 @@ from petsc4py import PETSc
 
 
 def laplacian(n):
-    """The 7-point Laplacian on n^3 points."""
+    """The 7-point Laplacian on n^3 points; with turning phases, and Hermitian, in a PETSc of complex numbers."""
+    turn = np.exp(0.3j) if np.dtype(PETSc.ScalarType).kind == "c" else 1.0
     matrix = PETSc.Mat().createAIJ([n**3, n**3], nnz=7, comm=PETSc.COMM_SELF)
     for row in range(n**3):
         at = (row % n, row // n % n, row // n**2)
         matrix[row, row] = 6.0
         for axis, step in enumerate((1, n, n * n)):
             if at[axis] > 0:
-                matrix[row, row - step] = -1.0
+                matrix[row, row - step] = -turn
             if at[axis] < n - 1:
-                matrix[row, row + step] = -1.0
+                matrix[row, row + step] = -np.conj(turn)
     matrix.assemble()
     return matrix
 
@@ -35,7 +36,10 @@ def laplacian(n):
 def main(directory, n, kind, kill_at=None):
     a = laplacian(int(n))
     x, b = a.createVecs()
-    b.setArray(np.random.default_rng(7).standard_normal(b.getSize()))
+    rng = np.random.default_rng(7)
+    b.setArray(rng.standard_normal(b.getSize()).astype(PETSc.ScalarType))
+    if np.dtype(PETSc.ScalarType).kind == "c":
+        b.setArray(b.getArray() + 1j * rng.standard_normal(b.getSize()))
     ksp = PETSc.KSP().create(comm=PETSc.COMM_SELF)
     ksp.setType(kind)
     ksp.setOperators(a)

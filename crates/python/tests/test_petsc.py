@@ -32,6 +32,12 @@ def python():
     return found
 
 
+def complex_packages():
+    """Where petsc4py over a PETSc of complex numbers is, as the distribution has it beside that of real ones."""
+    folders = "usr/lib/petscdir/*/*-complex/lib/python3/dist-packages"
+    return next((str(found) for found in Path("/").glob(folders) if (found / "petsc4py").is_dir()), None)
+
+
 @pytest.fixture
 def run(python, tmp_path):
     """Runs a script; the package, of one ABI for all Pythons, is all it sees of this environment."""
@@ -39,9 +45,11 @@ def run(python, tmp_path):
     (tmp_path / "path/recoup").symlink_to(Path(recoup.__file__).parent)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "path")}
 
-    def run(script, *arguments, expect=0):
+    def run(script, *arguments, expect=0, packages=None):
+        paths = [environment["PYTHONPATH"], *([packages] if packages else [])]
+        more = {**environment, "PYTHONPATH": os.pathsep.join(paths)}
         command = [python, script, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, timeout=300, env=environment, cwd=tmp_path)
+        done = subprocess.run(command, capture_output=True, timeout=300, env=more, cwd=tmp_path)
         assert done.returncode == expect, done.stderr.decode()
         return json.loads(done.stdout) if expect == 0 else None
 
@@ -66,6 +74,27 @@ def test_ksp_cg_killed_at_a_third_resumes_with_few_iterations_more(solve):
     # The KSP stops on the preconditioned norm; D is 6 I, so the true one is the same but for the deflation's part.
     assert resumed["relative_residual"] <= 1.5e-8
     assert resumed["iterations"] <= 1.06 * undisturbed["iterations"] + 1
+
+
+@pytest.mark.parametrize("kind, n", [("cg", 24), ("gmres", 16)])
+def test_complex_ksp_that_was_killed_resumes(run, kind, n):
+    packages = complex_packages()
+    if packages is None:
+        pytest.skip("no petsc4py of complex numbers here (Debian: python3-petsc4py-complex)")
+
+    def solve(*arguments, expect=0):
+        return run(SOLVE, *arguments, expect=expect, packages=packages)
+
+    undisturbed = solve("-", n, kind)
+    kill_at = undisturbed["iterations"] // 3 if kind == "cg" else max(undisturbed["iterations"] // 2, 35)
+    solve("d", n, kind, kill_at, expect=-signal.SIGKILL)
+    resumed = solve("d", n, kind)
+    print(f"complex {kind}: undisturbed {undisturbed}, killed at {kill_at}: {resumed}")
+    assert 0 < resumed["base"] <= kill_at and resumed["reason"] > 0
+    assert resumed["relative_residual"] <= 1.5e-8
+    # As the real ones: cg goes on with its direction, gmres repeats a cycle at most.
+    more = 30 if kind == "gmres" else 0.06 * undisturbed["iterations"] + 1
+    assert resumed["iterations"] <= undisturbed["iterations"] + more
 
 
 def test_ksp_gmres_resumes_from_an_end_of_cycle(solve):

@@ -135,6 +135,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dy
         reference: Some(Reference {
             operator: Arc::new(operator.over(comm.dup().unwrap())),
             rhs: vec![0.0; operator.rows()].into(),
+            columns: 1,
             afar: None,
         }),
         same_operator: true,

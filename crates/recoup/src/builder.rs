@@ -78,6 +78,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         tolerance: RTOL,
         bytes_per_second: None,
         reference: None,
+        has_systems: false,
         afar: None,
         same_operator: true,
         threads: None,
@@ -106,6 +107,8 @@ pub struct Builder {
     bytes_per_second: Option<f64>,
     rivals: Vec<CodecId>,
     reference: Option<Reference>,
+    /// Problems are given later.
+    has_systems: bool,
     afar: Option<Arc<dyn AfarProblem>>,
     same_operator: bool,
     threads: Option<usize>,
@@ -135,7 +138,23 @@ impl Builder {
     /// it, and it is needed to refuse the checkpoint of another problem.
     #[must_use]
     pub fn system(mut self, operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
-        self.reference = Some(Reference { operator, rhs, afar: None });
+        self.reference = Some(Reference::new(operator, rhs));
+        self
+    }
+
+    /// Gives the problem `A X = B` with this many right-hand sides: this rank's rows of one column
+    /// after the other. Each column has a bound of its own.
+    #[must_use]
+    pub fn block(mut self, operator: Arc<dyn Operator + Send + Sync>, columns: Arc<[f64]>, n_columns: usize) -> Self {
+        self.reference = Some(Reference { columns: n_columns, ..Reference::new(operator, columns) });
+        self
+    }
+
+    /// Declares that the run solves many systems, one after the other, each given to
+    /// `Session::begin_system` once its A and b are made.
+    #[must_use]
+    pub fn systems(mut self) -> Self {
+        self.has_systems = true;
         self
     }
 
@@ -454,7 +473,8 @@ impl Builder {
     fn store_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
         let Some(tiers) = self.memory_tiers()? else { return self.directory_on(comm) };
         let pfs = if tiers.list.pfs { Some(self.directory_on(comm)?) } else { None };
-        let rows = self.reference.as_ref().map(|reference| reference.operator.global_rows());
+        let values = |reference: &Reference| reference.operator.global_rows() * reference.columns as u64;
+        let rows = self.reference.as_ref().map(values);
         let costs = TierCosts {
             mtti_seconds: self.policy.mtti_seconds,
             bytes: rows.map(|rows| 8.0 * rows as f64),
@@ -495,7 +515,8 @@ impl Builder {
         let synchronous = !self.policy.asynchronous;
         // Versions do not wait for a directory behind memory.
         let is_behind_memory = matches!(&self.tiers, Some(Ok(tiers)) if tiers.list.memory && tiers.list.pfs);
-        let scheme = self.scheme.or_else(|| default_scheme(self.interval, self.reference.is_some()));
+        let scheme =
+            self.scheme.or_else(|| default_scheme(self.interval, self.has_systems || self.reference.is_some()));
         let policy: Box<dyn Policy> = match scheme {
             Some(scheme) => Box::new(FixedPolicy::new(scheme, self.interval, self.policy)),
             None => Box::new(AutoPolicy::new(self.policy)),

@@ -92,6 +92,8 @@ impl SampleVersion {
             resume: Resume::Exact,
             rule: BoundRule::Fixed(Bound::Lossless),
             residual: ResidualRecord { norm: 0.1, rhs_norm: 2.0, true_norm: Some(0.1), tries: 1, ..Default::default() },
+            columns: Vec::new(),
+            system: None,
             extra_iterations_predicted: None,
             measured: None,
             variables: self.parts.iter().map(|p| p.record.clone()).collect(),
@@ -180,6 +182,7 @@ fn part(version: u64, rank: usize, name: &str, shape: Shape) -> SamplePart {
         stride: 1,
         frame_dims,
         distribution,
+        column: None,
     };
     let frames = (0..len.div_ceil(frame_len)).map(|run| {
         let own = &values[run * frame_len..len.min((run + 1) * frame_len)];

@@ -57,6 +57,7 @@ fn record(name: &str, role: Role, element: ElementType, len: usize) -> VariableR
         stride: 1,
         frame_dims: [len.div_ceil(n_frames).max(1), 1, 1],
         distribution: Distribution::RankLocal,
+        column: None,
     }
 }
 

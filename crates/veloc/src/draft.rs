@@ -48,6 +48,8 @@ impl Records {
             resume: Resume::Exact,
             rule: BoundRule::Fixed(Bound::Lossless),
             residual: ResidualRecord::default(),
+            columns: Vec::new(),
+            system: None,
             extra_iterations_predicted: None,
             measured: None,
             variables: self.variables,

@@ -36,6 +36,8 @@ fn generate(root: &Path) -> Result<Vec<u8>> {
         "handle",
         "how",
         "calls",
+        "columns",
+        "systems",
         "tape",
         "memory_array",
         "memory",

@@ -143,12 +143,50 @@ static void test_tape()
     moved.close();
 }
 
+/* A block of two columns and a run of two systems, whose first operator is gone when the second is begun. */
+static void test_many(const std::string &folder)
+{
+    std::vector<double> x(210, 1.0), b(210, 2.0), u(100, 3.0);
+    {
+        recoup::Run run("dir=" + folder + "/block interval=1it sync scheme=lossy");
+        run.problem(identity, recoup::Values<const double>(b.data(), 100));
+        run.columns(b.data(), 2, 110);
+        run.protect_block("x", recoup::Role::iterate, x.data(), 100, 2, 110);
+        const std::vector<double> norms = {10.0, 10.0};
+        run.known_columns(norms);
+        run.step(1, 10.0, 20.0);
+        expect(run.stats().versions == 1, "a block is saved");
+        const auto refused = recoup::expected([&] { run.known_columns(recoup::Values<const double>(norms.data(), 1)); });
+        expect(!refused && refused.error().code() == RECOUP_E_ARGUMENT, "norms of one column are refused");
+    }
+    for (int life = 0; life < 2; life++) {
+        recoup::Run run("dir=" + folder + "/systems systems interval=1it scheme=lossy");
+        run.protect("u", recoup::Role::dynamic, u);
+        run.protect("x", recoup::Role::iterate, recoup::Values<double>(x.data(), 100));
+        const auto first = run.find_system();
+        expect(life == 0 ? !first : first == 1, "the second life goes on in the second system");
+        for (std::uint64_t index = first.value_or(0); index < 2; index++) {
+            auto scale = std::make_unique<double>(1.0 + static_cast<double>(index));
+            run.problem(
+                [scale = std::shared_ptr<double>(std::move(scale))](const double *v, double *av) {
+                    for (int i = 0; i < 100; i++) av[i] = *scale * v[i];
+                },
+                recoup::Values<const double>(b.data(), 100), {}, 0, RECOUP_OPERATOR_ANY_THREAD);
+            run.begin_system(index);
+            expect(static_cast<bool>(run.restore()) == (life == 1), "each system finds its own versions only");
+            run.step(1, 10.0, 20.0);
+        }
+        run.close();
+    }
+}
+
 int main(int, char **argv)
 {
     const std::string folder = argv[1];
     test_errors(folder);
     test_run(folder);
     test_callbacks(folder);
+    test_many(folder);
     test_tape();
     std::printf("%d failures\n", failures);
     return failures != 0;

@@ -89,10 +89,18 @@ struct Content {
     parents: Vec<u64>,
     /// Versions that are read to restore it, besides itself, the key first.
     chain: Vec<u64>,
+    /// Number of the system it belongs to, in a run that solves many.
+    system: Option<u64>,
+    /// Iterations of the solve: the version, less the start of its system.
+    iteration: u64,
     residual_norm: f64,
     rhs_norm: f64,
     true_residual_norm: Option<f64>,
     verified_residual_norm: Option<f64>,
+    /// The norms of each column of a block; none of a single right-hand side.
+    column_residual_norms: Vec<f64>,
+    column_rhs_norms: Vec<f64>,
+    column_verified_residual_norms: Vec<Option<f64>>,
     tries: u32,
     /// The run has converged.
     is_solution: bool,
@@ -195,6 +203,17 @@ fn tier_names(places: &[PlaceReport]) -> String {
 }
 
 impl Content {
+    /// Returns what else is to be said of a version: its system, and the columns of its block.
+    fn notes(&self, label: &str) -> Vec<String> {
+        let system = self.system.map(|system| format!("{label}: iteration {} of system {system}", self.iteration));
+        let relative = self.column_residual_norms.iter().zip(&self.column_rhs_norms).map(|(norm, rhs)| norm / rhs);
+        let largest = relative.clone().fold(0.0, f64::max);
+        let smallest = relative.fold(f64::INFINITY, f64::min);
+        let count = self.column_residual_norms.len();
+        let columns = format!("{label}: {count} columns, ||r||/||b|| from {smallest:.2e} to {largest:.2e}");
+        system.into_iter().chain((count > 0).then_some(columns)).collect()
+    }
+
     fn has_recomputed(&self) -> bool {
         self.variables.iter().any(|variable| variable.role == "recomputed")
     }
@@ -212,10 +231,15 @@ impl Content {
             ratio: manifest.ratio(),
             parents: manifest.parents().into_iter().collect(),
             chain: chain(store, manifest),
+            system: manifest.system.map(|system| system.index),
+            iteration: manifest.version - manifest.system.map_or(0, |system| system.start.min(manifest.version)),
             residual_norm: residual.norm,
             rhs_norm: residual.rhs_norm,
             true_residual_norm: residual.true_norm,
             verified_residual_norm: residual.verified_norm,
+            column_residual_norms: manifest.columns.iter().map(|column| column.norm).collect(),
+            column_rhs_norms: manifest.columns.iter().map(|column| column.rhs_norm).collect(),
+            column_verified_residual_norms: manifest.columns.iter().map(|column| column.verified_norm).collect(),
             tries: residual.tries,
             is_solution: residual.is_converged,
             extra_iterations_predicted: manifest.extra_iterations_predicted,
@@ -285,6 +309,9 @@ fn tables(report: &InspectReport) -> Tables {
             match (&version.content, &version.damage) {
                 (Some(content), _) => {
                     versions.row(version_row(&label, content, &tier_names(&version.tiers)));
+                    for note in content.notes(&label) {
+                        versions.note(note);
+                    }
                     variable_rows(&mut variables, &label, content);
                 }
                 (None, damage) => {

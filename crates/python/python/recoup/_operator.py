@@ -27,22 +27,30 @@ class Rows(NamedTuple):
     values: npt.NDArray[Any]
 
 
-def lent_system(A: Any, b: npt.ArrayLike) -> tuple[Lent, Vector]:
-    """Returns A and b in real numbers. A complex system has twice as many: real and imaginary part in turn."""
+def lent_system(A: Any, b: npt.ArrayLike) -> tuple[Lent, Vector, int]:
+    """Returns A, b and the number of its columns, in real numbers: of a b with two axes one column after the other. A
+    complex system has twice as many: real and imaginary part in turn."""
+    columns = 1
+    if np.ndim(b) == 2:
+        columns = np.shape(b)[1]
+        if columns == 0:
+            raise Error("b has no columns")
+        b = np.asarray(b).ravel(order="F")
     if not (is_complex(A) or is_complex(b)):
         rhs = doubles("b", b)
-        return lent_operator(A, rhs.size), rhs
+        return lent_operator(A, rhs.size // columns), rhs, columns
     field = numbers("b", b, complex_too=True).astype(np.complex128)
-    shape = tuple(getattr(A, "shape", (field.size, field.size)))
-    if shape != (field.size, field.size):
-        raise Error(f"A is {' x '.join(map(str, shape))}, expected {field.size} x {field.size} for b")
+    n = field.size // columns
+    shape = tuple(getattr(A, "shape", (n, n)))
+    if shape != (n, n):
+        raise Error(f"A is {' x '.join(map(str, shape))}, expected {n} x {n} for b")
     multiply = _multiplier(A)
 
     def product(x: Vector) -> Vector:
         y = numbers("A x", multiply(x.view(np.complex128)), complex_too=True)
         return pairs(y.astype(np.complex128, copy=False))
 
-    return (2 * field.size, product), pairs(field)
+    return (2 * n, product), pairs(field), columns
 
 
 def lent_operator(A: Any, rows: int) -> Lent:

@@ -38,6 +38,9 @@ class DLPackArray(Protocol):
 Scheme = Literal["auto", "none", "traditional", "exact", "lossless", "lossy"]
 Role = Literal["iterate", "direction", "dynamic", "recomputed"]
 
+Norms = float | npt.NDArray[np.float64]
+"""A residual norm, or those of the columns of a block."""
+
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
@@ -62,7 +65,7 @@ class Session:
     ----------
     dir: directory of the versions, made if missing. One process writes there at a time.
     name: the run inside it: letters, digits, `_`, `.` and `-`.
-    A, b: the problem A x = b. Every bound that follows the residual needs it, and so does the default of lossy versions.
+    A, b: the problem A x = b; with a b of two axes A X = B, one right-hand side in each column: see `protect_block`. Every bound that follows the residual needs it, and so does the default of lossy versions.
         With it, versions of another problem are refused: see same_operator. A is a SciPy sparse matrix or array (copied,
         multiplied without the interpreter), a dense square array, a SciPy LinearOperator, or a function y = A(x). The
         latter two are called from the library's thread while the solver works: pass ``synchronous=True`` if they must
@@ -96,6 +99,7 @@ class Session:
     same_operator: all solves of this run have the same A and b, and `restore` refuses versions of others. A sparse or
         dense A is recognised by its entries, any other by two products with fixed vectors, up to rounding. When False, an
         iterate of another problem is a first guess: see `Restored.guess`.
+    systems: the run solves many systems, one after the other, each given to `begin_system`.
     bandwidth: writes and reads no faster than this, bytes per second.
     method: the method that computes x (``cg``, ``gmres``, ``jacobi`` or another of `recoup run`). It sets the default of
         theta, the content of lossy versions and the extra iterations to expect; those of CG when None.
@@ -136,6 +140,7 @@ class Session:
         synchronous: bool = False,
         bandwidth: float | None = None,
         same_operator: bool = True,
+        systems: bool = False,
         method: str | None = None,
         tiers: str | None = None,
         memory_dir: str | os.PathLike[str] | None = None,
@@ -163,6 +168,7 @@ class Session:
             "rtol": rtol,
             "synchronous": synchronous,
             "same_operator": same_operator,
+            "systems": systems,
             "bandwidth": bandwidth,
             "method": method,
             "tiers": tiers,
@@ -213,6 +219,48 @@ class Session:
             self._numbers[name] = 1 if real is array else 2
             self._native.protect(name, real, role, spare, self._numbers[name])
 
+    def protect_block(self, name: str, array: npt.NDArray[Any], role: Role = "iterate") -> None:
+        """Lends the columns of an n x k array to the session, in place, as `protect` does with one array: column j as
+        ``name.j``. Each column of a lossy version has a bound of its own, held to its own residual, and `restore` brings
+        back all of them or none.
+
+        The columns lie together: the array is in Fortran order, as ``numpy.asfortranarray`` makes it. One in C order is
+        refused.
+        """
+        with named(f"array {name}"):
+            if np.ndim(array) != 2 or not isinstance(array, np.ndarray):
+                raise _native.Error(f"array {name} is no NumPy array of two axes, rows and columns")
+            if not array.flags.f_contiguous:
+                what = "its columns do not lie together: protect numpy.asfortranarray of it"
+                raise _native.Error(f"array {name} is not in Fortran order, {what}")
+            for j in range(array.shape[1]):
+                column = array[:, j]
+                real = pairs(column)
+                self._numbers[f"{name}.{j}"] = 1 if real is column else 2
+                self._native.protect(f"{name}.{j}", real, role, False, self._numbers[f"{name}.{j}"], j)
+
+    def begin_system(self, index: int, A: Any, b: npt.ArrayLike) -> None:
+        """Begins the next system of a run that solves many, one after the other: a time step, say. Every version says to
+        which system it belongs, and is restored into no other. Iterations count from 0 in each. Intervals and costs go on.
+
+        A program that is started again calls `restore_state` first, which brings back what A and b are made from and says
+        at which system to go on; then `begin_system`, and `restore`.
+
+        Parameters
+        ----------
+        index: number of the system, above that of the system before.
+        """
+        system = lent_system(A, b)
+        with named("begin_system"):
+            self._native.begin_system(index, system)
+        self.A, self.b = A, b
+
+    def restore_state(self) -> Restored | None:
+        """Overwrites the protected arrays of role ``dynamic`` alone, from the newest version that holds them whole, of
+        whichever system: see `Restored.system`. Before the first `begin_system`."""
+        with named("restore_state"):
+            return self._native.restore(True)
+
     def track(self, name: str) -> None:
         """Declares that the program announces every write to a protected array from now on, with `touch`. A write that
         is not announced may be missing from versions."""
@@ -226,7 +274,7 @@ class Session:
             numbers = self._numbers.get(name, 1)
             self._native.touch(name, numbers * start, None if stop is None else numbers * stop)
 
-    def step(self, iteration: int, residual_norm: float) -> int | None:
+    def step(self, iteration: int, residual_norm: Norms) -> int | None:
         """Decides after an iteration whether to save, and saves. Returns the version taken, or None.
 
         Raises `Error` if an iterate that is to be saved holds NaN or infinity, with its place.
@@ -234,24 +282,24 @@ class Session:
         Parameters
         ----------
         iteration: iterations completed since the start of the solve; the versions are numbered by it.
-        residual_norm: ||r|| as the method knows it.
+        residual_norm: ||r|| as the method knows it; of a block an array, one for each column.
         """
         with named("step"):
-            return self._native.step(iteration, float(residual_norm))
+            return self._native.step(iteration, _norms(residual_norm))
 
-    def due(self, iteration: int, residual_norm: float) -> bool:
+    def due(self, iteration: int, residual_norm: Norms) -> bool:
         """As `step`, but only decides. If True, make the arrays of the version ready, and `save` now or after the next
         iteration. For solvers whose direction is the difference of two iterates."""
         with named("due"):
-            return self._native.due(iteration, float(residual_norm))
+            return self._native.due(iteration, _norms(residual_norm))
 
-    def save(self, iteration: int, residual_norm: float) -> int:
+    def save(self, iteration: int, residual_norm: Norms) -> int:
         """Saves now, as `due` decided last; else by the session's scheme, ``auto`` being lossy. Returns the version taken.
 
         Raises `Error` if an iterate holds NaN or infinity, with its place.
         """
         with named("save"):
-            return self._native.save(iteration, float(residual_norm))
+            return self._native.save(iteration, _norms(residual_norm))
 
     def restore(self) -> Restored | None:
         """Overwrites the protected arrays from the newest version that is whole; None when there is no version.
@@ -330,6 +378,10 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _norms(residual_norm: Norms) -> list[float]:
+    return [float(norm) for norm in np.atleast_1d(residual_norm)]
 
 
 def _interval(interval: float | str | timedelta | None) -> str | None:

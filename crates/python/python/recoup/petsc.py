@@ -5,7 +5,7 @@
     with recoup.attach(ksp, b, x, "petsc-checkpoints", scheme="lossy", interval="20it"):
         ksp.solve(b, x)
 
-One rank, real doubles. The caller imports petsc4py, not this module.
+One rank, real or complex doubles. The caller imports petsc4py, not this module.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def attach(ksp: Any, b: Any, x: Any, dir: str | os.PathLike[str], *, restart: in
     Parameters
     ----------
     ksp, b, x: the KSP, the right-hand side and the vector the solution goes to; one rank.
-    dir, options: as for `recoup.Session`, without A and b. An operator that is no AIJ matrix is multiplied by the KSP's own
-        ``Mat.mult``, and ``synchronous`` is then on, because PETSc serves one thread.
+    dir, options: as for `recoup.Session`, without A and b. An operator that is no AIJ matrix of real numbers is multiplied by the KSP's
+        own ``Mat.mult``, and ``synchronous`` is then on, because PETSc serves one thread.
     """
     return Attached(ksp, b, x, dir, restart=restart, **options)
 
@@ -64,20 +64,21 @@ class Attached:
         # Richardson's iteration is stationary, as Jacobi's is: both bear more of a lossy version than CG does.
         method = "gmres" if "gmres" in kind else "jacobi" if kind == "richardson" else None
         options.setdefault("method", method)
-        rhs = np.array(b.getArray(readonly=True), dtype=np.float64)
+        rhs = np.array(b.getArray(readonly=True))
+        rhs = rhs.astype(np.complex128 if rhs.dtype.kind == "c" else np.float64, copy=False)
         self._in, self._out = b.duplicate(), b.duplicate()
-        operator: Any = self._by_rows(rhs.size)
+        operator: Any = None if rhs.dtype.kind == "c" else self._by_rows(rhs.size)
         if operator is None:
             operator, options["synchronous"] = self._multiply, True
         self.session = Session(dir, A=operator, b=rhs, **options)
-        self._x: Vector = np.array(x.getArray(readonly=True), dtype=np.float64)
-        self._p = np.zeros(rhs.size if self._is_cg else 0)
+        self._x: Vector = np.array(x.getArray(readonly=True), dtype=rhs.dtype)
+        self._p = np.zeros(rhs.size if self._is_cg else 0, rhs.dtype)
         self._inner: Any = None
         self._is_due = False
         self.restored: Restored | None = self._restore(rhs)
         # Versions are numbered on from one of another problem, whose iterations are none of this solve's.
-        self._offset = self.restored.version if self.restored and self.restored.guess else 0
-        self.base = self.restored.version - self._offset if self.restored else 0
+        self._offset = self.restored.iteration if self.restored and self.restored.guess else 0
+        self.base = self.restored.iteration - self._offset if self.restored else 0
         if self.restored:
             x.setArray(self._x)
             ksp.setInitialGuessNonzero(True)
@@ -99,7 +100,7 @@ class Attached:
         session.protect("x", self._x, role="iterate")
         if not self._is_cg:
             return session.restore()
-        spares = [np.zeros(rhs.size) for _ in _SPARES]
+        spares = [np.zeros(rhs.size, rhs.dtype) for _ in _SPARES]
         for name, array in [("p", self._p), *zip(_SPARES, spares)]:
             session.protect(name, array, role="direction", spare=True)
         restored = session.restore()

@@ -106,8 +106,8 @@ class Callback:
             self._spares = spares
         self.restored: Restored | None = session.restore()
         # Versions are numbered on from one of another problem, whose iterations are none of this solve's.
-        self._offset = self.restored.version if self.restored and self.restored.guess else 0
-        self.iteration = self.restored.version - self._offset if self.restored else 0
+        self._offset = self.restored.iteration if self.restored and self.restored.guess else 0
+        self.iteration = self.restored.iteration - self._offset if self.restored else 0
         if method == "cg":
             self._resume()
         self.x0: Vector = self._x
