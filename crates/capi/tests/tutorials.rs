@@ -96,7 +96,11 @@ fn tutorial_for_petsc_runs_as_printed() {
 fn install_veloc(home: &Path) {
     let client = home.join("veloc-client");
     let script = root().join("scripts/veloc-client.sh");
-    output(&[script.to_str().unwrap(), library_folder().join("librecoup_c.so").to_str().unwrap(), client.to_str().unwrap()]);
+    output(&[
+        script.to_str().unwrap(),
+        library_folder().join("librecoup_c.so").to_str().unwrap(),
+        client.to_str().unwrap(),
+    ]);
     let words = [format!("PREFIX={}", home.join(".local").display()), format!("VELOC={}", client.display())];
     output(&["make", "-C", root().to_str().unwrap(), "install-veloc", &words[0], &words[1]]);
 }
@@ -123,7 +127,10 @@ fn tutorial_for_veloc_runs_as_printed() {
     let mut script = script("docs/start/veloc.md").replace("/tmp/", &format!("{}/", home.path().display()));
     if !install_program(home.path()) {
         eprintln!("SKIPPED: lines that call recoup, which `cargo build -p recoup-cli` makes");
-        script = script.lines().filter(|line| !line.starts_with("recoup ")).fold(String::new(), |all, line| all + line + "\n");
+        script = script
+            .lines()
+            .filter(|line| !line.starts_with("recoup "))
+            .fold(String::new(), |all, line| all + line + "\n");
     }
     let printed = run(&script, home.path());
     assert_eq!(numbers(&printed, "from step "), [0, 5], "{printed}");
