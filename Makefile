@@ -72,6 +72,7 @@ packages:
 	$(RUN) packaging/lint.sh
 	packaging/try/follow.sh docs/install/apt.md "" target/packages/recoup_*.deb
 	packaging/try/follow.sh docs/install/pip.md "python3 python3-venv" target/packages/recoup-*_$$(uname -m).whl
+	packaging/try/follow.sh docs/install/dealii.md "g++ cmake make libdeal.ii-dev" target/packages/recoup_*.deb
 
 bench:
 	@scripts/bootstrap.sh test

@@ -16,7 +16,14 @@ if have spython "the Apptainer definition is"; then
     spython recipe --parser singularity packaging/apptainer/recoup.def >/dev/null
 fi
 if have spack "the recipe of Spack is"; then
-    spack style packaging/spack/package.py
+    recipes=$(mktemp -d)
+    spack repo create "$recipes" recoup_lint >/dev/null
+    mkdir -p "$recipes/spack_repo/recoup_lint/packages/recoup"
+    sed "s/@SHA256@/$(printf '%064d' 0)/" packaging/spack/package.py \
+        >"$recipes/spack_repo/recoup_lint/packages/recoup/package.py"
+    printf 'repos:\n  recoup_lint: %s\n' "$recipes/spack_repo/recoup_lint" >"$recipes/repos.yaml"
+    spack -C "$recipes" audit packages recoup
+    rm -r "$recipes"
 else
     python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/spack/package.py
 fi

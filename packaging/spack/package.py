@@ -20,10 +20,20 @@ class Recoup(Package, PythonExtension):
 
     version("0.1.0", sha256="@SHA256@")
 
-    variant("mpi", default=True, description="Ranks of MPI jobs in the program and in libveloc-client")
-    variant("petsc", default=False, description="PETSc, whose programs the headers recoup_petsc.h serve")
+    variant(
+        "mpi", default=True, description="Ranks of MPI jobs in the program and in libveloc-client"
+    )
+    variant(
+        "petsc",
+        default=False,
+        description="PETSc, whose programs the headers recoup_petsc.h serve",
+    )
     variant("python", default=False, description="The Python package")
-    variant("cuda", default=False, description="CUDA's runtime compiler, which solvers on a device load")
+    variant(
+        "cuda",
+        default=False,
+        description="CUDA's runtime compiler, which solvers on a device load",
+    )
 
     depends_on("c", type="build")
     depends_on("gmake", type="build")

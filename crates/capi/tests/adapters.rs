@@ -253,27 +253,32 @@ fn killed_mfem_solves_converge_with_hardly_more_iterations() {
     check_library("mfem", "48", 47);
 }
 
-/// A reader types the commands of the page in the root of the repository, with recoup in
-/// `$HOME/recoup`.
+/// The commands of the page, but for those of apt-get: recoup is in a prefix, and not in `/usr`.
 #[test]
 #[ignore = "minutes: deal.II is compiled"]
-fn commands_of_the_page_on_cpp_end_with_a_killed_and_resumed_solve() {
+fn commands_of_the_page_on_dealii_end_with_killed_and_resumed_solves() {
     if !has("cmake") || !has("make") || !Path::new("/usr/include/deal.II").exists() {
         eprintln!("SKIPPED: /usr/include has no deal.II");
         return;
     }
-    let page = std::fs::read_to_string(root().join("docs/cpp.md")).unwrap();
-    let commands = page.split("```bash\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/install/dealii.md")).unwrap();
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let lines = blocks.flat_map(str::lines).filter(|line| !line.starts_with("apt-get "));
+    let commands = lines.collect::<Vec<_>>().join("\n").replace("/usr/share/doc/recoup/examples", "examples/embed");
     let home = tempfile::tempdir().unwrap();
-    installed(home.path());
-    std::os::unix::fs::symlink("prefix", home.path().join("recoup")).unwrap();
+    let prefix = installed(home.path());
     std::os::unix::fs::symlink(root().join("examples"), home.path().join("examples")).unwrap();
     let mut shell = Command::new("bash");
-    let printed = shell.args(["-c", commands]).env("HOME", home.path()).current_dir(home.path()).output().unwrap();
+    shell.args(["-e", "-c", &commands]).env("CMAKE_PREFIX_PATH", prefix).current_dir(home.path());
+    let printed = shell.output().unwrap();
     let text = String::from_utf8_lossy(&printed.stdout);
     assert!(printed.status.success(), "{text}\n{}", String::from_utf8_lossy(&printed.stderr));
     let starts: Vec<&str> = text.lines().filter(|line| line.starts_with("starts at ")).collect();
-    assert_eq!(starts, ["starts at 0", "starts at 30"], "{text}");
-    assert_eq!(number(&text, "iterations"), 45.0, "{text}");
-    assert!(number(&text, "relative residual") <= 1.1e-8, "{text}");
+    assert_eq!(starts, ["starts at 0", "starts at 30", "starts at 0", "starts at 30"], "{text}");
+    assert_eq!(text.matches("killed after").count(), 2, "{text}");
+    let ends = text.lines().filter(|line| line.starts_with("iterations "));
+    for (end, iterations) in ends.zip([Some(45.0), None]) {
+        assert!(iterations.is_none_or(|expected| number(end, "iterations") == expected), "{text}");
+        assert!(number(end, "relative residual") <= 1.1e-8, "{text}");
+    }
 }

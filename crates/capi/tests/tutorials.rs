@@ -56,6 +56,26 @@ fn tutorial_for_a_solver_of_ones_own_runs_as_printed() {
     assert!(iterations.len() == 2 && iterations[0] == iterations[1], "{printed}");
 }
 
+/// Places of the Debian package are those of the sources here.
+#[test]
+fn program_of_the_page_on_apt_is_killed_and_resumes() {
+    if !has("cc") || !has("pkg-config") || !has("make") {
+        return;
+    }
+    let page = std::fs::read_to_string(root().join("docs/install/apt.md")).unwrap();
+    let link = page.split_once("\n## Link a program\n").expect("the page links a program").1;
+    let block = link.split("```").nth(1).and_then(|block| block.strip_prefix("sh\n")).expect("it has commands");
+    let lines = block.lines().filter(|line| !line.starts_with("apt-get ")).collect::<Vec<_>>().join("\n");
+    let home = home();
+    let local = home.path().join(".local/lib");
+    let paths = format!("export PKG_CONFIG_PATH={0}/pkgconfig LD_LIBRARY_PATH={0}\n", local.display());
+    let printed = run(&(paths + &lines.replace("/usr/share/doc/recoup/examples/", "examples/embed/")), home.path());
+    // Versions hold the iterations that the interval names, and the newest may not be there yet.
+    let starts = numbers(&printed, "starts at");
+    assert!(starts.last() == Some(&20), "{printed}");
+    assert!(printed.contains("killed after 25 steps"), "{printed}");
+}
+
 #[test]
 fn tutorial_for_petsc_runs_as_printed() {
     let knows_petsc = Command::new("pkg-config").args(["--exists", "PETSc"]).status().is_ok_and(|it| it.success());
@@ -70,4 +90,48 @@ fn tutorial_for_petsc_runs_as_printed() {
     // Iterations of the solve that come again after a restart are not counted twice. What a restart
     // from x alone forgets is 11 % of such a solve on average (BENCHMARKS.md, CG after a recovery).
     assert!(iterations.len() == 2 && iterations[1] <= iterations[0] + iterations[0] / 10, "{printed}");
+}
+
+/// libveloc-client over the library that cargo has just built, in a home.
+fn install_veloc(home: &Path) {
+    let client = home.join("veloc-client");
+    let script = root().join("scripts/veloc-client.sh");
+    output(&[
+        script.to_str().unwrap(),
+        library_folder().join("librecoup_c.so").to_str().unwrap(),
+        client.to_str().unwrap(),
+    ]);
+    let words = [format!("PREFIX={}", home.join(".local").display()), format!("VELOC={}", client.display())];
+    output(&["make", "-C", root().to_str().unwrap(), "install-veloc", &words[0], &words[1]]);
+}
+
+/// Puts the program beside the library of a home, where cargo has built it.
+fn install_program(home: &Path) -> bool {
+    let program = library_folder().ancestors().map(|folder| folder.join("recoup")).find(|file| file.is_file());
+    let Some(program) = program else { return false };
+    std::os::unix::fs::symlink(program, home.join(".local/bin/recoup")).unwrap();
+    true
+}
+
+#[test]
+fn tutorial_for_veloc_runs_as_printed() {
+    if !has("cc") || !has("make") {
+        return;
+    }
+    let home = home();
+    install_veloc(home.path());
+    let page = std::fs::read_to_string(root().join("docs/start/veloc.md")).unwrap();
+    let program = page.split("```c\n").nth(1).and_then(|rest| rest.split_once("```")).expect("the page has a program");
+    std::fs::write(home.path().join("step.c"), program.0).unwrap();
+    // Places of the page are in the home.
+    let mut script = script("docs/start/veloc.md").replace("/tmp/", &format!("{}/", home.path().display()));
+    if !install_program(home.path()) {
+        eprintln!("SKIPPED: lines that call recoup, which `cargo build -p recoup-cli` makes");
+        script = script
+            .lines()
+            .filter(|line| !line.starts_with("recoup "))
+            .fold(String::new(), |all, line| all + line + "\n");
+    }
+    let printed = run(&script, home.path());
+    assert_eq!(numbers(&printed, "from step "), [0, 5], "{printed}");
 }

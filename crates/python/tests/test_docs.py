@@ -1,6 +1,9 @@
 """The snippets of the documentation run as they stand, page by page; those for petsc4py are run by test_petsc."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from conftest import ROOT, snippets
@@ -23,6 +26,21 @@ def test_snippets_run(page, tmp_path, monkeypatch):
     names = {}
     for snippet in found:
         exec(compile(snippet, page, "exec"), names)
+
+
+def test_program_of_the_page_on_pip_is_killed_and_resumes(tmp_path):
+    page = (ROOT / "docs/install/pip.md").read_text()
+    (block,) = re.findall(r"^```sh\n(cat > solve.py.*?)^```", page, re.MULTILINE | re.DOTALL)
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    shell = ["sh", "-eu", "-c", block]
+    printed = subprocess.run(shell, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert printed.returncode == 0, printed.stderr
+    starts = re.findall(r"starts at iteration (\d+)", printed.stdout)
+    assert starts[-1] == "20" and "killed" in printed.stdout and "converged after" in printed.stdout, printed
 
 
 @pytest.mark.parametrize("pages", [PAGES, PAGES[::-1]])

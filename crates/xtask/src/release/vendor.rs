@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::{cargo, succeed};
@@ -12,18 +12,34 @@ use crate::{cargo, succeed};
 /// Import libraries of Windows, a third of all bytes. recoup does not build there.
 const PRUNED: [&str; 2] = ["winapi-i686-pc-windows-gnu", "winapi-x86_64-pc-windows-gnu"];
 
+/// Tells cargo of the folder. `cargo vendor` prints the same, but not where it is asked to be quiet.
+const SOURCES: &str = r#"
+[source.crates-io]
+replace-with = "vendored-sources"
+
+[source.vendored-sources]
+directory = "vendor"
+"#;
+
 /// Adds the folder `vendor` and tells cargo of it; checks that the lock file asks for nothing else.
 pub(super) fn add(tree: &Path) -> Result<()> {
-    let vendor = cargo(tree).args(["vendor", "--quiet", "--locked", "vendor"]).stderr(Stdio::inherit()).output()?;
-    ensure!(vendor.status.success(), "cargo vendor failed");
+    succeed(cargo(tree).args(["vendor", "--quiet", "--locked", "vendor"]).stdout(Stdio::null()))?;
     for name in PRUNED {
         prune(&tree.join("vendor").join(name))?;
     }
     let config = tree.join(".cargo/config.toml");
-    let text = fs::read_to_string(&config)? + "\n" + &String::from_utf8(vendor.stdout)?;
-    fs::write(&config, text)?;
-    let resolve = ["metadata", "--locked", "--offline", "--format-version", "1"];
-    succeed(cargo(tree).args(resolve).stdout(Stdio::null()))
+    fs::write(&config, fs::read_to_string(&config)? + SOURCES)?;
+    resolve(tree)
+}
+
+/// Resolves all crates without a network, and without those that this machine has fetched before.
+fn resolve(tree: &Path) -> Result<()> {
+    let home = tree.join("target/empty-home");
+    fs::create_dir_all(&home)?;
+    let arguments = ["metadata", "--locked", "--offline", "--format-version", "1"];
+    let resolved = succeed(cargo(tree).args(arguments).env("CARGO_HOME", &home).stdout(Stdio::null()));
+    fs::remove_dir_all(tree.join("target"))?;
+    resolved.context("the sources of a crate are missing in the archive")
 }
 
 /// Removes the libraries of a crate and their checksums.
