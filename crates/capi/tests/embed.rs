@@ -180,6 +180,19 @@ fn fortran_program_pops_what_it_pushed() {
 }
 
 #[test]
+fn fortran_blocks_keep_their_bounds_and_time_loops_find_their_system() {
+    if !has("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut flags = strict("-std=f2008");
+    flags.push(root().join("crates/capi/tests/c/many.f90").display().to_string());
+    let program = compile("gfortran", "crates/capi/include/recoup.f90", &flags, folder.path());
+    let words = [program.to_str().unwrap(), folder.path().to_str().unwrap()];
+    assert_eq!(output(&words), "0 failures\n");
+}
+
+#[test]
 fn killed_fortran_solver_goes_on_from_its_newest_version() {
     if !has("gfortran") {
         return;

@@ -5,8 +5,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
-use recoup::solvers::{METHODS, NamedMethod};
+use recoup::core::{
+    Distribution, Progress, Registered, Role, SafePoint, Scheme, Status, Values, Variable, VariableMut,
+};
+use recoup::pipeline::Reference;
+use recoup::solvers::{Csr, METHODS, NamedMethod};
 use serde_json::Value;
 
 fn recoup(arguments: &str, dir: &Path) -> Output {
@@ -390,4 +395,49 @@ fn a_run_that_goes_on_stands_at_its_version_before_its_first_step_is_done() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(mine.unwrap()["iteration"], 40);
+}
+
+/// Two columns of ones and of twos.
+struct TwoVectors([Vec<f64>; 2]);
+
+impl Registered for TwoVectors {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let rows = Distribution::Rows { first: 0, global: 512 };
+        let variable = |(column, name)| {
+            let values: &[f64] = &self.0[column];
+            Variable { column: Some(column), ..Variable::new(name, Role::Iterate, Values::F64(values), rows) }
+        };
+        ["x.0", "x.1"].into_iter().enumerate().map(variable).collect()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        panic!("it is saved, not restored")
+    }
+}
+
+/// A program of the library solves a block in each step of a time loop.
+#[test]
+fn inspect_says_to_which_system_a_version_belongs_and_how_far_its_columns_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = recoup::open(dir.path().join("d")).systems().build().unwrap();
+    let plan = recoup::open("d").plan_of(Scheme::Lossless);
+    let status = Status::Running;
+    for (index, iterations) in [(7, 4), (8, 3)] {
+        let problem = Reference::new(Arc::new(Csr::poisson3d(8)), vec![1.0; 1024].into());
+        session.begin_system(index, Reference { columns: 2, ..problem }).unwrap();
+        session.report_columns(&[0.5, 2e-3]);
+        let progress =
+            Progress { iteration: iterations, residual_norm: 0.5, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
+        session.checkpoint(plan, progress, &[&TwoVectors([vec![1.0; 512], vec![2.0; 512]])]).unwrap();
+    }
+    drop(session);
+    let inspected = json("inspect d", dir.path()).0;
+    let newest = &inspected["runs"][0]["versions"][1];
+    assert_eq!([&newest["version"], &newest["system"], &newest["iteration"]], [7, 8, 3]);
+    assert_eq!(newest["column_residual_norms"].as_array().unwrap()[..], [0.5, 2e-3]);
+    assert_eq!(newest["variables"].as_array().unwrap().len(), 2);
+    let text = String::from_utf8(recoup("inspect d", dir.path()).stdout).unwrap();
+    assert!(text.contains("solve/7: iteration 3 of system 8"), "{text}");
+    // ||b|| of a column is sqrt(512).
+    assert!(text.contains("solve/7: 2 columns, ||r||/||b|| from 8.84e-5 to 2.21e-2"), "{text}");
 }
