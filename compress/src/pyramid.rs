@@ -32,11 +32,13 @@ mod rans;
 mod shares;
 mod stream;
 
+use std::cell::Cell;
+
 use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Values, ValuesMut};
 
 use self::damage::damaged;
 use self::exceptions::PyramidExceptions;
-use self::field::{Field, decode_field, encode_field};
+use self::field::{Field, FieldLevels, decode_field, encode_field};
 use self::frame::{FIELDS, HEADER, PyramidHeader};
 use self::lattice::{FineLattice, FiniteRange};
 use self::stream::{StreamReader, StreamWriter};
@@ -108,20 +110,23 @@ impl Pyramid {
         let range = self.level.run(RangeOf(values))?;
         let lattice = FineLattice::new(bound, range, shape.grid)?;
         let is_whole = range.is_all_finite && lattice.reaches(range);
-        let mut writer = StreamWriter::for_values(values.len());
+        let mut scratch = Scratch::taken();
+        let Scratch { levels, writer } = &mut scratch;
+        writer.clear();
         let mut exceptions = PyramidExceptions::default();
         target.clear();
         target.resize(HEADER, 0);
         for number in 0..shape.fields {
             let field = Field { number, fields: shape.fields, grid: shape.grid, lattice: &lattice, level: self.level };
-            let coded = encode_field(&field, values, is_whole, &mut writer);
-            target.extend(coded.top.to_le_bytes());
-            exceptions.find(&field, values, &coded.numbers, bound);
+            let top = encode_field(&field, values, is_whole, levels, writer);
+            target.extend(top.to_le_bytes());
+            exceptions.find(&field, values, bound, top, levels.finest());
             if exceptions.bytes::<T>() > size_of_val(values) {
                 return None;
             }
         }
         let stream = writer.finish(target);
+        scratch.keep();
         exceptions.write::<T>(target);
         let header = PyramidHeader {
             fields: shape.fields as u8,
@@ -140,13 +145,44 @@ impl Pyramid {
         let shape =
             shape.filter(|shape| shape.fields == usize::from(header.fields)).ok_or_else(|| damaged("extents"))?;
         let mut reader = StreamReader::new(parts.stream, header.stream)?;
+        let mut scratch = Scratch::taken();
         for (number, top) in parts.tops.as_chunks().0.iter().enumerate() {
             let lattice = &header.lattice;
             let field = Field { number, fields: shape.fields, grid: shape.grid, lattice, level: self.level };
-            decode_field(&field, i32::from_le_bytes(*top), &mut reader, target)?;
+            decode_field(&field, i32::from_le_bytes(*top), &mut scratch.levels, &mut reader, target)?;
         }
+        scratch.keep();
         reader.finish()?;
         exceptions::restore(parts.exceptions, target)
+    }
+}
+
+/// Memory that a thread keeps from one frame to the next: touching new memory takes as long as
+/// coding.
+#[derive(Debug, Default)]
+struct Scratch {
+    levels: FieldLevels,
+    writer: StreamWriter,
+}
+
+/// Most bytes that a thread keeps: enough for a frame of 64 MiB.
+const KEPT_BYTES: usize = 48 << 20;
+
+thread_local! {
+    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
+}
+
+impl Scratch {
+    /// What the thread kept.
+    fn taken() -> Self {
+        SCRATCH.take().unwrap_or_default()
+    }
+
+    /// Keeps this for the next frame of the thread.
+    fn keep(self) {
+        if self.levels.bytes() + self.writer.bytes() <= KEPT_BYTES {
+            SCRATCH.set(Some(self));
+        }
     }
 }
 

@@ -36,18 +36,28 @@ impl FiniteRange {
         const LANES: usize = 16;
         let mut min = [f64::INFINITY; LANES];
         let mut max = [f64::NEG_INFINITY; LANES];
-        let mut is_all_finite = true;
-        let mut take = |lane: usize, x: f64| {
-            let is_finite = x.abs() < f64::INFINITY;
-            is_all_finite &= is_finite;
-            min[lane] = if is_finite & (x < min[lane]) { x } else { min[lane] };
-            max[lane] = if is_finite & (x > max[lane]) { x } else { max[lane] };
-        };
+        // NaN once a value is not finite.
+        let mut zeros = [0.0; LANES];
         let (runs, rest) = values.as_chunks::<LANES>();
-        runs.iter().for_each(|run| (0..LANES).for_each(|lane| take(lane, run[lane].wide())));
-        rest.iter().enumerate().for_each(|(lane, x)| take(lane, x.wide()));
-        let min = min.into_iter().fold(f64::INFINITY, f64::min);
-        let max = max.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        for run in runs {
+            for lane in 0..LANES {
+                let x = run[lane].wide();
+                min[lane] = if x < min[lane] { x } else { min[lane] };
+                max[lane] = if x > max[lane] { x } else { max[lane] };
+                zeros[lane] += x * 0.0;
+            }
+        }
+        let is_all_finite = rest.iter().all(|x| x.wide().is_finite()) && zeros.iter().sum::<f64>() == 0.0;
+        let of_lanes = min.into_iter().chain(max).filter(|x| x.is_finite());
+        let all = || of_lanes.clone().chain(rest.iter().map(|x| x.wide()));
+        let finite = || values.iter().map(|x| x.wide()).filter(|x| x.is_finite());
+        let least = |xs: &mut dyn Iterator<Item = f64>| xs.fold(f64::INFINITY, f64::min);
+        let most = |xs: &mut dyn Iterator<Item = f64>| xs.fold(f64::NEG_INFINITY, f64::max);
+        let [min, max] = if is_all_finite {
+            [least(&mut all()), most(&mut all())]
+        } else {
+            [least(&mut finite()), most(&mut finite())]
+        };
         (min <= max).then_some(Self { min, max, is_all_finite })
     }
 }
@@ -123,13 +133,12 @@ pub(super) fn code(distance: i32, inverse_step: f64) -> i32 {
 }
 
 /// Numbers of values that are not finite, or out of reach, become those of the value before.
-pub(super) fn bridge<T: Scalar>(values: &[T], numbers: &mut [i32]) {
-    let mut before = 0;
+pub(super) fn bridge<T: Scalar>(values: &[T], numbers: &mut [i32], before: &mut i32) {
     for (x, number) in values.iter().zip(numbers) {
         if x.wide().is_finite() && number.unsigned_abs() < LARGEST as u32 {
-            before = *number;
+            *before = *number;
         }
-        *number = before;
+        *number = *before;
     }
 }
 

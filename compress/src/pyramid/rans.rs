@@ -23,9 +23,26 @@ pub(super) struct RansEncoder {
 /// Symbols encoded at a time, at most one word each: a power of two.
 const RUN: usize = CELL.next_power_of_two();
 
+impl Default for RansEncoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RansEncoder {
     pub(super) fn new() -> Self {
         Self { states: [LEAST; STATES], words: Vec::new() }
+    }
+
+    /// Begins again, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.states = [LEAST; STATES];
+        self.words.clear();
+    }
+
+    /// Bytes of memory that are held.
+    pub(super) fn bytes(&self) -> usize {
+        2 * self.words.capacity()
     }
 
     /// Encodes one symbol, which moves state 0.
@@ -61,9 +78,9 @@ impl RansEncoder {
     }
 
     /// The states and the words, as a decoder reads them.
-    pub(super) fn finish(mut self) -> ([u32; STATES], Vec<u16>) {
+    pub(super) fn finish(&mut self) -> ([u32; STATES], &[u16]) {
         self.words.reverse();
-        (self.states, self.words)
+        (self.states, &self.words)
     }
 }
 

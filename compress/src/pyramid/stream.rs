@@ -52,12 +52,26 @@ pub(super) struct StreamWriter {
     symbols: Vec<u8>,
     low_bits: Vec<u8>,
     escapes: Vec<u8>,
+    encoder: RansEncoder,
 }
 
 impl StreamWriter {
-    /// A writer with room for the codes of this number of values.
-    pub(super) fn for_values(values: usize) -> Self {
-        Self { symbols: Vec::with_capacity(values), heads: Vec::with_capacity(values / CELL), ..Self::default() }
+    /// Forgets all cells, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.heads.clear();
+        self.symbols.clear();
+        self.low_bits.clear();
+        self.escapes.clear();
+        self.encoder.clear();
+    }
+
+    /// Bytes of memory that are held.
+    pub(super) fn bytes(&self) -> usize {
+        self.heads.capacity() * size_of::<CellHead>()
+            + self.symbols.capacity()
+            + self.low_bits.capacity()
+            + self.escapes.capacity()
+            + self.encoder.bytes()
     }
 
     /// Adds a cell with the symbol of its predictor.
@@ -103,23 +117,25 @@ impl StreamWriter {
     }
 
     /// Appends the stream to `target`.
-    pub(super) fn finish(self, target: &mut Vec<u8>) -> StreamLengths {
+    pub(super) fn finish(&mut self, target: &mut Vec<u8>) -> StreamLengths {
         let tables = self.tables();
         let start = target.len();
         let mask = (0..TABLES).filter(|table| tables[*table].is_some()).fold(0u32, |mask, table| mask | 1 << table);
         target.extend(mask.to_le_bytes());
         tables.iter().flatten().for_each(|table| table.write(target));
         let table_bytes = target.len() - start;
-        let mut encoder = RansEncoder::new();
+        let mut encoder = std::mem::take(&mut self.encoder);
         self.encode(&tables, &mut encoder);
         let (states, words) = encoder.finish();
         target.extend(states.iter().flat_map(|state| state.to_le_bytes()));
         target.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        let words = 2 * words.len() as u64;
+        self.encoder = encoder;
         target.extend(&self.low_bits);
         target.extend(&self.escapes);
         StreamLengths {
             tables: table_bytes as u64,
-            words: 2 * words.len() as u64,
+            words,
             low_bits: self.low_bits.len() as u64,
             escapes: self.escapes.len() as u64,
         }
