@@ -30,6 +30,7 @@ mod parity;
 mod predictor;
 mod rans;
 mod shares;
+mod simd;
 mod stream;
 
 use std::cell::Cell;

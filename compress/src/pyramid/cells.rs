@@ -55,11 +55,18 @@ impl Cell {
         Point { x, y, z }
     }
 
-    /// Runs of up to [`LANES`] points of a row.
+    /// The runs of the cell: up to [`LANES`] points of a row each, in the order of its codes.
     #[inline(always)]
-    pub(super) fn runs(&self) -> Runs {
-        let [x, y, z] = self.start;
-        Runs { cell: *self, next: Point { x, y, z } }
+    pub(super) fn runs(&self) -> CellRuns {
+        let mut runs = CellRuns::none();
+        for z in self.start[2]..self.end[2] {
+            for y in self.start[1]..self.end[1] {
+                for x in (self.start[0]..self.end[0]).step_by(LANES) {
+                    runs.push(PointRun { point: Point { x, y, z }, len: LANES.min(self.end[0] - x) });
+                }
+            }
+        }
+        runs
     }
 }
 
@@ -70,31 +77,42 @@ pub(super) struct PointRun {
     pub(super) len: usize,
 }
 
-/// The runs of a cell, in the order of its codes.
+/// Most runs of a cell: two of each of seven rows.
+const RUNS: usize = 14;
+/// Values of the runs of a cell; those behind the end of a run mean nothing.
+pub(super) type RunValues = [[i32; LANES]; RUNS];
+pub(super) const NO_VALUES: RunValues = [[0; LANES]; RUNS];
+
+/// Runs of a cell.
 #[derive(Clone, Debug)]
-pub(super) struct Runs {
-    cell: Cell,
-    next: Point,
+pub(super) struct CellRuns {
+    runs: [PointRun; RUNS],
+    count: usize,
 }
 
-impl Iterator for Runs {
-    type Item = PointRun;
+impl CellRuns {
+    #[inline(always)]
+    fn none() -> Self {
+        Self { runs: [PointRun { point: Point { x: 0, y: 0, z: 0 }, len: 0 }; RUNS], count: 0 }
+    }
 
     #[inline(always)]
-    fn next(&mut self) -> Option<PointRun> {
-        let Self { cell: Cell { start, end, .. }, next: point } = *self;
-        if point.z == end[2] {
-            return None;
-        }
-        let len = LANES.min(end[0] - point.x);
-        self.next.x += len;
-        if self.next.x == end[0] {
-            self.next = Point { x: start[0], y: point.y + 1, z: point.z };
-        }
-        if self.next.y == end[1] {
-            self.next = Point { x: start[0], y: start[1], z: point.z + 1 };
-        }
-        Some(PointRun { point, len })
+    fn push(&mut self, run: PointRun) {
+        self.runs[self.count] = run;
+        self.count += 1;
+    }
+
+    /// The runs for which `is_wanted`.
+    #[inline(always)]
+    pub(super) fn filtered(&self, is_wanted: impl Fn(&PointRun) -> bool) -> Self {
+        let mut runs = Self::none();
+        self.iter().filter(|run| is_wanted(run)).for_each(|run| runs.push(*run));
+        runs
+    }
+
+    #[inline(always)]
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, PointRun> {
+        self.runs[..self.count].iter()
     }
 }
 
@@ -122,11 +140,13 @@ mod tests {
 
     #[test]
     fn cells_hold_every_point_once() {
-        for class in [[0, 3, 2], [1, 1, 1], [600, 1, 1], [40, 33, 1], [17, 9, 5], [3, 2, 70], [1, 50, 3]] {
+        for class in
+            [[0, 3, 2], [1, 1, 1], [600, 1, 1], [40, 33, 1], [17, 9, 5], [3, 2, 70], [1, 50, 3], [19, 7, 1], [33, 3, 2]]
+        {
             let mut seen = vec![0; class.iter().product()];
             for cell in cells(class) {
                 assert!((1..=CELL).contains(&cell.len()), "{class:?}");
-                for PointRun { point: Point { x, y, z }, len } in cell.runs() {
+                for &PointRun { point: Point { x, y, z }, len } in cell.runs().iter() {
                     (x..x + len).for_each(|x| seen[x + class[0] * (y + class[1] * z)] += 1);
                 }
             }

@@ -2,26 +2,26 @@
 
 use super::cell_predictor::{AxisMean, CellPredictor};
 use super::cell_values::CellInputs;
-use super::cells::PointRun;
+use super::cells::{CellRuns, NO_VALUES, PointRun, RunValues};
 use super::interpolation::{InterpolationOrder, LANES};
 use super::parity::CLASSES;
 use super::predictor::mean;
+use super::simd::{self, LaneKernel, Lanes};
 
 /// One run of points in four is looked at, where a cell has enough of them.
 const SAMPLED: usize = 4;
 /// The largest distance that counts, so that sums of a cell fit.
-const LARGEST: u32 = 1 << 20;
+const LARGEST: i32 = 1 << 20;
 
 /// The predictor of a cell: the axes that do best with cubics, by the order that does best on them,
 /// or no interpolation if that does better, in sums of distances to a sample of the cell's values.
 /// The predictor of the cell before stays unless another saves a sixteenth.
-#[inline(always)]
-pub(super) fn choose(inputs: &CellInputs<'_, '_>, before: Option<CellPredictor>) -> CellPredictor {
+pub(super) fn choose(inputs: &CellInputs<'_, '_>, runs: &CellRuns, before: Option<CellPredictor>) -> CellPredictor {
     let class = inputs.neighbours.class();
-    let sample = CellSample { inputs, is_whole: inputs.cell.len() < 2 * SAMPLED * LANES };
+    let sample = CellSample { inputs, runs: sampled(inputs, runs) };
     let mut cubic = AxisMean { order: InterpolationOrder::Cubic, axes: class };
     let mut least = u32::MAX;
-    for (axes, sum) in sample.cubic_sums().into_iter().enumerate().skip(1) {
+    for (axes, sum) in simd::run(inputs.level, CubicSums(&sample)).into_iter().enumerate().skip(1) {
         if axes & !class == 0 && sum < least {
             least = sum;
             cubic.axes = axes;
@@ -29,8 +29,9 @@ pub(super) fn choose(inputs: &CellInputs<'_, '_>, before: Option<CellPredictor>)
     }
     let mut best = CellPredictor::Between(cubic);
     let mut sum_before = least;
+    let mut predicted = NO_VALUES;
     for other in others(cubic, before).into_iter().flatten().filter(|other| other.fits(&inputs.cell)) {
-        let sum = sample.sum(other);
+        let sum = sample.sum(other, &mut predicted);
         if sum < least {
             least = sum;
             best = other;
@@ -60,59 +61,69 @@ fn others(cubic: AxisMean, before: Option<CellPredictor>) -> [Option<CellPredict
     ]
 }
 
+/// The runs of a cell that are looked at.
+fn sampled(inputs: &CellInputs<'_, '_>, runs: &CellRuns) -> CellRuns {
+    let is_whole = inputs.cell.len() < 2 * SAMPLED * LANES;
+    runs.filtered(|PointRun { point, .. }| {
+        is_whole || (point.x / LANES + point.y + 2 * point.z).is_multiple_of(SAMPLED)
+    })
+}
+
 /// Points of a cell that are looked at.
 struct CellSample<'a, 'c, 'n> {
     inputs: &'a CellInputs<'c, 'n>,
-    /// All points are.
-    is_whole: bool,
+    runs: CellRuns,
 }
 
 impl CellSample<'_, '_, '_> {
-    #[inline(always)]
-    fn contains(&self, PointRun { point, .. }: PointRun) -> bool {
-        self.is_whole || (point.x / LANES + point.y + 2 * point.z).is_multiple_of(SAMPLED)
+    /// The sum of distances to the predictions of one predictor.
+    fn sum(&self, predictor: CellPredictor, predicted: &mut RunValues) -> u32 {
+        self.inputs.predict(predictor, &self.runs, predicted);
+        simd::run(self.inputs.level, DistanceSum { sample: self, predicted })
     }
+}
 
-    /// Sums of distances to cubics, by set of axes.
+/// Sums of distances to cubics, by set of axes.
+struct CubicSums<'a, 'b, 'c, 'n>(&'a CellSample<'b, 'c, 'n>);
+
+impl LaneKernel for CubicSums<'_, '_, '_, '_> {
+    type Output = [u32; CLASSES];
+
     #[inline(always)]
-    fn cubic_sums(&self) -> [u32; CLASSES] {
-        let class = self.inputs.neighbours.class();
+    fn run<V: Lanes>(self) -> [u32; CLASSES] {
+        let CellSample { inputs, runs } = self.0;
+        let class = inputs.neighbours.class();
         let mut sums = [0; CLASSES];
-        for run in self.inputs.cell.runs() {
-            if !self.contains(run) {
-                continue;
-            }
-            let own = self.inputs.own.load(run);
-            let along = self.inputs.neighbours.along_axes(class, InterpolationOrder::Cubic, run.point, run.len);
+        for run in runs.iter() {
+            let own: V = inputs.own.load(run);
+            let along: [V; 3] = inputs.neighbours.along_axes(class, InterpolationOrder::Cubic, run.point, run.len);
             for (axes, sum) in sums.iter_mut().enumerate().skip(1) {
                 if axes & !class == 0 {
-                    *sum += distance(own, mean(axes, &along), run.len);
+                    *sum += own.minus(mean(axes, along)).sizes_up_to(LARGEST).sum_of(run.len);
                 }
             }
         }
         sums
     }
+}
 
-    /// The sum of distances to the predictions of one predictor.
+/// The sum of distances to predictions.
+struct DistanceSum<'a, 'b, 'c, 'n> {
+    sample: &'a CellSample<'b, 'c, 'n>,
+    predicted: &'a RunValues,
+}
+
+impl LaneKernel for DistanceSum<'_, '_, '_, '_> {
+    type Output = u32;
+
     #[inline(always)]
-    fn sum(&self, predictor: CellPredictor) -> u32 {
+    fn run<V: Lanes>(self) -> u32 {
+        let CellSample { inputs, runs } = self.sample;
         let mut sum = 0;
-        for run in self.inputs.cell.runs() {
-            if self.contains(run) {
-                sum += distance(self.inputs.own.load(run), self.inputs.predict(predictor, run), run.len);
-            }
+        for (run, predicted) in runs.iter().zip(self.predicted) {
+            let own: V = inputs.own.load(run);
+            sum += own.minus(V::load(predicted)).sizes_up_to(LARGEST).sum_of(run.len);
         }
         sum
     }
-}
-
-/// The sum of distances of the first lanes.
-#[inline(always)]
-fn distance(values: [i32; LANES], predicted: [i32; LANES], len: usize) -> u32 {
-    let mut sum = 0;
-    for lane in 0..LANES {
-        let distance = values[lane].wrapping_sub(predicted[lane]).unsigned_abs().min(LARGEST);
-        sum += if lane < len { distance } else { 0 };
-    }
-    sum
 }
