@@ -39,7 +39,7 @@ use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, ElementType
 
 use self::damage::damaged;
 use self::exceptions::PyramidExceptions;
-use self::field::{Field, FieldLevels, decode_field, encode_field};
+use self::field::{Field, FieldLevels, decode_field, encode_field, quantise_field};
 use self::frame::{FIELDS, HEADER, PyramidHeader};
 use self::lattice::{FineLattice, FiniteRange};
 use self::stream::{StreamReader, StreamWriter};
@@ -108,17 +108,28 @@ impl Pyramid {
     ) -> Option<f64> {
         let Bound::Absolute(bound) = bound else { return None };
         let shape = FieldShape::of(context)?;
-        let range = self.level.run(RangeOf(values))?;
-        let lattice = FineLattice::new(bound, range, shape.grid)?;
-        let is_whole = range.is_all_finite && lattice.reaches(range);
         let mut scratch = Scratch::taken();
         let Scratch { levels, writer } = &mut scratch;
+        // A field alone is split by the lattice that it most likely gets, and again if it gets
+        // another one.
+        let guess = FineLattice::first(bound, shape.grid).filter(|_| shape.fields == 1);
+        let guessed = guess.as_ref().and_then(|lattice| {
+            let field = Field { number: 0, fields: 1, grid: shape.grid, lattice, level: self.level };
+            quantise_field(&field, values, true, levels)
+        });
+        let range = guessed.or_else(|| self.level.run(RangeOf(values)))?;
+        let lattice = FineLattice::new(bound, range, shape.grid)?;
+        let is_whole = range.is_all_finite && lattice.reaches(range);
+        let is_split = is_whole && guessed.is_some() && guess == Some(lattice);
         writer.clear();
         let mut exceptions = PyramidExceptions::default();
         target.clear();
         target.resize(HEADER, 0);
         for number in 0..shape.fields {
             let field = Field { number, fields: shape.fields, grid: shape.grid, lattice: &lattice, level: self.level };
+            if !is_split {
+                quantise_field(&field, values, is_whole, levels);
+            }
             let top = encode_field(&field, values, is_whole, levels, writer);
             target.extend(top.to_le_bytes());
             exceptions.find(&field, values, bound, top, levels.finest());
@@ -126,7 +137,7 @@ impl Pyramid {
                 return None;
             }
         }
-        let stream = writer.finish(target);
+        let stream = writer.finish(self.level, target);
         scratch.keep();
         exceptions.write::<T>(target);
         let header = PyramidHeader {
@@ -145,7 +156,7 @@ impl Pyramid {
         let shape = FieldShape::of(context).filter(|shape| shape.grid == header.grid);
         let shape =
             shape.filter(|shape| shape.fields == usize::from(header.fields)).ok_or_else(|| damaged("extents"))?;
-        let mut reader = StreamReader::new(parts.stream, header.stream)?;
+        let mut reader = StreamReader::new(self.level, parts.stream, header.stream)?;
         let mut scratch = Scratch::taken();
         for (number, top) in parts.tops.as_chunks().0.iter().enumerate() {
             let lattice = &header.lattice;

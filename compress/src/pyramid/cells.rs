@@ -55,10 +55,10 @@ impl Cell {
         Point { x, y, z }
     }
 
-    /// The runs of the cell: up to [`LANES`] points of a row each, in the order of its codes.
+    /// Lists the runs of the cell: up to [`LANES`] points of a row each, in the order of its codes.
     #[inline(always)]
-    pub(super) fn runs(&self) -> CellRuns {
-        let mut runs = CellRuns::none();
+    pub(super) fn list(&self, runs: &mut CellRuns) {
+        runs.count = 0;
         for z in self.start[2]..self.end[2] {
             for y in self.start[1]..self.end[1] {
                 for x in (self.start[0]..self.end[0]).step_by(LANES) {
@@ -66,7 +66,6 @@ impl Cell {
                 }
             }
         }
-        runs
     }
 }
 
@@ -91,8 +90,7 @@ pub(super) struct CellRuns {
 }
 
 impl CellRuns {
-    #[inline(always)]
-    fn none() -> Self {
+    pub(super) fn none() -> Self {
         Self { runs: [PointRun { point: Point { x: 0, y: 0, z: 0 }, len: 0 }; RUNS], count: 0 }
     }
 
@@ -102,12 +100,11 @@ impl CellRuns {
         self.count += 1;
     }
 
-    /// The runs for which `is_wanted`.
+    /// Lists those of other runs for which `is_wanted`.
     #[inline(always)]
-    pub(super) fn filtered(&self, is_wanted: impl Fn(&PointRun) -> bool) -> Self {
-        let mut runs = Self::none();
-        self.iter().filter(|run| is_wanted(run)).for_each(|run| runs.push(*run));
-        runs
+    pub(super) fn filter(&mut self, others: &Self, is_wanted: impl Fn(&PointRun) -> bool) {
+        self.count = 0;
+        others.iter().filter(|run| is_wanted(run)).for_each(|run| self.push(*run));
     }
 
     #[inline(always)]
@@ -126,11 +123,13 @@ fn cell_extents(class: [usize; 3]) -> [usize; 3] {
 /// The cells of a class, the fastest axis first; none of a class without points.
 pub(super) fn cells(class: [usize; 3]) -> impl Iterator<Item = Cell> {
     let sides = cell_extents(class);
-    let counts: [usize; 3] = std::array::from_fn(|axis| class[axis].div_ceil(sides[axis]));
-    (0..counts.iter().product()).map(move |number: usize| {
-        let place = [number % counts[0], number / counts[0] % counts[1], number / (counts[0] * counts[1])];
-        let start = std::array::from_fn(|axis| place[axis] * sides[axis]);
-        Cell { start, end: std::array::from_fn(|axis| (start[axis] + sides[axis]).min(class[axis])), sides }
+    let starts = move |axis: usize| (0..class[axis]).step_by(sides[axis]);
+    let rows = starts(2).flat_map(move |z| starts(1).map(move |y| [y, z]));
+    rows.flat_map(move |[y, z]| {
+        starts(0).map(move |x| {
+            let start = [x, y, z];
+            Cell { start, end: std::array::from_fn(|axis| (start[axis] + sides[axis]).min(class[axis])), sides }
+        })
     })
 }
 
@@ -146,7 +145,9 @@ mod tests {
             let mut seen = vec![0; class.iter().product()];
             for cell in cells(class) {
                 assert!((1..=CELL).contains(&cell.len()), "{class:?}");
-                for &PointRun { point: Point { x, y, z }, len } in cell.runs().iter() {
+                let mut runs = CellRuns::none();
+                cell.list(&mut runs);
+                for &PointRun { point: Point { x, y, z }, len } in runs.iter() {
                     (x..x + len).for_each(|x| seen[x + class[0] * (y + class[1] * z)] += 1);
                 }
             }

@@ -5,7 +5,7 @@ use recoup_core::CodecError;
 use super::cell_predictor::{CellPredictor, PREDICTORS};
 use super::cell_values::{CellInputs, ClassValues};
 use super::cells::{CELL, CellRuns, NO_VALUES, RunValues, cells};
-use super::choice::choose;
+use super::choice::PredictorChoice;
 use super::damage::damaged;
 use super::interpolation::{LANES, load};
 use super::parity::{ParityClasses, class_extents};
@@ -34,11 +34,11 @@ pub(super) fn encode(
     let mut coder = CellCoder::new(step);
     for cell in cells(extents) {
         let before = coder.predictor;
-        let runs = cell.runs();
+        cell.list(&mut coder.runs);
         let own_values = ClassValues { values: &own, extents };
         let inputs = CellInputs { cell, neighbours: &neighbours, own: own_values, level };
-        let predictor = coder.code(&inputs, &runs);
-        for (run, decoded) in runs.iter().zip(&coder.decoded) {
+        let predictor = coder.code(&inputs);
+        for (run, decoded) in coder.runs.iter().zip(&coder.decoded) {
             store(decoded, &mut own[run.point.place(extents)..][..run.len]);
         }
         let symbol = if before == Some(predictor) { SAME } else { predictor.number() as u8 + 1 };
@@ -62,6 +62,7 @@ pub(super) fn decode(
     let mut before = None;
     let mut codes = [0; CELL + LANES];
     let mut predicted = NO_VALUES;
+    let mut runs = CellRuns::none();
     for cell in cells(extents) {
         let symbol = level.run(Take { reader, codes: &mut codes[..cell.len()] })?;
         let number = usize::from(symbol.wrapping_sub(1));
@@ -69,7 +70,7 @@ pub(super) fn decode(
         let predictor = if symbol == SAME { before } else { named };
         let predictor = predictor.filter(|predictor| predictor.fits(&cell));
         let predictor = predictor.ok_or_else(|| damaged("no predictor of this cell"))?;
-        let runs = cell.runs();
+        cell.list(&mut runs);
         let own_values = ClassValues { values: &own, extents };
         let inputs = CellInputs { cell, neighbours: &neighbours, own: own_values, level };
         inputs.predict(predictor, &runs, &mut predicted);
@@ -92,42 +93,51 @@ struct CellCoder {
     /// The numbers that a decoder will have.
     decoded: RunValues,
     predictor: Option<CellPredictor>,
+    runs: CellRuns,
+    choice: PredictorChoice,
 }
 
 impl CellCoder {
     fn new(step: u16) -> Self {
         let step = i32::from(step);
-        Self { step, codes: [0; CELL + LANES], predicted: NO_VALUES, decoded: NO_VALUES, predictor: None }
+        Self {
+            step,
+            codes: [0; CELL + LANES],
+            predicted: NO_VALUES,
+            decoded: NO_VALUES,
+            predictor: None,
+            runs: CellRuns::none(),
+            choice: PredictorChoice::new(),
+        }
     }
 
     /// Finds the predictor of a cell and codes it. Where that of the cell before leaves nothing to
     /// be coded, no other is looked for.
-    fn code(&mut self, inputs: &CellInputs<'_, '_>, runs: &CellRuns) -> CellPredictor {
+    fn code(&mut self, inputs: &CellInputs<'_, '_>) -> CellPredictor {
         let before = self.predictor.filter(|before| before.fits(&inputs.cell));
         if let Some(before) = before
-            && self.code_by(before, inputs, runs)
+            && self.code_by(before, inputs)
         {
             return before;
         }
-        let chosen = choose(inputs, runs, before);
+        let chosen = self.choice.choose(inputs, &self.runs, before);
         self.predictor = Some(chosen);
         if before != Some(chosen) {
-            self.code_by(chosen, inputs, runs);
+            self.code_by(chosen, inputs);
         }
         chosen
     }
 
     /// Codes a cell by one predictor; whether all codes are 0.
-    fn code_by(&mut self, predictor: CellPredictor, inputs: &CellInputs<'_, '_>, runs: &CellRuns) -> bool {
-        inputs.predict(predictor, runs, &mut self.predicted);
-        simd::run(inputs.level, Quantise { own: inputs.own, runs, coder: self })
+    fn code_by(&mut self, predictor: CellPredictor, inputs: &CellInputs<'_, '_>) -> bool {
+        inputs.predict(predictor, &self.runs, &mut self.predicted);
+        simd::run(inputs.level, Quantise { own: inputs.own, coder: self })
     }
 }
 
 /// Distances from predictions become codes; whether all of them are 0.
 struct Quantise<'a, 'v> {
     own: ClassValues<'v>,
-    runs: &'a CellRuns,
     coder: &'a mut CellCoder,
 }
 
@@ -136,11 +146,11 @@ impl LaneKernel for Quantise<'_, '_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> bool {
-        let CellCoder { step, codes, predicted, decoded, .. } = self.coder;
+        let CellCoder { step, codes, predicted, decoded, runs, .. } = self.coder;
         let inverse = 1.0 / f64::from(*step);
         let mut all = V::all(0);
         let mut done = 0;
-        for ((run, predicted), decoded) in self.runs.iter().zip(predicted).zip(decoded) {
+        for ((run, predicted), decoded) in runs.iter().zip(predicted).zip(decoded) {
             let predicted = V::load(predicted);
             let code = self.own.load::<V>(run).minus(predicted).codes(inverse);
             predicted.plus(code.times(*step)).store(decoded);

@@ -121,20 +121,20 @@ struct CheckedRun {
 fn check<T: Scalar>(field: &Field<'_>, values: &[T], numbers: &[i32], bound: f64) -> CheckedRun {
     const LANES: usize = 16;
     let mut largest = [0.0f64; LANES];
-    let mut beyond = [0u64; LANES];
+    let mut doubtful = [0u64; LANES];
     let (runs, rest) = values.as_chunks::<LANES>();
     let (number_runs, number_rest) = numbers.as_chunks::<LANES>();
     for (xs, numbers) in runs.iter().zip(number_runs) {
         for lane in 0..LANES {
             let decoded: T = field.lattice.value(numbers[lane]);
             let error = (xs[lane].wide() - decoded.wide()).abs();
-            // Ill-behaved values are looked at one by one.
-            let is_doubtful = !(error < bound) | xs[lane].is_zero() & xs[lane].is_negative();
+            // Others are looked at one by one.
+            let is_sound = (error < bound) & !(xs[lane].is_zero() & xs[lane].is_negative());
             largest[lane] = if (error > largest[lane]) & (error < bound) { error } else { largest[lane] };
-            beyond[lane] |= u64::from(is_doubtful);
+            doubtful[lane] |= u64::from(!is_sound);
         }
     }
-    let mut all_hold = beyond == [0; LANES];
+    let mut all_hold = doubtful == [0; LANES];
     for (x, number) in rest.iter().zip(number_rest) {
         let decoded: T = field.lattice.value(*number);
         let error = (x.wide() - decoded.wide()).abs();

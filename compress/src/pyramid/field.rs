@@ -3,7 +3,7 @@
 use recoup_core::CodecError;
 
 use super::class_coder;
-use super::lattice::{FineLattice, bridge};
+use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
 use super::parity::{ORDER, PIECE, ParityClasses, RowPiece, pyramid_extents, row_pieces};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel};
@@ -67,8 +67,22 @@ impl Field<'_> {
     }
 }
 
-/// Codes a field, whose finest level then has what a decoder will have; its top. `is_whole` says
-/// that all values have numbers.
+/// Splits a field into the classes of its finest level, and finds the range of its values if all of
+/// them are finite. `is_whole` says that all values have numbers.
+pub(super) fn quantise_field<T: Scalar>(
+    field: &Field<'_>,
+    values: &[T],
+    is_whole: bool,
+    levels: &mut FieldLevels,
+) -> Option<FiniteRange> {
+    levels.shape(field.grid);
+    match levels.levels[..levels.count].first_mut() {
+        Some(classes) => field.level.run(QuantiseSplit { field, values, is_whole, classes }),
+        None => FiniteRange::of(&values[field.number..=field.number]).filter(|range| range.is_all_finite),
+    }
+}
+
+/// Codes a field that was split, whose finest level then has what a decoder will have; its top.
 pub(super) fn encode_field<T: Scalar>(
     field: &Field<'_>,
     values: &[T],
@@ -76,11 +90,9 @@ pub(super) fn encode_field<T: Scalar>(
     levels: &mut FieldLevels,
     writer: &mut StreamWriter,
 ) -> i32 {
-    levels.shape(field.grid);
     if levels.count == 0 {
         return quantised_point(field, values, is_whole);
     }
-    field.level.run(QuantiseSplit { field, values, is_whole, classes: &mut levels.levels[0] });
     for height in 1..levels.count {
         let (finer, classes) = levels.with_coarser(height - 1);
         classes.into_iter().for_each(|classes| field.level.run(Split { numbers: &finer.values[0], classes }));
@@ -88,9 +100,9 @@ pub(super) fn encode_field<T: Scalar>(
     let top = levels.levels[levels.count - 1].values[0][0];
     for height in (0..levels.count).rev() {
         let (classes, coarser) = levels.with_coarser(height);
-        coarser
-            .into_iter()
-            .for_each(|coarser| field.level.run(Merge { classes: coarser, values: &mut classes.values[0] }));
+        if let Some(coarser) = coarser {
+            field.level.run(Merge { classes: coarser, values: &mut classes.values[0] });
+        }
         for class in ORDER {
             class_coder::encode(classes, class, field.lattice.step(height), field.level, writer);
         }
@@ -125,9 +137,9 @@ pub(super) fn decode_field<T: Scalar>(
     levels.levels[levels.count - 1].values[0][0] = top;
     for height in (0..levels.count).rev() {
         let (classes, coarser) = levels.with_coarser(height);
-        coarser
-            .into_iter()
-            .for_each(|coarser| field.level.run(Merge { classes: coarser, values: &mut classes.values[0] }));
+        if let Some(coarser) = coarser {
+            field.level.run(Merge { classes: coarser, values: &mut classes.values[0] });
+        }
         for class in ORDER {
             class_coder::decode(classes, class, field.lattice.step(height), field.level, reader)?;
         }
@@ -145,23 +157,26 @@ struct QuantiseSplit<'a, T> {
 }
 
 impl<T: Scalar> LevelKernel for QuantiseSplit<'_, T> {
-    type Output = ();
+    type Output = Option<FiniteRange>;
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Option<FiniteRange> {
         let Self { field, values, is_whole, classes } = self;
         let mut room = [T::default(); PIECE];
         let mut numbers = [0; PIECE];
+        let mut search = RangeSearch::NEW;
         let mut before = 0;
         for piece in row_pieces(field.grid) {
             let own = field.piece(values, &piece, &mut room);
             let numbers = &mut numbers[..piece.len];
+            search.take(own);
             field.lattice.quantise(own, numbers);
             if !is_whole {
                 bridge(own, numbers, &mut before);
             }
             classes.put(&piece, numbers);
         }
+        search.found()
     }
 }
 

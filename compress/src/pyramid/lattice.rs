@@ -29,36 +29,58 @@ pub(super) struct FiniteRange {
     pub(super) is_all_finite: bool,
 }
 
+/// Lanes of a search for a range.
+const RANGE_LANES: usize = 16;
+
+/// The range of values seen so far, as long as they are finite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RangeSearch {
+    min: [f64; RANGE_LANES],
+    max: [f64; RANGE_LANES],
+    /// NaN once a value is not finite.
+    zeros: [f64; RANGE_LANES],
+}
+
+impl RangeSearch {
+    pub(super) const NEW: Self =
+        Self { min: [f64::INFINITY; RANGE_LANES], max: [f64::NEG_INFINITY; RANGE_LANES], zeros: [0.0; RANGE_LANES] };
+
+    #[inline(always)]
+    pub(super) fn take<T: Scalar>(&mut self, values: &[T]) {
+        let Self { mut min, mut max, mut zeros } = *self;
+        let mut take = |lane: usize, x: f64| {
+            min[lane] = if x < min[lane] { x } else { min[lane] };
+            max[lane] = if x > max[lane] { x } else { max[lane] };
+            zeros[lane] += x * 0.0;
+        };
+        let (runs, rest) = values.as_chunks::<RANGE_LANES>();
+        runs.iter().for_each(|run| (0..RANGE_LANES).for_each(|lane| take(lane, run[lane].wide())));
+        rest.iter().enumerate().for_each(|(lane, x)| take(lane, x.wide()));
+        *self = Self { min, max, zeros };
+    }
+
+    /// The range; `None` where there were no values, or some of them are not finite.
+    pub(super) fn found(&self) -> Option<FiniteRange> {
+        let min = self.min.into_iter().fold(f64::INFINITY, f64::min);
+        let max = self.max.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let is_all_finite = self.zeros.iter().sum::<f64>() == 0.0;
+        (min <= max && is_all_finite).then_some(FiniteRange { min, max, is_all_finite })
+    }
+}
+
 impl FiniteRange {
     /// The range of the finite values; `None` where there are none.
     #[inline(always)]
     pub(super) fn of<T: Scalar>(values: &[T]) -> Option<Self> {
-        const LANES: usize = 16;
-        let mut min = [f64::INFINITY; LANES];
-        let mut max = [f64::NEG_INFINITY; LANES];
-        // NaN once a value is not finite.
-        let mut zeros = [0.0; LANES];
-        let (runs, rest) = values.as_chunks::<LANES>();
-        for run in runs {
-            for lane in 0..LANES {
-                let x = run[lane].wide();
-                min[lane] = if x < min[lane] { x } else { min[lane] };
-                max[lane] = if x > max[lane] { x } else { max[lane] };
-                zeros[lane] += x * 0.0;
-            }
+        let mut search = RangeSearch::NEW;
+        search.take(values);
+        if let Some(range) = search.found() {
+            return Some(range);
         }
-        let is_all_finite = rest.iter().all(|x| x.wide().is_finite()) && zeros.iter().sum::<f64>() == 0.0;
-        let of_lanes = min.into_iter().chain(max).filter(|x| x.is_finite());
-        let all = || of_lanes.clone().chain(rest.iter().map(|x| x.wide()));
         let finite = || values.iter().map(|x| x.wide()).filter(|x| x.is_finite());
-        let least = |xs: &mut dyn Iterator<Item = f64>| xs.fold(f64::INFINITY, f64::min);
-        let most = |xs: &mut dyn Iterator<Item = f64>| xs.fold(f64::NEG_INFINITY, f64::max);
-        let [min, max] = if is_all_finite {
-            [least(&mut all()), most(&mut all())]
-        } else {
-            [least(&mut finite()), most(&mut finite())]
-        };
-        (min <= max).then_some(Self { min, max, is_all_finite })
+        let min = finite().fold(f64::INFINITY, f64::min);
+        let max = finite().fold(f64::NEG_INFINITY, f64::max);
+        (min <= max).then_some(Self { min, max, is_all_finite: false })
     }
 }
 
@@ -66,16 +88,23 @@ impl FineLattice {
     /// The lattice for an absolute bound; `None` where no double holds its unit. Where no lattice
     /// holds all values, it is the finest one around 0, and values outside are exceptions.
     pub(super) fn new(bound: f64, range: FiniteRange, grid: [usize; 3]) -> Option<Self> {
+        let centre = 0.5 * range.min + 0.5 * range.max;
+        let around = |step: u16, base: f64| Self::around(bound, step, base, grid);
+        let bases = STEPS.into_iter().flat_map(|step| [around(step, 0.0), around(step, centre)]);
+        bases.flatten().find(|lattice| lattice.reaches(range)).or_else(|| Self::first(bound, grid))
+    }
+
+    /// The first lattice that [`FineLattice::new`] tries, and nearly always the one it takes.
+    pub(super) fn first(bound: f64, grid: [usize; 3]) -> Option<Self> {
+        Self::around(bound, STEPS[0], 0.0, grid)
+    }
+
+    fn around(bound: f64, step: u16, base: f64, grid: [usize; 3]) -> Option<Self> {
         // Roundings of units, bases and sums stay far below what this takes from the bound, as long
         // as values are below 2^28 units.
         const ROUNDED_DOWN: f64 = 1.0 - 1.0 / (1u64 << 20) as f64;
-        let around = |step: u16, base: f64| {
-            let unit = 2.0 * bound / f64::from(step) * ROUNDED_DOWN;
-            Self::is_sound(unit, base).then_some(Self { unit, base, steps: level_steps(step, grid) })
-        };
-        let centre = 0.5 * range.min + 0.5 * range.max;
-        let bases = STEPS.into_iter().flat_map(|step| [around(step, 0.0), around(step, centre)]);
-        bases.flatten().find(|lattice| lattice.reaches(range)).or_else(|| around(STEPS[0], 0.0))
+        let unit = 2.0 * bound / f64::from(step) * ROUNDED_DOWN;
+        Self::is_sound(unit, base).then_some(Self { unit, base, steps: level_steps(step, grid) })
     }
 
     /// Returns whether all finite values have numbers.

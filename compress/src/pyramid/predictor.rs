@@ -186,12 +186,12 @@ impl<'a> Neighbours<'a> {
         if is_odd(axes, 0) {
             along[0] = self.along_x(order, point, len);
         }
-        for axis in 1..3 {
+        for (axis, predicted) in along.iter_mut().enumerate().skip(1) {
             if is_odd(axes, axis)
                 && let Some(source) = &self.sources[axis]
             {
                 let stencil = Stencil::of(order, point.along(axis), source.extents[axis]);
-                along[axis] = stencil.apply(source.line(axis, point));
+                *predicted = stencil.apply(source.line(axis, point));
             }
         }
         along

@@ -118,8 +118,8 @@ impl Lanes for [i32; LANES] {
     #[inline(always)]
     fn sum_of(self, len: usize) -> u32 {
         let mut sum = 0;
-        for lane in 0..LANES {
-            sum += if lane < len { self[lane] as u32 } else { 0 };
+        for (lane, size) in self.into_iter().enumerate() {
+            sum += if lane < len { size as u32 } else { 0 };
         }
         sum
     }
