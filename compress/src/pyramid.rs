@@ -108,8 +108,8 @@ impl Pyramid {
     ) -> Option<f64> {
         let Bound::Absolute(bound) = bound else { return None };
         let shape = FieldShape::of(context)?;
-        let mut scratch = Scratch::taken();
-        let Scratch { levels, writer } = &mut scratch;
+        let mut scratch = PyramidScratch::taken();
+        let PyramidScratch { levels, writer } = &mut scratch;
         // A field alone is split by the lattice that it most likely gets, and again if it gets
         // another one.
         let guess = FineLattice::first(bound, shape.grid).filter(|_| shape.fields == 1);
@@ -157,7 +157,7 @@ impl Pyramid {
         let shape =
             shape.filter(|shape| shape.fields == usize::from(header.fields)).ok_or_else(|| damaged("extents"))?;
         let mut reader = StreamReader::new(self.level, parts.stream, header.stream)?;
-        let mut scratch = Scratch::taken();
+        let mut scratch = PyramidScratch::taken();
         for (number, top) in parts.tops.as_chunks().0.iter().enumerate() {
             let lattice = &header.lattice;
             let field = Field { number, fields: shape.fields, grid: shape.grid, lattice, level: self.level };
@@ -172,7 +172,7 @@ impl Pyramid {
 /// Memory that a thread keeps from one frame to the next: touching new memory takes as long as
 /// coding.
 #[derive(Debug, Default)]
-struct Scratch {
+struct PyramidScratch {
     levels: FieldLevels,
     writer: StreamWriter,
 }
@@ -181,11 +181,11 @@ struct Scratch {
 const KEPT_BYTES: usize = 48 << 20;
 
 thread_local! {
-    static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
+    static SCRATCH: Cell<Option<PyramidScratch>> = const { Cell::new(None) };
 }
 
-impl Scratch {
-    /// What the thread kept.
+impl PyramidScratch {
+    /// The memory that the thread kept.
     fn taken() -> Self {
         SCRATCH.take().unwrap_or_default()
     }

@@ -2,9 +2,9 @@
 
 use super::cell_predictor::CellPredictor;
 use super::cells::{Cell, CellRuns, PointRun, RunValues};
-use super::interpolation::{LANES, load};
+use super::interpolation::load;
 use super::predictor::Neighbours;
-use super::simd::{self, LaneKernel, Lanes};
+use super::simd::{self, LANES, LaneKernel, NumberLanes};
 use crate::qb::SimdLevel;
 
 /// The values of a class: of cells that are coded already those a decoder will have.
@@ -17,7 +17,7 @@ pub(super) struct ClassValues<'a> {
 impl ClassValues<'_> {
     /// The values of a run; behind them zeros or other values.
     #[inline(always)]
-    pub(super) fn load<V: Lanes>(&self, run: &PointRun) -> V {
+    pub(super) fn load<V: NumberLanes>(&self, run: &PointRun) -> V {
         load(self.values, run.point.place(self.extents))
     }
 }
@@ -50,7 +50,7 @@ impl LaneKernel for Predict<'_, '_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    fn run<V: NumberLanes>(self) {
         let Self { inputs: CellInputs { cell, neighbours, own, .. }, predictor, runs, predicted } = self;
         match predictor {
             CellPredictor::Between(mean) => neighbours.predict::<V>(mean, runs, predicted),

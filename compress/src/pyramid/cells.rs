@@ -1,6 +1,6 @@
 //! The cells of a parity class: runs of codes that share a predictor and a table.
 
-use super::interpolation::LANES;
+use super::simd::LANES;
 
 /// A point of a class.
 #[derive(Clone, Copy, Debug)]

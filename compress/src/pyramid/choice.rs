@@ -3,10 +3,10 @@
 use super::cell_predictor::{AxisMean, CellPredictor};
 use super::cell_values::CellInputs;
 use super::cells::{CellRuns, NO_VALUES, PointRun, RunValues};
-use super::interpolation::{InterpolationOrder, LANES};
+use super::interpolation::InterpolationOrder;
 use super::parity::CLASSES;
 use super::predictor::mean;
-use super::simd::{self, LaneKernel, Lanes, first_bits};
+use super::simd::{self, LANES, LaneKernel, NumberLanes, first_bits};
 
 /// One run of points in four is looked at, where a cell has enough of them.
 const SAMPLED: usize = 4;
@@ -122,7 +122,7 @@ impl LaneKernel for QuickSums<'_, '_, '_, '_> {
     type Output = SampleSums;
 
     #[inline(always)]
-    fn run<V: Lanes>(self) -> SampleSums {
+    fn run<V: NumberLanes>(self) -> SampleSums {
         let CellSample { inputs, runs } = self.0;
         let class = inputs.neighbours.class();
         let mut cubic = [V::all(0); CLASSES];
@@ -164,7 +164,7 @@ impl LaneKernel for DistanceSum<'_, '_, '_, '_> {
     type Output = u32;
 
     #[inline(always)]
-    fn run<V: Lanes>(self) -> u32 {
+    fn run<V: NumberLanes>(self) -> u32 {
         let CellSample { inputs, runs } = self.sample;
         let mut sum = 0;
         for (run, predicted) in runs.iter().zip(self.predicted) {

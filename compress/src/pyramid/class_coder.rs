@@ -7,10 +7,10 @@ use super::cell_values::{CellInputs, ClassValues};
 use super::cells::{CELL, CellRuns, NO_VALUES, RunValues, cells};
 use super::choice::PredictorChoice;
 use super::damage::damaged;
-use super::interpolation::{LANES, load};
+use super::interpolation::load;
 use super::parity::{ParityClasses, class_extents};
 use super::predictor::Neighbours;
-use super::simd::{self, LaneKernel, Lanes};
+use super::simd::{self, LANES, LaneKernel, NumberLanes};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel};
 
@@ -77,7 +77,7 @@ pub(super) fn decode(
         let step = i32::from(step);
         simd::run(
             level,
-            Restore { runs: &runs, predicted: &predicted, codes: &codes, step, extents, values: &mut own },
+            AddCodes { runs: &runs, predicted: &predicted, codes: &codes, step, extents, values: &mut own },
         );
         before = Some(predictor);
     }
@@ -145,7 +145,7 @@ impl LaneKernel for Quantise<'_, '_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<V: Lanes>(self) -> bool {
+    fn run<V: NumberLanes>(self) -> bool {
         let CellCoder { step, codes, predicted, decoded, runs, .. } = self.coder;
         let inverse = 1.0 / f64::from(*step);
         let mut all = V::all(0);
@@ -167,7 +167,7 @@ impl LaneKernel for Quantise<'_, '_> {
 }
 
 /// Predictions and codes become values.
-struct Restore<'a> {
+struct AddCodes<'a> {
     runs: &'a CellRuns,
     predicted: &'a RunValues,
     codes: &'a PaddedCodes,
@@ -176,11 +176,11 @@ struct Restore<'a> {
     values: &'a mut [i32],
 }
 
-impl LaneKernel for Restore<'_> {
+impl LaneKernel for AddCodes<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    fn run<V: NumberLanes>(self) {
         let mut done = 0;
         for (run, predicted) in self.runs.iter().zip(self.predicted) {
             let codes: V = load(self.codes, done);

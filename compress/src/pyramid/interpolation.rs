@@ -4,10 +4,7 @@
 //! edge fewer are there. Every formula is written as a difference to the middle of the two nearest
 //! points, so that smooth rows stay far from the ends of an i32.
 
-use super::simd::Lanes;
-
-/// Points predicted at a time.
-pub(super) const LANES: usize = 16;
+use super::simd::{LANES, NumberLanes};
 
 /// The interpolation asked for; next to an edge it is one of lower order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +66,7 @@ impl Stencil {
 
     /// Predicts points, the first one between the points 0 and 1 of `line`.
     #[inline(always)]
-    pub(super) fn apply<V: Lanes>(self, line: Line<'_>) -> V {
+    pub(super) fn apply<V: NumberLanes>(self, line: Line<'_>) -> V {
         let before: V = line.load(0);
         match self {
             // p = a0
@@ -102,16 +99,16 @@ impl Stencil {
     }
 }
 
-/// How far twice the cubic lies from the sum of the two nearest points: `(s - t) / 8`.
+/// The distance of twice the cubic from the sum of the two nearest points: `(s - t) / 8`.
 #[inline(always)]
-pub(super) fn cubic_bend<V: Lanes>(near: V, line: Line<'_>) -> V {
+pub(super) fn cubic_bend<V: NumberLanes>(near: V, line: Line<'_>) -> V {
     let far = line.load::<V>(-1).plus(line.load(2));
     near.minus(far).plus(V::all(4)).shifted::<3>()
 }
 
 /// The same of the quintic: `(22 (s - t) - 3 (t - v)) / 128`.
 #[inline(always)]
-pub(super) fn quintic_bend<V: Lanes>(near: V, line: Line<'_>) -> V {
+pub(super) fn quintic_bend<V: NumberLanes>(near: V, line: Line<'_>) -> V {
     let far = line.load::<V>(-1).plus(line.load(2));
     let farthest = line.load::<V>(-2).plus(line.load(3));
     let outer = far.minus(farthest).times(3);
@@ -121,7 +118,7 @@ pub(super) fn quintic_bend<V: Lanes>(near: V, line: Line<'_>) -> V {
 /// The same of the parabola through a point, its neighbour on the side of the edge, and the one
 /// behind the point.
 #[inline(always)]
-pub(super) fn bend_at_edge<V: Lanes>(point: V, outer: V, inner: V) -> V {
+pub(super) fn bend_at_edge<V: NumberLanes>(point: V, outer: V, inner: V) -> V {
     point.plus(point).minus(outer).minus(inner).plus(V::all(2)).shifted::<2>()
 }
 
@@ -138,14 +135,14 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// The point `number` of each row; zeros where there are none, in rows that are not used.
     #[inline(always)]
-    pub(super) fn load<V: Lanes>(self, number: isize) -> V {
+    pub(super) fn load<V: NumberLanes>(self, number: isize) -> V {
         load(self.values, self.start.wrapping_add_signed(number * self.stride as isize))
     }
 }
 
 /// The values from `at` on; zeros where there are none.
 #[inline(always)]
-pub(super) fn load<V: Lanes>(values: &[i32], at: usize) -> V {
+pub(super) fn load<V: NumberLanes>(values: &[i32], at: usize) -> V {
     if let Some(lanes) = values.get(at..).and_then(|rest| rest.first_chunk()) {
         return V::load(lanes);
     }
@@ -160,7 +157,7 @@ fn load_at_end(values: &[i32], at: usize) -> [i32; LANES] {
 
 /// A third of each number, to less than one above 2^-10 of it.
 #[inline(always)]
-pub(super) fn third<V: Lanes>(x: V) -> V {
+pub(super) fn third<V: NumberLanes>(x: V) -> V {
     let series = x.plus(x.shifted::<2>()).plus(x.shifted::<4>()).plus(x.shifted::<6>()).plus(x.shifted::<8>());
     series.plus(V::all(4)).shifted::<2>()
 }

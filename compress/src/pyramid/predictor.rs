@@ -6,9 +6,9 @@
 
 use super::cell_predictor::AxisMean;
 use super::cells::{CellRuns, Point, PointRun, RunValues};
-use super::interpolation::{InterpolationOrder, LANES, Line, Stencil, bend_at_edge, cubic_bend, quintic_bend, third};
+use super::interpolation::{InterpolationOrder, Line, Stencil, bend_at_edge, cubic_bend, quintic_bend, third};
 use super::parity::{CLASSES, class_extents, is_odd};
-use super::simd::Lanes;
+use super::simd::{LANES, NumberLanes};
 
 /// Values of one class, by which others are predicted.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl<'a> Neighbours<'a> {
 
     /// The predictions of runs; lanes behind a run hold anything.
     #[inline(always)]
-    pub(super) fn predict<V: Lanes>(&self, mean_of: AxisMean, runs: &CellRuns, predicted: &mut RunValues) {
+    pub(super) fn predict<V: NumberLanes>(&self, mean_of: AxisMean, runs: &CellRuns, predicted: &mut RunValues) {
         const LINEAR: u8 = InterpolationOrder::Linear as u8;
         const CUBIC: u8 = InterpolationOrder::Cubic as u8;
         const QUINTIC: u8 = InterpolationOrder::Quintic as u8;
@@ -53,7 +53,12 @@ impl<'a> Neighbours<'a> {
     }
 
     #[inline(always)]
-    fn predict_by<V: Lanes, const ORDER: u8>(&self, mean_of: AxisMean, runs: &CellRuns, predicted: &mut RunValues) {
+    fn predict_by<V: NumberLanes, const ORDER: u8>(
+        &self,
+        mean_of: AxisMean,
+        runs: &CellRuns,
+        predicted: &mut RunValues,
+    ) {
         match mean_of.axes {
             1 => self.predict_along::<V, ORDER, 1>(mean_of, runs, predicted),
             2 => self.predict_along::<V, ORDER, 2>(mean_of, runs, predicted),
@@ -67,7 +72,7 @@ impl<'a> Neighbours<'a> {
 
     /// Runs far from the edges across x are all alike; others are looked at one by one.
     #[inline(always)]
-    fn predict_along<V: Lanes, const ORDER: u8, const AXES: usize>(
+    fn predict_along<V: NumberLanes, const ORDER: u8, const AXES: usize>(
         &self,
         mean_of: AxisMean,
         runs: &CellRuns,
@@ -107,14 +112,14 @@ impl<'a> Neighbours<'a> {
 
     /// The predictions along an axis, far from its ends.
     #[inline(always)]
-    fn inner<V: Lanes, const ORDER: u8>(&self, axis: usize, point: Point) -> V {
+    fn inner<V: NumberLanes, const ORDER: u8>(&self, axis: usize, point: Point) -> V {
         let Some(source) = &self.sources[axis] else { return V::all(0) };
         Stencil::inner(order_of::<ORDER>()).apply(source.line(axis, point))
     }
 
     /// The predictions along x, near an end of rows of four or more.
     #[inline(always)]
-    fn along_edges<V: Lanes, const ORDER: u8>(&self, point: Point, width: usize) -> V {
+    fn along_edges<V: NumberLanes, const ORDER: u8>(&self, point: Point, width: usize) -> V {
         let Some(source) = &self.sources[0] else { return V::all(0) };
         let line = source.line(0, point);
         let [before, after]: [V; 2] = [line.load(0), line.load(1)];
@@ -139,7 +144,7 @@ impl<'a> Neighbours<'a> {
 
     /// The prediction of a run anywhere.
     #[inline(always)]
-    fn predict_at_edge<V: Lanes>(&self, mean_of: AxisMean, PointRun { point, len }: PointRun) -> V {
+    fn predict_at_edge<V: NumberLanes>(&self, mean_of: AxisMean, PointRun { point, len }: PointRun) -> V {
         let AxisMean { order, axes } = mean_of;
         let across = self.inside(axes, self.ending(point) & !1);
         // The last point of a row alone may have no neighbour behind it on x.
@@ -175,7 +180,7 @@ impl<'a> Neighbours<'a> {
 
     /// The predictions along each axis of a set; zeros along others.
     #[inline(always)]
-    pub(super) fn along_axes<V: Lanes>(
+    pub(super) fn along_axes<V: NumberLanes>(
         &self,
         axes: usize,
         order: InterpolationOrder,
@@ -199,7 +204,7 @@ impl<'a> Neighbours<'a> {
 
     /// The predictions along x, of points from `point` on.
     #[inline(always)]
-    fn along_x<V: Lanes>(&self, order: InterpolationOrder, point: Point, len: usize) -> V {
+    fn along_x<V: NumberLanes>(&self, order: InterpolationOrder, point: Point, len: usize) -> V {
         const LINEAR: u8 = InterpolationOrder::Linear as u8;
         const CUBIC: u8 = InterpolationOrder::Cubic as u8;
         const QUINTIC: u8 = InterpolationOrder::Quintic as u8;
@@ -263,7 +268,7 @@ fn bit_of(x: usize, first: usize) -> u16 {
 
 /// The mean over the axes of a set.
 #[inline(always)]
-pub(super) fn mean<V: Lanes>(axes: usize, [x, y, z]: [V; 3]) -> V {
+pub(super) fn mean<V: NumberLanes>(axes: usize, [x, y, z]: [V; 3]) -> V {
     match axes {
         1 => x,
         2 => y,
@@ -276,11 +281,11 @@ pub(super) fn mean<V: Lanes>(axes: usize, [x, y, z]: [V; 3]) -> V {
 }
 
 #[inline(always)]
-fn mean_of_two<V: Lanes>(a: V, b: V) -> V {
+fn mean_of_two<V: NumberLanes>(a: V, b: V) -> V {
     a.plus(b.minus(a).halved())
 }
 
 #[inline(always)]
-fn mean_of_three<V: Lanes>(a: V, b: V, c: V) -> V {
+fn mean_of_three<V: NumberLanes>(a: V, b: V, c: V) -> V {
     a.plus(third(b.minus(a).plus(c.minus(a))))
 }

@@ -4,12 +4,14 @@
 //! compiler makes vectors of their loops.
 #![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
 
-use super::interpolation::LANES;
 use super::lattice::code;
 use crate::qb::SimdLevel;
 
+/// Numbers of the lattice at a time.
+pub(super) const LANES: usize = 16;
+
 /// Numbers side by side. All arithmetic wraps.
-pub(super) trait Lanes: Copy {
+pub(super) trait NumberLanes: Copy {
     fn all(value: i32) -> Self;
     fn load(values: &[i32; LANES]) -> Self;
     fn store(self, values: &mut [i32; LANES]);
@@ -59,7 +61,7 @@ fn zip(a: [i32; LANES], b: [i32; LANES], f: impl Fn(i32, i32) -> i32) -> [i32; L
     result
 }
 
-impl Lanes for [i32; LANES] {
+impl NumberLanes for [i32; LANES] {
     #[inline(always)]
     fn all(value: i32) -> Self {
         [value; LANES]
@@ -131,7 +133,7 @@ pub(super) trait LaneKernel {
     type Output;
 
     /// Does the work.
-    fn run<V: Lanes>(self) -> Self::Output;
+    fn run<V: NumberLanes>(self) -> Self::Output;
 }
 
 /// Runs a kernel at a level of vector instructions.
@@ -173,10 +175,10 @@ mod register {
         _mm512_or_si512, _mm512_set1_epi32, _mm512_set1_pd, _mm512_srai_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
     };
 
-    use super::{LANES, Lanes, first_bits};
+    use super::{LANES, NumberLanes, first_bits};
 
     /// One register. Used by kernels compiled for AVX-512 alone.
-    impl Lanes for __m512i {
+    impl NumberLanes for __m512i {
         #[inline(always)]
         fn all(value: i32) -> Self {
             // SAFETY: only reached at a level whose processor has AVX-512; so all below.
@@ -268,7 +270,7 @@ mod tests {
     impl LaneKernel for Operations {
         type Output = ([[i32; LANES]; 10], [u32; 3]);
 
-        fn run<V: Lanes>(self) -> Self::Output {
+        fn run<V: NumberLanes>(self) -> Self::Output {
             let [a, b] = [V::load(&self.0), V::load(&self.1)];
             let sizes = a.sizes_up_to(1 << 20);
             let results = [
