@@ -30,13 +30,16 @@ mod parity;
 mod predictor;
 mod rans;
 mod shares;
+mod simd;
 mod stream;
+
+use std::cell::Cell;
 
 use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Values, ValuesMut};
 
 use self::damage::damaged;
 use self::exceptions::PyramidExceptions;
-use self::field::{Field, decode_field, encode_field};
+use self::field::{Field, FieldLevels, decode_field, encode_field, quantise_field};
 use self::frame::{FIELDS, HEADER, PyramidHeader};
 use self::lattice::{FineLattice, FiniteRange};
 use self::stream::{StreamReader, StreamWriter};
@@ -105,23 +108,37 @@ impl Pyramid {
     ) -> Option<f64> {
         let Bound::Absolute(bound) = bound else { return None };
         let shape = FieldShape::of(context)?;
-        let range = self.level.run(RangeOf(values))?;
+        let mut scratch = PyramidScratch::taken();
+        let PyramidScratch { levels, writer } = &mut scratch;
+        // A field alone is split by the lattice that it most likely gets, and again if it gets
+        // another one.
+        let guess = FineLattice::first(bound, shape.grid).filter(|_| shape.fields == 1);
+        let guessed = guess.as_ref().and_then(|lattice| {
+            let field = Field { number: 0, fields: 1, grid: shape.grid, lattice, level: self.level };
+            quantise_field(&field, values, true, levels)
+        });
+        let range = guessed.or_else(|| self.level.run(RangeOf(values)))?;
         let lattice = FineLattice::new(bound, range, shape.grid)?;
         let is_whole = range.is_all_finite && lattice.reaches(range);
-        let mut writer = StreamWriter::for_values(values.len());
+        let is_split = is_whole && guessed.is_some() && guess == Some(lattice);
+        writer.clear();
         let mut exceptions = PyramidExceptions::default();
         target.clear();
         target.resize(HEADER, 0);
         for number in 0..shape.fields {
             let field = Field { number, fields: shape.fields, grid: shape.grid, lattice: &lattice, level: self.level };
-            let coded = encode_field(&field, values, is_whole, &mut writer);
-            target.extend(coded.top.to_le_bytes());
-            exceptions.find(&field, values, &coded.numbers, bound);
+            if !is_split {
+                quantise_field(&field, values, is_whole, levels);
+            }
+            let top = encode_field(&field, values, is_whole, levels, writer);
+            target.extend(top.to_le_bytes());
+            exceptions.find(&field, values, bound, top, levels.finest());
             if exceptions.bytes::<T>() > size_of_val(values) {
                 return None;
             }
         }
-        let stream = writer.finish(target);
+        let stream = writer.finish(self.level, target);
+        scratch.keep();
         exceptions.write::<T>(target);
         let header = PyramidHeader {
             fields: shape.fields as u8,
@@ -139,14 +156,45 @@ impl Pyramid {
         let shape = FieldShape::of(context).filter(|shape| shape.grid == header.grid);
         let shape =
             shape.filter(|shape| shape.fields == usize::from(header.fields)).ok_or_else(|| damaged("extents"))?;
-        let mut reader = StreamReader::new(parts.stream, header.stream)?;
+        let mut reader = StreamReader::new(self.level, parts.stream, header.stream)?;
+        let mut scratch = PyramidScratch::taken();
         for (number, top) in parts.tops.as_chunks().0.iter().enumerate() {
             let lattice = &header.lattice;
             let field = Field { number, fields: shape.fields, grid: shape.grid, lattice, level: self.level };
-            decode_field(&field, i32::from_le_bytes(*top), &mut reader, target)?;
+            decode_field(&field, i32::from_le_bytes(*top), &mut scratch.levels, &mut reader, target)?;
         }
+        scratch.keep();
         reader.finish()?;
         exceptions::restore(parts.exceptions, target)
+    }
+}
+
+/// Memory that a thread keeps from one frame to the next: touching new memory takes as long as
+/// coding.
+#[derive(Debug, Default)]
+struct PyramidScratch {
+    levels: FieldLevels,
+    writer: StreamWriter,
+}
+
+/// Most bytes that a thread keeps: enough for a frame of 64 MiB.
+const KEPT_BYTES: usize = 48 << 20;
+
+thread_local! {
+    static SCRATCH: Cell<Option<PyramidScratch>> = const { Cell::new(None) };
+}
+
+impl PyramidScratch {
+    /// The memory that the thread kept.
+    fn taken() -> Self {
+        SCRATCH.take().unwrap_or_default()
+    }
+
+    /// Keeps this for the next frame of the thread.
+    fn keep(self) {
+        if self.levels.bytes() + self.writer.bytes() <= KEPT_BYTES {
+            SCRATCH.set(Some(self));
+        }
     }
 }
 

@@ -12,7 +12,8 @@ import sys
 from checksums import crc32c
 from words import Damaged, bits_of, require, signed, single_bits_of
 
-HEADER, CELL, TOTAL, SYMBOLS, STATES, LEAST = 96, 128, 4096, 64, 8, 1 << 16
+HEADER, CELL, TOTAL, SYMBOLS, STATES, LEAST = 96, 128, 4096, 64, 16, 1 << 16
+HEAD = STATES
 PREDICTOR, LOUDNESS, CODES, TABLES = 0, 1, 7, 27
 LOUD, CONTEXTS, ESCAPE = 18, 6, 63
 LINEAR, CUBIC, QUINTIC = range(3)
@@ -67,20 +68,30 @@ class Stream:
         require(mask >> TABLES == 0, "tables")
         self.tables = [read_table(tables) if mask >> table & 1 else None for table in range(TABLES)]
         tables.finish()
-        self.states = list(rest.unpack(f"<{STATES}I"))
+        self.states = list(rest.unpack(f"<{STATES + 1}I"))
         require(words % 2 == 0, "words")
-        self.words = Bytes(rest.take(words))
+        self.words = list(rest.unpack(f"<{words // 2}H"))
+        self.words.reverse()
+        self.used, self.used_by_heads = 0, 0
         self.low_bits, self.escapes = Bytes(rest.take(low_bits)), Bytes(rest.take(escapes))
         rest.finish()
         self.loudness = 0
 
-    def symbol(self, table, state=0):
+    def word(self, state):
+        require(self.used + self.used_by_heads < len(self.words), "words end early")
+        if state == HEAD:
+            self.used_by_heads += 1
+            return self.words[self.used_by_heads - 1]
+        self.used += 1
+        return self.words[-self.used]
+
+    def symbol(self, table, state=HEAD):
         require(self.tables[table] is not None, "a table is missing")
         x = self.states[state]
         symbol, share, place = self.tables[table][x % TOTAL]
         x = share * (x // TOTAL) + place
         if x < LEAST:
-            x = x << 16 | self.words.unpack("<H")[0]
+            x = x << 16 | self.word(state)
         self.states[state] = x & 0xFFFFFFFF
         return symbol
 
@@ -109,8 +120,9 @@ class Stream:
         raise Damaged("escape")
 
     def finish(self):
-        require(self.states == [LEAST] * STATES, "states")
-        for part in (self.words, self.low_bits, self.escapes):
+        require(self.states == [LEAST] * (STATES + 1), "states")
+        require(self.used + self.used_by_heads == len(self.words), "words go on")
+        for part in (self.low_bits, self.escapes):
             part.finish()
 
 
@@ -244,7 +256,7 @@ class Frame:
         tables, words, low_bits, escapes, exceptions = struct.unpack_from("<5Q", data, 56)
         rest = Bytes(data[HEADER:])
         self.tops = rest.unpack(f"<{self.fields}i")
-        stream = rest.take(tables), rest.take(4 * STATES + words + low_bits + escapes)
+        stream = rest.take(tables), rest.take(4 * (STATES + 1) + words + low_bits + escapes)
         self.stream = Stream(*stream, words, low_bits, escapes)
         form = "<II" if self.dtype else "<IQ"
         self.exceptions = [rest.unpack(form) for _ in range(exceptions)]

@@ -2,7 +2,8 @@
 //!
 //! Ratio, compress and decompress rates of one core (median over the repeats of uncompressed bytes
 //! over CPU time of the thread, so that busy neighbours cost little) and the largest error over the
-//! bound. Codecs take turns within a repeat.
+//! bound. Codecs take turns within a repeat. Where SZ3 is built, a line for each bound has the
+//! figures of pyramid over those of SZ3.
 
 mod vectors;
 #[path = "../../tests/zfp_oracle/sys.rs"]
@@ -185,27 +186,68 @@ fn median(rates: &mut [f64]) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// The figures of a case, as the median of its turns.
+#[derive(Clone, Copy)]
+struct Figures {
+    ratio: f64,
+    encode: f64,
+    decode: f64,
+}
+
+impl Figures {
+    fn of(cell: &mut Cell, vector: &Vector) -> Self {
+        let ratio = size_of_val(&vector.values[..]) as f64 / cell.bytes as f64;
+        Self { ratio, encode: median(&mut cell.encode), decode: median(&mut cell.decode) }
+    }
+
+    fn over(self, other: Self) -> Self {
+        let Self { ratio, encode, decode } = other;
+        Self { ratio: self.ratio / ratio, encode: self.encode / encode, decode: self.decode / decode }
+    }
+}
+
 fn print(vector: &Vector, codec_cases: &[CodecCase], cells: &mut [Option<Cell>], as_json: bool) {
     if !as_json {
         println!("\n{} ({} values)", vector.name, vector.values.len());
         println!(
-            "{:>16} {:<14} {:>9} {:>12} {:>12} {:>12}",
+            "{:>16} {:<16} {:>9} {:>12} {:>12} {:>12}",
             "bound", "codec", "ratio", "encode GB/s", "decode GB/s", "error/bound"
         );
     }
+    let mut pyramid = None;
     for (case, cell) in codec_cases.iter().zip(cells) {
         let Some(cell) = cell else { continue };
-        let ratio = size_of_val(&vector.values[..]) as f64 / cell.bytes as f64;
-        let encode = median(&mut cell.encode);
-        let decode = median(&mut cell.decode);
+        let figures = Figures::of(cell, vector);
+        let bound = case.bound.to_string();
+        let Figures { ratio, encode, decode } = figures;
         if as_json {
-            let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": case.bound.to_string(),
+            let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": bound,
                 "codec": case.name, "ratio": ratio, "encode_gb_per_s": encode, "decode_gb_per_s": decode,
                 "error_over_bound": cell.error });
             println!("{row}");
         } else {
-            let bound = case.bound.to_string();
-            println!("{bound:>16} {:<14} {ratio:>9.2} {encode:>12.2} {decode:>12.2} {:>12.3}", case.name, cell.error);
+            println!("{bound:>16} {:<16} {ratio:>9.2} {encode:>12.2} {decode:>12.2} {:>12.3}", case.name, cell.error);
+        }
+        match (case.name, pyramid) {
+            ("pyramid", _) => pyramid = Some(figures),
+            ("sz3", Some(pyramid)) => print_over_sz3(vector, &bound, pyramid.over(figures), as_json),
+            _ => {}
         }
     }
+}
+
+/// Prints the figures of pyramid over those of SZ3 at the same bound.
+fn print_over_sz3(vector: &Vector, bound: &str, Figures { ratio, encode, decode }: Figures, as_json: bool) {
+    let name = "pyramid over sz3";
+    if as_json {
+        let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": bound, "codec": name,
+            "ratio_over_sz3": ratio, "encode_over_sz3": encode, "decode_over_sz3": decode });
+        println!("{row}");
+    } else {
+        println!("{bound:>16} {name:<16} {:>9} {:>12} {:>12}", times(ratio), times(encode), times(decode));
+    }
+}
+
+fn times(factor: f64) -> String {
+    format!("x {factor:.2}")
 }

@@ -1,9 +1,11 @@
-//! The values of a class, and the prediction of a cell from them or from other classes.
+//! The values of a class, and the prediction of cells from them or from other classes.
 
 use super::cell_predictor::CellPredictor;
-use super::cells::{Cell, PointRun};
-use super::interpolation::LANES;
+use super::cells::{Cell, CellRuns, PointRun, RunValues};
+use super::interpolation::load;
 use super::predictor::Neighbours;
+use super::simd::{self, LANES, LaneKernel, NumberLanes};
+use crate::qb::SimdLevel;
 
 /// The values of a class: of cells that are coded already those a decoder will have.
 #[derive(Clone, Copy, Debug)]
@@ -15,20 +17,9 @@ pub(super) struct ClassValues<'a> {
 impl ClassValues<'_> {
     /// The values of a run; behind them zeros or other values.
     #[inline(always)]
-    pub(super) fn load(&self, run: PointRun) -> [i32; LANES] {
-        load(self.values, run.point.place(self.extents), run.len)
+    pub(super) fn load<V: NumberLanes>(&self, run: &PointRun) -> V {
+        load(self.values, run.point.place(self.extents))
     }
-}
-
-/// The `len` values from `at` on; zeros behind them, or other values.
-#[inline(always)]
-pub(super) fn load(values: &[i32], at: usize, len: usize) -> [i32; LANES] {
-    if let Some(lanes) = values[at..].first_chunk() {
-        return *lanes;
-    }
-    let mut lanes = [0; LANES];
-    lanes[..len].copy_from_slice(&values[at..at + len]);
-    lanes
 }
 
 /// A cell, and all it can be predicted by.
@@ -37,19 +28,39 @@ pub(super) struct CellInputs<'a, 'n> {
     pub(super) cell: Cell,
     pub(super) neighbours: &'a Neighbours<'n>,
     pub(super) own: ClassValues<'a>,
+    pub(super) level: SimdLevel,
 }
 
 impl CellInputs<'_, '_> {
-    /// The prediction of a run of the cell, by a predictor that fits it; lanes behind it hold
-    /// anything.
+    /// Fills in the predictions of runs of the cell, by a predictor that fits it.
     #[inline(always)]
-    pub(super) fn predict(&self, predictor: CellPredictor, run: PointRun) -> [i32; LANES] {
+    pub(super) fn predict(&self, predictor: CellPredictor, runs: &CellRuns, predicted: &mut RunValues) {
+        simd::run(self.level, Predict { inputs: *self, predictor, runs, predicted });
+    }
+}
+
+struct Predict<'a, 'c, 'n> {
+    inputs: CellInputs<'c, 'n>,
+    predictor: CellPredictor,
+    runs: &'a CellRuns,
+    predicted: &'a mut RunValues,
+}
+
+impl LaneKernel for Predict<'_, '_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: NumberLanes>(self) {
+        let Self { inputs: CellInputs { cell, neighbours, own, .. }, predictor, runs, predicted } = self;
         match predictor {
-            CellPredictor::Between(mean) => self.neighbours.predict(mean, run.point, run.len),
+            CellPredictor::Between(mean) => neighbours.predict::<V>(mean, runs, predicted),
             CellPredictor::Repeated { axis } => {
-                self.own.load(PointRun { point: self.cell.before(axis, run.point), ..run })
+                for (run, target) in runs.iter().zip(predicted) {
+                    let before = PointRun { point: cell.before(axis, run.point), ..*run };
+                    own.load::<V>(&before).store(target);
+                }
             }
-            CellPredictor::Nothing => [0; LANES],
+            CellPredictor::Nothing => predicted.fill([0; LANES]),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The cells of a parity class: runs of codes that share a predictor and a table.
 
-use super::interpolation::LANES;
+use super::simd::LANES;
 
 /// A point of a class.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +55,17 @@ impl Cell {
         Point { x, y, z }
     }
 
-    /// Runs of up to [`LANES`] points of a row.
+    /// Lists the runs of the cell: up to [`LANES`] points of a row each, in the order of its codes.
     #[inline(always)]
-    pub(super) fn runs(&self) -> Runs {
-        let [x, y, z] = self.start;
-        Runs { cell: *self, next: Point { x, y, z } }
+    pub(super) fn list(&self, runs: &mut CellRuns) {
+        runs.count = 0;
+        for z in self.start[2]..self.end[2] {
+            for y in self.start[1]..self.end[1] {
+                for x in (self.start[0]..self.end[0]).step_by(LANES) {
+                    runs.push(PointRun { point: Point { x, y, z }, len: LANES.min(self.end[0] - x) });
+                }
+            }
+        }
     }
 }
 
@@ -70,31 +76,40 @@ pub(super) struct PointRun {
     pub(super) len: usize,
 }
 
-/// The runs of a cell, in the order of its codes.
+/// Most runs of a cell: two of each of seven rows.
+const RUNS: usize = 14;
+/// Values of the runs of a cell; those behind the end of a run mean nothing.
+pub(super) type RunValues = [[i32; LANES]; RUNS];
+pub(super) const NO_VALUES: RunValues = [[0; LANES]; RUNS];
+
+/// Runs of a cell.
 #[derive(Clone, Debug)]
-pub(super) struct Runs {
-    cell: Cell,
-    next: Point,
+pub(super) struct CellRuns {
+    runs: [PointRun; RUNS],
+    count: usize,
 }
 
-impl Iterator for Runs {
-    type Item = PointRun;
+impl CellRuns {
+    pub(super) fn none() -> Self {
+        Self { runs: [PointRun { point: Point { x: 0, y: 0, z: 0 }, len: 0 }; RUNS], count: 0 }
+    }
 
     #[inline(always)]
-    fn next(&mut self) -> Option<PointRun> {
-        let Self { cell: Cell { start, end, .. }, next: point } = *self;
-        if point.z == end[2] {
-            return None;
-        }
-        let len = LANES.min(end[0] - point.x);
-        self.next.x += len;
-        if self.next.x == end[0] {
-            self.next = Point { x: start[0], y: point.y + 1, z: point.z };
-        }
-        if self.next.y == end[1] {
-            self.next = Point { x: start[0], y: start[1], z: point.z + 1 };
-        }
-        Some(PointRun { point, len })
+    fn push(&mut self, run: PointRun) {
+        self.runs[self.count] = run;
+        self.count += 1;
+    }
+
+    /// Lists those of other runs for which `is_wanted`.
+    #[inline(always)]
+    pub(super) fn filter(&mut self, others: &Self, is_wanted: impl Fn(&PointRun) -> bool) {
+        self.count = 0;
+        others.iter().filter(|run| is_wanted(run)).for_each(|run| self.push(*run));
+    }
+
+    #[inline(always)]
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, PointRun> {
+        self.runs[..self.count].iter()
     }
 }
 
@@ -108,11 +123,13 @@ fn cell_extents(class: [usize; 3]) -> [usize; 3] {
 /// The cells of a class, the fastest axis first; none of a class without points.
 pub(super) fn cells(class: [usize; 3]) -> impl Iterator<Item = Cell> {
     let sides = cell_extents(class);
-    let counts: [usize; 3] = std::array::from_fn(|axis| class[axis].div_ceil(sides[axis]));
-    (0..counts.iter().product()).map(move |number: usize| {
-        let place = [number % counts[0], number / counts[0] % counts[1], number / (counts[0] * counts[1])];
-        let start = std::array::from_fn(|axis| place[axis] * sides[axis]);
-        Cell { start, end: std::array::from_fn(|axis| (start[axis] + sides[axis]).min(class[axis])), sides }
+    let starts = move |axis: usize| (0..class[axis]).step_by(sides[axis]);
+    let rows = starts(2).flat_map(move |z| starts(1).map(move |y| [y, z]));
+    rows.flat_map(move |[y, z]| {
+        starts(0).map(move |x| {
+            let start = [x, y, z];
+            Cell { start, end: std::array::from_fn(|axis| (start[axis] + sides[axis]).min(class[axis])), sides }
+        })
     })
 }
 
@@ -122,11 +139,15 @@ mod tests {
 
     #[test]
     fn cells_hold_every_point_once() {
-        for class in [[0, 3, 2], [1, 1, 1], [600, 1, 1], [40, 33, 1], [17, 9, 5], [3, 2, 70], [1, 50, 3]] {
+        for class in
+            [[0, 3, 2], [1, 1, 1], [600, 1, 1], [40, 33, 1], [17, 9, 5], [3, 2, 70], [1, 50, 3], [19, 7, 1], [33, 3, 2]]
+        {
             let mut seen = vec![0; class.iter().product()];
             for cell in cells(class) {
                 assert!((1..=CELL).contains(&cell.len()), "{class:?}");
-                for PointRun { point: Point { x, y, z }, len } in cell.runs() {
+                let mut runs = CellRuns::none();
+                cell.list(&mut runs);
+                for &PointRun { point: Point { x, y, z }, len } in runs.iter() {
                     (x..x + len).for_each(|x| seen[x + class[0] * (y + class[1] * z)] += 1);
                 }
             }

@@ -2,117 +2,175 @@
 
 use super::cell_predictor::{AxisMean, CellPredictor};
 use super::cell_values::CellInputs;
-use super::cells::PointRun;
-use super::interpolation::{InterpolationOrder, LANES};
+use super::cells::{CellRuns, NO_VALUES, PointRun, RunValues};
+use super::interpolation::InterpolationOrder;
 use super::parity::CLASSES;
 use super::predictor::mean;
+use super::simd::{self, LANES, LaneKernel, NumberLanes, first_bits};
 
 /// One run of points in four is looked at, where a cell has enough of them.
 const SAMPLED: usize = 4;
 /// The largest distance that counts, so that sums of a cell fit.
-const LARGEST: u32 = 1 << 20;
+const LARGEST: i32 = 1 << 20;
 
-/// The predictor of a cell: the axes that do best with cubics, by the order that does best on them,
-/// or no interpolation if that does better, in sums of distances to a sample of the cell's values.
-/// The predictor of the cell before stays unless another saves a sixteenth.
-#[inline(always)]
-pub(super) fn choose(inputs: &CellInputs<'_, '_>, before: Option<CellPredictor>) -> CellPredictor {
-    let class = inputs.neighbours.class();
-    let sample = CellSample { inputs, is_whole: inputs.cell.len() < 2 * SAMPLED * LANES };
-    let mut cubic = AxisMean { order: InterpolationOrder::Cubic, axes: class };
-    let mut least = u32::MAX;
-    for (axes, sum) in sample.cubic_sums().into_iter().enumerate().skip(1) {
-        if axes & !class == 0 && sum < least {
-            least = sum;
-            cubic.axes = axes;
-        }
+/// Chooses the predictors of a class, cell by cell.
+pub(super) struct PredictorChoice {
+    runs: CellRuns,
+    predicted: RunValues,
+}
+
+impl PredictorChoice {
+    pub(super) fn new() -> Self {
+        Self { runs: CellRuns::none(), predicted: NO_VALUES }
     }
-    let mut best = CellPredictor::Between(cubic);
-    let mut sum_before = least;
-    for other in others(cubic, before).into_iter().flatten().filter(|other| other.fits(&inputs.cell)) {
-        let sum = sample.sum(other);
-        if sum < least {
-            least = sum;
-            best = other;
+
+    /// The predictor of a cell: the axes that do best with cubics, by the order that does best on
+    /// them, or no interpolation if that does better, in sums of distances to a sample of the
+    /// cell's values. The predictor of the cell before stays unless another saves a sixteenth.
+    pub(super) fn choose(
+        &mut self,
+        inputs: &CellInputs<'_, '_>,
+        runs: &CellRuns,
+        before: Option<CellPredictor>,
+    ) -> CellPredictor {
+        let class = inputs.neighbours.class();
+        let is_whole = inputs.cell.len() < 2 * SAMPLED * LANES;
+        self.runs.filter(runs, |PointRun { point, .. }| {
+            is_whole || (point.x / LANES + point.y + 2 * point.z).is_multiple_of(SAMPLED)
+        });
+        let sample = CellSample { inputs, runs: &self.runs };
+        let sums = simd::run(inputs.level, QuickSums(&sample));
+        let cubics = (1..CLASSES).filter(|axes| axes & !class == 0);
+        let axes = cubics.min_by_key(|axes| sums.cubic[*axes]).unwrap_or(class);
+        let between = |order| CellPredictor::Between(AxisMean { order, axes });
+        let mut best = BestPredictor::first(between(InterpolationOrder::Cubic), sums.cubic[axes], before);
+        for order in [InterpolationOrder::Linear, InterpolationOrder::Quintic] {
+            best.consider(between(order), sample.sum(between(order), &mut self.predicted));
         }
-        // The last of them all.
-        sum_before = sum;
-    }
-    match before {
-        Some(before) if before != best && least >= sum_before - sum_before / 16 => before,
-        _ => best,
+        for axis in (0..3).filter(|axis| inputs.cell.has_before(*axis)) {
+            best.consider(CellPredictor::Repeated { axis }, sums.repeated[axis]);
+        }
+        best.consider(CellPredictor::Nothing, sums.nothing);
+        if let Some(before) = before
+            && best.sum_before.is_none()
+        {
+            best.consider(before, sample.sum(before, &mut self.predicted));
+        }
+        best.chosen(before)
     }
 }
 
-/// Predictors that may do better than cubics along the best axes; that of the cell before is last.
-/// One loop takes them all: code for each would not fit the instruction cache.
-fn others(cubic: AxisMean, before: Option<CellPredictor>) -> [Option<CellPredictor>; 7] {
-    let between = |order| Some(CellPredictor::Between(AxisMean { order, ..cubic }));
-    let repeated = |axis| Some(CellPredictor::Repeated { axis });
-    [
-        between(InterpolationOrder::Linear),
-        between(InterpolationOrder::Quintic),
-        repeated(0),
-        repeated(1),
-        repeated(2),
-        Some(CellPredictor::Nothing),
-        before,
-    ]
+/// The best predictor so far.
+struct BestPredictor {
+    predictor: CellPredictor,
+    sum: u32,
+    before: Option<CellPredictor>,
+    /// The sum of the predictor of the cell before.
+    sum_before: Option<u32>,
+}
+
+impl BestPredictor {
+    fn first(predictor: CellPredictor, sum: u32, before: Option<CellPredictor>) -> Self {
+        Self { predictor, sum, before, sum_before: (before == Some(predictor)).then_some(sum) }
+    }
+
+    #[inline(always)]
+    fn consider(&mut self, predictor: CellPredictor, sum: u32) {
+        if sum < self.sum {
+            self.sum = sum;
+            self.predictor = predictor;
+        }
+        if self.before == Some(predictor) {
+            self.sum_before = Some(sum);
+        }
+    }
+
+    fn chosen(&self, before: Option<CellPredictor>) -> CellPredictor {
+        match (before, self.sum_before) {
+            (Some(before), Some(sum_before)) if self.sum >= sum_before - sum_before / 16 => before,
+            _ => self.predictor,
+        }
+    }
 }
 
 /// Points of a cell that are looked at.
 struct CellSample<'a, 'c, 'n> {
     inputs: &'a CellInputs<'c, 'n>,
-    /// All points are.
-    is_whole: bool,
+    runs: &'a CellRuns,
 }
 
 impl CellSample<'_, '_, '_> {
-    #[inline(always)]
-    fn contains(&self, PointRun { point, .. }: PointRun) -> bool {
-        self.is_whole || (point.x / LANES + point.y + 2 * point.z).is_multiple_of(SAMPLED)
-    }
-
-    /// Sums of distances to cubics, by set of axes.
-    #[inline(always)]
-    fn cubic_sums(&self) -> [u32; CLASSES] {
-        let class = self.inputs.neighbours.class();
-        let mut sums = [0; CLASSES];
-        for run in self.inputs.cell.runs() {
-            if !self.contains(run) {
-                continue;
-            }
-            let own = self.inputs.own.load(run);
-            let along = self.inputs.neighbours.along_axes(class, InterpolationOrder::Cubic, run.point, run.len);
-            for (axes, sum) in sums.iter_mut().enumerate().skip(1) {
-                if axes & !class == 0 {
-                    *sum += distance(own, mean(axes, &along), run.len);
-                }
-            }
-        }
-        sums
-    }
-
     /// The sum of distances to the predictions of one predictor.
-    #[inline(always)]
-    fn sum(&self, predictor: CellPredictor) -> u32 {
-        let mut sum = 0;
-        for run in self.inputs.cell.runs() {
-            if self.contains(run) {
-                sum += distance(self.inputs.own.load(run), self.inputs.predict(predictor, run), run.len);
-            }
-        }
-        sum
+    fn sum(&self, predictor: CellPredictor, predicted: &mut RunValues) -> u32 {
+        self.inputs.predict(predictor, self.runs, predicted);
+        simd::run(self.inputs.level, DistanceSum { sample: self, predicted })
     }
 }
 
-/// The sum of distances of the first lanes.
-#[inline(always)]
-fn distance(values: [i32; LANES], predicted: [i32; LANES], len: usize) -> u32 {
-    let mut sum = 0;
-    for lane in 0..LANES {
-        let distance = values[lane].wrapping_sub(predicted[lane]).unsigned_abs().min(LARGEST);
-        sum += if lane < len { distance } else { 0 };
+/// Sums of distances to predictions that take little time together.
+struct SampleSums {
+    /// To cubics, by set of axes.
+    cubic: [u32; CLASSES],
+    /// To the cell before along each axis that has one.
+    repeated: [u32; 3],
+    nothing: u32,
+}
+
+struct QuickSums<'a, 'b, 'c, 'n>(&'a CellSample<'b, 'c, 'n>);
+
+impl LaneKernel for QuickSums<'_, '_, '_, '_> {
+    type Output = SampleSums;
+
+    #[inline(always)]
+    fn run<V: NumberLanes>(self) -> SampleSums {
+        let CellSample { inputs, runs } = self.0;
+        let class = inputs.neighbours.class();
+        let mut cubic = [V::all(0); CLASSES];
+        let mut repeated = [V::all(0); 3];
+        let mut nothing = V::all(0);
+        for run in runs.iter() {
+            let own: V = inputs.own.load(run);
+            let bits = first_bits(run.len);
+            let distance = |predicted: V| V::all(0).replaced(bits, own.minus(predicted).sizes_up_to(LARGEST));
+            let along: [V; 3] = inputs.neighbours.along_axes(class, InterpolationOrder::Cubic, run.point, run.len);
+            for (axes, sums) in cubic.iter_mut().enumerate().skip(1) {
+                if axes & !class == 0 {
+                    *sums = sums.plus(distance(mean(axes, along)));
+                }
+            }
+            for (axis, sums) in repeated.iter_mut().enumerate() {
+                if inputs.cell.has_before(axis) {
+                    let before = PointRun { point: inputs.cell.before(axis, run.point), ..*run };
+                    *sums = sums.plus(distance(inputs.own.load(&before)));
+                }
+            }
+            nothing = nothing.plus(distance(V::all(0)));
+        }
+        SampleSums {
+            cubic: cubic.map(|sums| sums.sum_of(LANES)),
+            repeated: repeated.map(|sums| sums.sum_of(LANES)),
+            nothing: nothing.sum_of(LANES),
+        }
     }
-    sum
+}
+
+/// The sum of distances to predictions.
+struct DistanceSum<'a, 'b, 'c, 'n> {
+    sample: &'a CellSample<'b, 'c, 'n>,
+    predicted: &'a RunValues,
+}
+
+impl LaneKernel for DistanceSum<'_, '_, '_, '_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run<V: NumberLanes>(self) -> u32 {
+        let CellSample { inputs, runs } = self.sample;
+        let mut sum = 0;
+        for (run, predicted) in runs.iter().zip(self.predicted) {
+            let own: V = inputs.own.load(run);
+            sum += own.minus(V::load(predicted)).sizes_up_to(LARGEST).sum_of(run.len);
+        }
+        sum
+    }
 }

@@ -3,20 +3,22 @@
 use recoup_core::CodecError;
 
 use super::cell_predictor::{CellPredictor, PREDICTORS};
-use super::cell_values::{CellInputs, ClassValues, load};
-use super::cells::{CELL, Cell, PointRun, cells};
-use super::choice::choose;
+use super::cell_values::{CellInputs, ClassValues};
+use super::cells::{CELL, CellRuns, NO_VALUES, RunValues, cells};
+use super::choice::PredictorChoice;
 use super::damage::damaged;
-use super::interpolation::{LANES, zip};
-use super::lattice::code;
+use super::interpolation::load;
 use super::parity::{ParityClasses, class_extents};
 use super::predictor::Neighbours;
+use super::simd::{self, LANES, LaneKernel, NumberLanes};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel};
 
 /// The symbol of a cell with the predictor of the cell before; other symbols are one more than the
 /// predictor's number.
 const SAME: u8 = 0;
+/// Codes of a cell, and room for a whole run from every place of them.
+type PaddedCodes = [i32; CELL + LANES];
 
 /// Codes a class, whose values become those a decoder will have.
 pub(super) fn encode(
@@ -29,11 +31,19 @@ pub(super) fn encode(
     let extents = class_extents(classes.grid, class);
     let mut own = std::mem::take(&mut classes.values[class]);
     let neighbours = Neighbours::of(&classes.values, classes.grid, class);
-    let step = i32::from(step);
-    let mut coder = CellCoder::default();
+    let mut coder = CellCoder::new(step);
     for cell in cells(extents) {
-        let coder = &mut coder;
-        level.run(EncodeCell { cell, neighbours: &neighbours, values: &mut own, extents, step, coder, writer });
+        let before = coder.predictor;
+        cell.list(&mut coder.runs);
+        let own_values = ClassValues { values: &own, extents };
+        let inputs = CellInputs { cell, neighbours: &neighbours, own: own_values, level };
+        let predictor = coder.code(&inputs);
+        for (run, decoded) in coder.runs.iter().zip(&coder.decoded) {
+            store(decoded, &mut own[run.point.place(extents)..][..run.len]);
+        }
+        let symbol = if before == Some(predictor) { SAME } else { predictor.number() as u8 + 1 };
+        let codes = &coder.codes[..cell.len()];
+        level.run(Push { writer, symbol, codes });
     }
     classes.values[class] = own;
 }
@@ -50,10 +60,26 @@ pub(super) fn decode(
     let mut own = std::mem::take(&mut classes.values[class]);
     let neighbours = Neighbours::of(&classes.values, classes.grid, class);
     let mut before = None;
-    let step = i32::from(step);
+    let mut codes = [0; CELL + LANES];
+    let mut predicted = NO_VALUES;
+    let mut runs = CellRuns::none();
     for cell in cells(extents) {
-        let kernel = DecodeCell { cell, neighbours: &neighbours, values: &mut own, extents, step, before, reader };
-        before = Some(level.run(kernel)?);
+        let symbol = level.run(Take { reader, codes: &mut codes[..cell.len()] })?;
+        let number = usize::from(symbol.wrapping_sub(1));
+        let named = if number < PREDICTORS { CellPredictor::of(number, class) } else { None };
+        let predictor = if symbol == SAME { before } else { named };
+        let predictor = predictor.filter(|predictor| predictor.fits(&cell));
+        let predictor = predictor.ok_or_else(|| damaged("no predictor of this cell"))?;
+        cell.list(&mut runs);
+        let own_values = ClassValues { values: &own, extents };
+        let inputs = CellInputs { cell, neighbours: &neighbours, own: own_values, level };
+        inputs.predict(predictor, &runs, &mut predicted);
+        let step = i32::from(step);
+        simd::run(
+            level,
+            AddCodes { runs: &runs, predicted: &predicted, codes: &codes, step, extents, values: &mut own },
+        );
+        before = Some(predictor);
     }
     classes.values[class] = own;
     Ok(())
@@ -61,120 +87,145 @@ pub(super) fn decode(
 
 /// The cell that was coded last.
 struct CellCoder {
-    codes: [i32; CELL],
+    step: i32,
+    codes: PaddedCodes,
+    predicted: RunValues,
     /// The numbers that a decoder will have.
-    decoded: [i32; CELL],
+    decoded: RunValues,
     predictor: Option<CellPredictor>,
-}
-
-impl Default for CellCoder {
-    fn default() -> Self {
-        Self { codes: [0; CELL], decoded: [0; CELL], predictor: None }
-    }
+    runs: CellRuns,
+    choice: PredictorChoice,
 }
 
 impl CellCoder {
+    fn new(step: u16) -> Self {
+        let step = i32::from(step);
+        Self {
+            step,
+            codes: [0; CELL + LANES],
+            predicted: NO_VALUES,
+            decoded: NO_VALUES,
+            predictor: None,
+            runs: CellRuns::none(),
+            choice: PredictorChoice::new(),
+        }
+    }
+
     /// Finds the predictor of a cell and codes it. Where that of the cell before leaves nothing to
     /// be coded, no other is looked for.
-    #[inline(always)]
-    fn code(&mut self, inputs: &CellInputs<'_, '_>, step: i32) -> CellPredictor {
+    fn code(&mut self, inputs: &CellInputs<'_, '_>) -> CellPredictor {
         let before = self.predictor.filter(|before| before.fits(&inputs.cell));
-        let mut next = before;
-        loop {
-            if let Some(predictor) = next {
-                let is_silent = self.code_by(predictor, inputs, step);
-                if is_silent || next != before {
-                    return predictor;
-                }
-            }
-            let chosen = choose(inputs, before);
-            self.predictor = Some(chosen);
-            if next == self.predictor {
-                return chosen;
-            }
-            next = self.predictor;
+        if let Some(before) = before
+            && self.code_by(before, inputs)
+        {
+            return before;
         }
+        let chosen = self.choice.choose(inputs, &self.runs, before);
+        self.predictor = Some(chosen);
+        if before != Some(chosen) {
+            self.code_by(chosen, inputs);
+        }
+        chosen
     }
 
     /// Codes a cell by one predictor; whether all codes are 0.
-    #[inline(always)]
-    fn code_by(&mut self, predictor: CellPredictor, inputs: &CellInputs<'_, '_>, step: i32) -> bool {
-        let inverse = 1.0 / f64::from(step);
-        let mut done = 0;
-        for run in inputs.cell.runs() {
-            let predicted = inputs.predict(predictor, run);
-            let codes = zip(inputs.own.load(run), predicted, |x, p| code(x.wrapping_sub(p), inverse));
-            let decoded = zip(predicted, codes, |p, k| p.wrapping_add(k.wrapping_mul(step)));
-            store(&codes, &mut self.codes[done..done + run.len]);
-            store(&decoded, &mut self.decoded[done..done + run.len]);
-            done += run.len;
-        }
-        self.codes[..done].iter().fold(0, |all, code| all | code) == 0
+    fn code_by(&mut self, predictor: CellPredictor, inputs: &CellInputs<'_, '_>) -> bool {
+        inputs.predict(predictor, &self.runs, &mut self.predicted);
+        simd::run(inputs.level, Quantise { own: inputs.own, coder: self })
     }
 }
 
-struct EncodeCell<'a, 'n> {
-    cell: Cell,
-    neighbours: &'a Neighbours<'n>,
-    values: &'a mut [i32],
-    extents: [usize; 3],
-    step: i32,
+/// Distances from predictions become codes; whether all of them are 0.
+struct Quantise<'a, 'v> {
+    own: ClassValues<'v>,
     coder: &'a mut CellCoder,
-    writer: &'a mut StreamWriter,
 }
 
-impl LevelKernel for EncodeCell<'_, '_> {
+impl LaneKernel for Quantise<'_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<V: NumberLanes>(self) -> bool {
+        let CellCoder { step, codes, predicted, decoded, runs, .. } = self.coder;
+        let inverse = 1.0 / f64::from(*step);
+        let mut all = V::all(0);
+        let mut done = 0;
+        for ((run, predicted), decoded) in runs.iter().zip(predicted).zip(decoded) {
+            let predicted = V::load(predicted);
+            let code = self.own.load::<V>(run).minus(predicted).codes(inverse);
+            predicted.plus(code.times(*step)).store(decoded);
+            if let Some(target) = codes[done..].first_chunk_mut() {
+                code.store(target);
+            }
+            all = all.or(V::all(0).replaced(simd::first_bits(run.len), code));
+            done += run.len;
+        }
+        let mut any = [0; LANES];
+        all.store(&mut any);
+        any == [0; LANES]
+    }
+}
+
+/// Predictions and codes become values.
+struct AddCodes<'a> {
+    runs: &'a CellRuns,
+    predicted: &'a RunValues,
+    codes: &'a PaddedCodes,
+    step: i32,
+    extents: [usize; 3],
+    values: &'a mut [i32],
+}
+
+impl LaneKernel for AddCodes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: NumberLanes>(self) {
+        let mut done = 0;
+        for (run, predicted) in self.runs.iter().zip(self.predicted) {
+            let codes: V = load(self.codes, done);
+            let decoded = V::load(predicted).plus(codes.times(self.step));
+            let target = &mut self.values[run.point.place(self.extents)..][..run.len];
+            if let Some(whole) = target.first_chunk_mut() {
+                decoded.store(whole);
+            } else {
+                let mut lanes = [0; LANES];
+                decoded.store(&mut lanes);
+                target.copy_from_slice(&lanes[..target.len()]);
+            }
+            done += run.len;
+        }
+    }
+}
+
+/// Gives a coded cell to the stream.
+struct Push<'a> {
+    writer: &'a mut StreamWriter,
+    symbol: u8,
+    codes: &'a [i32],
+}
+
+impl LevelKernel for Push<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Self { cell, neighbours, values, extents, step, coder, writer } = self;
-        let before = coder.predictor;
-        let inputs = CellInputs { cell, neighbours, own: ClassValues { values, extents } };
-        let predictor = coder.code(&inputs, step);
-        let mut done = 0;
-        for PointRun { point, len } in cell.runs() {
-            store(&load(&coder.decoded, done, len), &mut values[point.place(extents)..][..len]);
-            done += len;
-        }
-        let symbol = if before == Some(predictor) { SAME } else { predictor.number() as u8 + 1 };
-        writer.push(symbol, &coder.codes[..done]);
+        self.writer.push(self.symbol, self.codes);
     }
 }
 
-struct DecodeCell<'a, 'n, 's> {
-    cell: Cell,
-    neighbours: &'a Neighbours<'n>,
-    values: &'a mut [i32],
-    extents: [usize; 3],
-    step: i32,
-    before: Option<CellPredictor>,
+/// Takes the codes of a cell from the stream; the symbol of its predictor.
+struct Take<'a, 's> {
     reader: &'a mut StreamReader<'s>,
+    codes: &'a mut [i32],
 }
 
-impl LevelKernel for DecodeCell<'_, '_, '_> {
-    type Output = Result<CellPredictor, CodecError>;
+impl LevelKernel for Take<'_, '_> {
+    type Output = Result<u8, CodecError>;
 
     #[inline(always)]
-    fn run(self) -> Result<CellPredictor, CodecError> {
-        let Self { cell, neighbours, values, extents, step, before, reader } = self;
-        let mut codes = [0; CELL];
-        let symbol = reader.take(&mut codes[..cell.len()])?;
-        let number = usize::from(symbol.wrapping_sub(1));
-        let named = if number < PREDICTORS { CellPredictor::of(number, neighbours.class()) } else { None };
-        let predictor = if symbol == SAME { before } else { named };
-        let predictor = predictor.filter(|predictor| predictor.fits(&cell));
-        let predictor = predictor.ok_or_else(|| damaged("no predictor of this cell"))?;
-        let mut done = 0;
-        for run in cell.runs() {
-            let inputs = CellInputs { cell, neighbours, own: ClassValues { values, extents } };
-            let predicted = inputs.predict(predictor, run);
-            let coded = load(&codes, done, run.len);
-            let decoded = zip(predicted, coded, |p, k| p.wrapping_add(k.wrapping_mul(step)));
-            store(&decoded, &mut values[run.point.place(extents)..][..run.len]);
-            done += run.len;
-        }
-        Ok(predictor)
+    fn run(self) -> Result<u8, CodecError> {
+        self.reader.take(self.codes)
     }
 }
 

@@ -4,12 +4,9 @@ use recoup_core::CodecError;
 
 use super::damage::damaged;
 use super::field::Field;
-use super::lattice::FineLattice;
+use super::parity::{PIECE, ParityClasses, row_pieces};
 use crate::qb::LevelKernel;
 use crate::scalar::Scalar;
-
-/// Values checked at a time: a run without a doubtful value needs one branch.
-const RUN: usize = 256;
 
 /// The exceptions of a frame, and the largest error of all other values.
 #[derive(Debug, Default)]
@@ -33,23 +30,16 @@ impl PyramidExceptions {
         self.found.len() * (4 + T::BYTES)
     }
 
-    /// Finds those of a field, whose numbers a decoder will have.
-    pub(super) fn find<T: Scalar>(&mut self, field: &Field<'_>, values: &[T], numbers: &[i32], bound: f64) {
-        let gathered = if field.fields > 1 { field.gather(values) } else { Vec::new() };
-        let values = if field.fields > 1 { &gathered } else { values };
-        for (run, (xs, numbers)) in values.chunks(RUN).zip(numbers.chunks(RUN)).enumerate() {
-            let checked = field.level.run(Check { lattice: field.lattice, values: xs, numbers, bound });
-            self.largest_error = self.largest_error.max(checked.largest_error);
-            if checked.all_hold {
-                continue;
-            }
-            for (i, (x, number)) in xs.iter().zip(numbers).enumerate() {
-                if !holds(*x, field.lattice.value(*number), bound) {
-                    let place = (run * RUN + i) * field.fields + field.number;
-                    self.found.push((place as u32, x.bits()));
-                }
-            }
-        }
+    /// Finds those of a field, whose numbers a decoder will have; `top` is that of a single point.
+    pub(super) fn find<T: Scalar>(
+        &mut self,
+        field: &Field<'_>,
+        values: &[T],
+        bound: f64,
+        top: i32,
+        finest: Option<&ParityClasses>,
+    ) {
+        field.level.run(Check { field, values, bound, top, finest, exceptions: self });
     }
 
     /// Appends place and bits of each, by ascending place.
@@ -84,37 +74,72 @@ fn holds<T: Scalar>(x: T, decoded: T, bound: f64) -> bool {
 }
 
 struct Check<'a, T> {
-    lattice: &'a FineLattice,
+    field: &'a Field<'a>,
     values: &'a [T],
-    numbers: &'a [i32],
     bound: f64,
+    top: i32,
+    finest: Option<&'a ParityClasses>,
+    exceptions: &'a mut PyramidExceptions,
 }
 
-/// The findings on a run.
+impl<T: Scalar> LevelKernel for Check<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { field, values, bound, top, finest, exceptions } = self;
+        let mut room = [T::default(); PIECE];
+        let mut numbers = [top; PIECE];
+        for piece in row_pieces(field.grid) {
+            let own = field.piece(values, &piece, &mut room);
+            let numbers = &mut numbers[..piece.len];
+            if let Some(finest) = finest {
+                finest.take(&piece, numbers);
+            }
+            let checked = check(field, own, numbers, bound);
+            exceptions.largest_error = exceptions.largest_error.max(checked.largest_error);
+            if checked.all_hold {
+                continue;
+            }
+            for (i, (x, number)) in own.iter().zip(numbers).enumerate() {
+                if !holds(*x, field.lattice.value(*number), bound) {
+                    let place = (piece.first + i) * field.fields + field.number;
+                    exceptions.found.push((place as u32, x.bits()));
+                }
+            }
+        }
+    }
+}
+
+/// The findings on a piece of a row.
 struct CheckedRun {
     all_hold: bool,
     largest_error: f64,
 }
 
-impl<T: Scalar> LevelKernel for Check<'_, T> {
-    type Output = CheckedRun;
-
-    #[inline(always)]
-    fn run(self) -> CheckedRun {
-        let mut all_hold = true;
-        let mut largest = [0.0f64; 16];
-        let mut check = |x: T, number: i32, largest: &mut f64| {
-            let decoded: T = self.lattice.value(number);
-            let error = (x.wide() - decoded.wide()).abs();
-            all_hold &= holds(x, decoded, self.bound);
-            *largest = if (error > *largest) & (error < self.bound) { error } else { *largest };
-        };
-        let (runs, rest) = self.values.as_chunks::<16>();
-        let (number_runs, number_rest) = self.numbers.as_chunks::<16>();
-        for (xs, numbers) in runs.iter().zip(number_runs) {
-            (0..16).for_each(|lane| check(xs[lane], numbers[lane], &mut largest[lane]));
+#[inline(always)]
+fn check<T: Scalar>(field: &Field<'_>, values: &[T], numbers: &[i32], bound: f64) -> CheckedRun {
+    const LANES: usize = 16;
+    let mut largest = [0.0f64; LANES];
+    let mut doubtful = [0u64; LANES];
+    let (runs, rest) = values.as_chunks::<LANES>();
+    let (number_runs, number_rest) = numbers.as_chunks::<LANES>();
+    for (xs, numbers) in runs.iter().zip(number_runs) {
+        for lane in 0..LANES {
+            let decoded: T = field.lattice.value(numbers[lane]);
+            let error = (xs[lane].wide() - decoded.wide()).abs();
+            // Others are looked at one by one.
+            let is_sound = (error < bound) & !(xs[lane].is_zero() & xs[lane].is_negative());
+            largest[lane] = if (error > largest[lane]) & (error < bound) { error } else { largest[lane] };
+            doubtful[lane] |= u64::from(!is_sound);
         }
-        rest.iter().zip(number_rest).for_each(|(x, number)| check(*x, *number, &mut largest[0]));
-        CheckedRun { all_hold, largest_error: largest.into_iter().fold(0.0, f64::max) }
     }
+    let mut all_hold = doubtful == [0; LANES];
+    for (x, number) in rest.iter().zip(number_rest) {
+        let decoded: T = field.lattice.value(*number);
+        let error = (x.wide() - decoded.wide()).abs();
+        all_hold &= holds(*x, decoded, bound);
+        largest[0] = if (error > largest[0]) & (error < bound) { error } else { largest[0] };
+    }
+    CheckedRun { all_hold, largest_error: largest.into_iter().fold(0.0, f64::max) }
 }

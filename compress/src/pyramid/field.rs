@@ -3,8 +3,8 @@
 use recoup_core::CodecError;
 
 use super::class_coder;
-use super::lattice::{FineLattice, bridge};
-use super::parity::{ClassRows, ORDER, ParityClasses, pyramid_extents};
+use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
+use super::parity::{ORDER, PIECE, ParityClasses, RowPiece, pyramid_extents, row_pieces};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel};
 use crate::scalar::Scalar;
@@ -19,112 +19,178 @@ pub(super) struct Field<'a> {
     pub(super) level: SimdLevel,
 }
 
-/// A coded field, as a decoder will have it.
-pub(super) struct CodedField {
-    pub(super) top: i32,
-    /// Numbers of the lattice of all values.
-    pub(super) numbers: Vec<i32>,
+/// The levels of the pyramid of a field, the finest first, whose memory lasts for the next one.
+#[derive(Debug, Default)]
+pub(super) struct FieldLevels {
+    levels: Vec<ParityClasses>,
+    /// Levels of the field at hand.
+    count: usize,
 }
 
-impl Field<'_> {
-    /// The values of this field alone.
-    pub(super) fn gather<T: Scalar>(&self, values: &[T]) -> Vec<T> {
-        values[self.number..].iter().step_by(self.fields).copied().collect()
+impl FieldLevels {
+    fn shape(&mut self, grid: [usize; 3]) {
+        let grids = pyramid_extents(grid);
+        self.count = grids.len();
+        self.levels.resize_with(self.levels.len().max(grids.len()), ParityClasses::default);
+        self.levels.iter_mut().zip(grids).for_each(|(level, grid)| level.shape(grid));
+    }
+
+    /// The level of a height, and the next coarser one if there is one.
+    fn with_coarser(&mut self, height: usize) -> (&mut ParityClasses, Option<&mut ParityClasses>) {
+        let (finer, coarser) = self.levels[..self.count].split_at_mut(height + 1);
+        (&mut finer[height], coarser.first_mut())
+    }
+
+    /// The finest level; `None` of a single point.
+    pub(super) fn finest(&self) -> Option<&ParityClasses> {
+        self.levels[..self.count].first()
+    }
+
+    /// Bytes of memory that are held.
+    pub(super) fn bytes(&self) -> usize {
+        4 * self.levels.iter().flat_map(|level| &level.values).map(Vec::capacity).sum::<usize>()
     }
 }
 
-/// Codes a field; `is_whole` says that all values have numbers.
+impl Field<'_> {
+    /// The values of this field at a piece of a row, in `room` where they do not lie together.
+    #[inline(always)]
+    pub(super) fn piece<'v, T: Scalar>(&self, values: &'v [T], piece: &RowPiece, room: &'v mut [T; PIECE]) -> &'v [T] {
+        let own = &values[piece.first * self.fields..][..piece.len * self.fields];
+        if self.fields == 1 {
+            return own;
+        }
+        for (x, point) in room.iter_mut().zip(own.chunks_exact(self.fields)) {
+            *x = point[self.number];
+        }
+        &room[..piece.len]
+    }
+}
+
+/// Splits a field into the classes of its finest level, and finds the range of its values if all of
+/// them are finite. `is_whole` says that all values have numbers.
+pub(super) fn quantise_field<T: Scalar>(
+    field: &Field<'_>,
+    values: &[T],
+    is_whole: bool,
+    levels: &mut FieldLevels,
+) -> Option<FiniteRange> {
+    levels.shape(field.grid);
+    match levels.levels[..levels.count].first_mut() {
+        Some(classes) => field.level.run(QuantiseSplit { field, values, is_whole, classes }),
+        None => FiniteRange::of(&values[field.number..=field.number]).filter(|range| range.is_all_finite),
+    }
+}
+
+/// Codes a field that was split, whose finest level then has what a decoder will have; its top.
 pub(super) fn encode_field<T: Scalar>(
     field: &Field<'_>,
     values: &[T],
     is_whole: bool,
+    levels: &mut FieldLevels,
     writer: &mut StreamWriter,
-) -> CodedField {
-    let gathered = if field.fields > 1 { field.gather(values) } else { Vec::new() };
-    let values = if field.fields > 1 { &gathered } else { values };
-    let mut numbers = vec![0; values.len()];
-    field.level.run(Quantise { lattice: field.lattice, values, numbers: &mut numbers });
-    if !is_whole {
-        bridge(values, &mut numbers);
+) -> i32 {
+    if levels.count == 0 {
+        return quantised_point(field, values, is_whole);
     }
-    let mut levels = Vec::new();
-    let mut coarse = Vec::new();
-    for grid in pyramid_extents(field.grid) {
-        let grid_numbers = if levels.is_empty() { &numbers } else { &coarse };
-        let mut classes = field.level.run(Split { numbers: grid_numbers, grid });
-        coarse = std::mem::take(&mut classes.values[0]);
-        levels.push(classes);
+    for height in 1..levels.count {
+        let (finer, classes) = levels.with_coarser(height - 1);
+        classes.into_iter().for_each(|classes| field.level.run(Split { numbers: &finer.values[0], classes }));
     }
-    let top = coarse.first().or(numbers.first()).copied().unwrap_or_default();
-    for (height, classes) in levels.iter_mut().enumerate().rev() {
-        classes.values[0] = coarse;
+    let top = levels.levels[levels.count - 1].values[0][0];
+    for height in (0..levels.count).rev() {
+        let (classes, coarser) = levels.with_coarser(height);
+        if let Some(coarser) = coarser {
+            field.level.run(Merge { classes: coarser, values: &mut classes.values[0] });
+        }
         for class in ORDER {
             class_coder::encode(classes, class, field.lattice.step(height), field.level, writer);
         }
-        // The finest level goes back to where it came from.
-        let mut merged = if height == 0 { std::mem::take(&mut numbers) } else { vec![0; classes.len()] };
-        field.level.run(Merge { classes, values: &mut merged });
-        if height == 0 {
-            numbers = merged;
-            break;
-        }
-        coarse = merged;
     }
-    CodedField { top, numbers }
+    top
+}
+
+/// The number of a single point.
+fn quantised_point<T: Scalar>(field: &Field<'_>, values: &[T], is_whole: bool) -> i32 {
+    let own = &values[field.number..=field.number];
+    let mut number = [0];
+    field.lattice.quantise(own, &mut number);
+    if !is_whole {
+        bridge(own, &mut number, &mut 0);
+    }
+    number[0]
 }
 
 /// Decodes a field into its places among all values.
 pub(super) fn decode_field<T: Scalar>(
     field: &Field<'_>,
     top: i32,
+    levels: &mut FieldLevels,
     reader: &mut StreamReader<'_>,
     values: &mut [T],
 ) -> Result<(), CodecError> {
-    let mut numbers = vec![top];
-    let mut finest = ParityClasses::point(top);
-    for (height, grid) in pyramid_extents(field.grid).into_iter().enumerate().rev() {
-        let mut classes = ParityClasses::zeros(grid);
-        classes.values[0] = numbers;
-        for class in ORDER {
-            class_coder::decode(&mut classes, class, field.lattice.step(height), field.level, reader)?;
-        }
-        if height == 0 {
-            finest = classes;
-            break;
-        }
-        numbers = vec![0; classes.len()];
-        field.level.run(Merge { classes: &classes, values: &mut numbers });
+    levels.shape(field.grid);
+    if levels.count == 0 {
+        values[field.number] = field.lattice.value(top);
+        return Ok(());
     }
-    field.level.run(Restore { field, classes: &finest, values });
+    levels.levels[levels.count - 1].values[0][0] = top;
+    for height in (0..levels.count).rev() {
+        let (classes, coarser) = levels.with_coarser(height);
+        if let Some(coarser) = coarser {
+            field.level.run(Merge { classes: coarser, values: &mut classes.values[0] });
+        }
+        for class in ORDER {
+            class_coder::decode(classes, class, field.lattice.step(height), field.level, reader)?;
+        }
+    }
+    field.level.run(Restore { field, classes: &levels.levels[0], values });
     Ok(())
 }
 
-struct Quantise<'a, T> {
-    lattice: &'a FineLattice,
+/// Values become the numbers of the finest level, in one pass.
+struct QuantiseSplit<'a, T> {
+    field: &'a Field<'a>,
     values: &'a [T],
-    numbers: &'a mut [i32],
+    is_whole: bool,
+    classes: &'a mut ParityClasses,
 }
 
-impl<T: Scalar> LevelKernel for Quantise<'_, T> {
-    type Output = ();
+impl<T: Scalar> LevelKernel for QuantiseSplit<'_, T> {
+    type Output = Option<FiniteRange>;
 
     #[inline(always)]
-    fn run(self) {
-        self.lattice.quantise(self.values, self.numbers);
+    fn run(self) -> Option<FiniteRange> {
+        let Self { field, values, is_whole, classes } = self;
+        let mut room = [T::default(); PIECE];
+        let mut numbers = [0; PIECE];
+        let mut search = RangeSearch::NEW;
+        let mut before = 0;
+        for piece in row_pieces(field.grid) {
+            let own = field.piece(values, &piece, &mut room);
+            let numbers = &mut numbers[..piece.len];
+            search.take(own);
+            field.lattice.quantise(own, numbers);
+            if !is_whole {
+                bridge(own, numbers, &mut before);
+            }
+            classes.put(&piece, numbers);
+        }
+        search.found()
     }
 }
 
 struct Split<'a> {
     numbers: &'a [i32],
-    grid: [usize; 3],
+    classes: &'a mut ParityClasses,
 }
 
 impl LevelKernel for Split<'_> {
-    type Output = ParityClasses;
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> ParityClasses {
-        ParityClasses::split(self.numbers, self.grid)
+    fn run(self) {
+        self.classes.split(self.numbers);
     }
 }
 
@@ -155,19 +221,28 @@ impl<T: Scalar> LevelKernel for Restore<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Field { number, fields, grid, lattice, .. } = *self.field;
-        let mut rows = ClassRows::of(self.classes);
-        let mut points = vec![0; grid[0]];
-        for row in self.values.chunks_exact_mut(grid[0] * fields) {
-            rows.take(&mut points);
+        for piece in row_pieces(grid) {
+            let [even, odd] = self.classes.points(&piece);
+            let own = &mut self.values[piece.first * fields..][..piece.len * fields];
             if fields == 1 {
-                for (x, number) in row.iter_mut().zip(&points) {
-                    *x = lattice.value(*number);
-                }
+                restore(lattice, even, odd, own);
             } else {
-                for (x, number) in row[number..].iter_mut().step_by(fields).zip(&points) {
-                    *x = lattice.value(*number);
-                }
+                own[number..].iter_mut().step_by(2 * fields).zip(even).for_each(|(x, r)| *x = lattice.value(*r));
+                let odds = own.get_mut(fields + number..).unwrap_or_default();
+                odds.iter_mut().step_by(2 * fields).zip(odd).for_each(|(x, r)| *x = lattice.value(*r));
             }
         }
+    }
+}
+
+/// The values of numbers that take turns.
+#[inline(always)]
+fn restore<T: Scalar>(lattice: &FineLattice, even: &[i32], odd: &[i32], values: &mut [T]) {
+    let (pairs, last) = values.as_chunks_mut::<2>();
+    for ((pair, even), odd) in pairs.iter_mut().zip(even).zip(odd) {
+        *pair = [lattice.value(*even), lattice.value(*odd)];
+    }
+    if let ([last], Some(even)) = (last, even.last()) {
+        *last = lattice.value(*even);
     }
 }

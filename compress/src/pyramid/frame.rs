@@ -4,7 +4,8 @@ use recoup_core::CodecError;
 
 use super::damage::damaged;
 use super::lattice::FineLattice;
-use super::stream::{STATE_BYTES, StreamLengths};
+use super::rans::STATE_BYTES;
+use super::stream::StreamLengths;
 use crate::scalar::Scalar;
 
 pub(super) const HEADER: usize = 96;

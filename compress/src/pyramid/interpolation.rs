@@ -4,8 +4,7 @@
 //! edge fewer are there. Every formula is written as a difference to the middle of the two nearest
 //! points, so that smooth rows stay far from the ends of an i32.
 
-/// Points predicted at a time.
-pub(super) const LANES: usize = 16;
+use super::simd::{LANES, NumberLanes};
 
 /// The interpolation asked for; next to an edge it is one of lower order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,47 +64,62 @@ impl Stencil {
         }
     }
 
-    /// Predicts `W` points at once, the first one between the points 0 and 1 of `line`.
+    /// Predicts points, the first one between the points 0 and 1 of `line`.
     #[inline(always)]
-    pub(super) fn apply<const W: usize>(self, line: Line<'_>) -> [i32; W] {
-        let before = line.load(0);
+    pub(super) fn apply<V: NumberLanes>(self, line: Line<'_>) -> V {
+        let before: V = line.load(0);
         match self {
             // p = a0
             Self::Copy => before,
             // p = a0 + (a0 - a-1) / 2
-            Self::Extrapolation => zip(before, line.load(-1), |a, b| a.wrapping_add(halved(a.wrapping_sub(b)))),
+            Self::Extrapolation => before.plus(before.minus(line.load(-1)).halved()),
             // p = (a0 + a1) / 2
-            Self::Linear => zip(before, line.load(1), |a, b| halved(a.wrapping_add(b))),
+            Self::Linear => before.plus(line.load(1)).halved(),
             // p = (3 a0 + 6 a1 - a2) / 8
             Self::AfterEdge => {
-                let after = line.load(1);
-                let twice = zip(after, before, |b, a| b.wrapping_add(b).wrapping_sub(a));
-                bent(before, after, zip(twice, line.load(2), i32::wrapping_sub))
+                let after: V = line.load(1);
+                before.plus(after).plus(bend_at_edge(after, before, line.load(2))).halved()
             }
             // p = (6 a0 + 3 a1 - a-1) / 8
             Self::BeforeEdge => {
-                let after = line.load(1);
-                let twice = zip(before, after, |a, b| a.wrapping_add(a).wrapping_sub(b));
-                bent(before, after, zip(twice, line.load(-1), i32::wrapping_sub))
+                let after: V = line.load(1);
+                before.plus(after).plus(bend_at_edge(before, after, line.load(-1))).halved()
             }
             // p = (9 (a0 + a1) - (a-1 + a2)) / 16
             Self::Cubic => {
-                let near = zip(before, line.load(1), i32::wrapping_add);
-                let far = zip(line.load(-1), line.load(2), i32::wrapping_add);
-                zip(near, far, |s, t| halved(s.wrapping_add(s.wrapping_sub(t).wrapping_add(4) >> 3)))
+                let near = before.plus(line.load(1));
+                near.plus(cubic_bend(near, line)).halved()
             }
             // p = (150 (a0 + a1) - 25 (a-1 + a2) + 3 (a-2 + a3)) / 256
             Self::Quintic => {
-                let near = zip(before, line.load(1), i32::wrapping_add);
-                let far = zip(line.load(-1), line.load(2), i32::wrapping_add);
-                let farthest = zip(line.load(-2), line.load(3), i32::wrapping_add);
-                let outer = zip(far, farthest, |t, u| t.wrapping_sub(u).wrapping_mul(3));
-                let inner = zip(near, far, |s, t| s.wrapping_sub(t).wrapping_mul(22));
-                let bend = zip(inner, outer, |a, b| a.wrapping_sub(b).wrapping_add(64) >> 7);
-                zip(near, bend, |s, b| halved(s.wrapping_add(b)))
+                let near = before.plus(line.load(1));
+                near.plus(quintic_bend(near, line)).halved()
             }
         }
     }
+}
+
+/// The distance of twice the cubic from the sum of the two nearest points: `(s - t) / 8`.
+#[inline(always)]
+pub(super) fn cubic_bend<V: NumberLanes>(near: V, line: Line<'_>) -> V {
+    let far = line.load::<V>(-1).plus(line.load(2));
+    near.minus(far).plus(V::all(4)).shifted::<3>()
+}
+
+/// The same of the quintic: `(22 (s - t) - 3 (t - v)) / 128`.
+#[inline(always)]
+pub(super) fn quintic_bend<V: NumberLanes>(near: V, line: Line<'_>) -> V {
+    let far = line.load::<V>(-1).plus(line.load(2));
+    let farthest = line.load::<V>(-2).plus(line.load(3));
+    let outer = far.minus(farthest).times(3);
+    near.minus(far).times(22).minus(outer).plus(V::all(64)).shifted::<7>()
+}
+
+/// The same of the parabola through a point, its neighbour on the side of the edge, and the one
+/// behind the point.
+#[inline(always)]
+pub(super) fn bend_at_edge<V: NumberLanes>(point: V, outer: V, inner: V) -> V {
+    point.plus(point).minus(outer).minus(inner).plus(V::all(2)).shifted::<2>()
 }
 
 /// Points along one axis, for as many rows as are predicted at once.
@@ -121,47 +135,31 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// The point `number` of each row; zeros where there are none, in rows that are not used.
     #[inline(always)]
-    fn load<const W: usize>(self, number: isize) -> [i32; W] {
-        let at = self.start.wrapping_add_signed(number * self.stride as isize);
-        let whole = self.values.get(at..).and_then(|rest| rest.first_chunk());
-        if let Some(lanes) = whole { *lanes } else { self.load_at_end(at) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn load_at_end<const W: usize>(self, at: usize) -> [i32; W] {
-        std::array::from_fn(|lane| self.values.get(at.wrapping_add(lane)).copied().unwrap_or(0))
+    pub(super) fn load<V: NumberLanes>(self, number: isize) -> V {
+        load(self.values, self.start.wrapping_add_signed(number * self.stride as isize))
     }
 }
 
-/// Half of a number, halves rounded up.
+/// The values from `at` on; zeros where there are none.
 #[inline(always)]
-pub(super) fn halved(x: i32) -> i32 {
-    x.wrapping_add(1) >> 1
-}
-
-/// A third of a number, to less than one above 2^-10 of it.
-#[inline(always)]
-pub(super) fn third(x: i32) -> i32 {
-    let series = x.wrapping_add(x >> 2).wrapping_add(x >> 4).wrapping_add(x >> 6).wrapping_add(x >> 8);
-    series.wrapping_add(4) >> 2
-}
-
-/// The middle of two points, and an eighth of how far the row bends there.
-#[inline(always)]
-fn bent<const W: usize>(before: [i32; W], after: [i32; W], bend: [i32; W]) -> [i32; W] {
-    let near = zip(before, after, i32::wrapping_add);
-    zip(near, bend, |s, b| halved(s.wrapping_add(b.wrapping_add(2) >> 2)))
-}
-
-/// The function of each pair.
-#[inline(always)]
-pub(super) fn zip<const W: usize>(a: [i32; W], b: [i32; W], f: impl Fn(i32, i32) -> i32) -> [i32; W] {
-    let mut result = [0; W];
-    for lane in 0..W {
-        result[lane] = f(a[lane], b[lane]);
+pub(super) fn load<V: NumberLanes>(values: &[i32], at: usize) -> V {
+    if let Some(lanes) = values.get(at..).and_then(|rest| rest.first_chunk()) {
+        return V::load(lanes);
     }
-    result
+    V::load(&load_at_end(values, at))
+}
+
+#[cold]
+#[inline(never)]
+fn load_at_end(values: &[i32], at: usize) -> [i32; LANES] {
+    std::array::from_fn(|lane| values.get(at.wrapping_add(lane)).copied().unwrap_or(0))
+}
+
+/// A third of each number, to less than one above 2^-10 of it.
+#[inline(always)]
+pub(super) fn third<V: NumberLanes>(x: V) -> V {
+    let series = x.plus(x.shifted::<2>()).plus(x.shifted::<4>()).plus(x.shifted::<6>()).plus(x.shifted::<8>());
+    series.plus(V::all(4)).shifted::<2>()
 }
 
 #[cfg(test)]
@@ -185,7 +183,7 @@ mod tests {
             let polynomial = |x: f64| 1000.0 * (1.0 + (1..=degree).map(|k| (x / 3.0).powi(k)).sum::<f64>());
             // Points lie two apart, and the one that is predicted at 0 between them.
             let values: Vec<i32> = (-2..=3).map(|j| polynomial(2.0 * f64::from(j) - 1.0).round() as i32).collect();
-            let [found] = stencil.apply(Line { values: &values, start: 2, stride: 1 });
+            let [found, ..]: [i32; LANES] = stencil.apply(Line { values: &values, start: 2, stride: 1 });
             // Rounded points move a result by at most half the sum of the weights' sizes, below 1.
             let error = (f64::from(found) - polynomial(0.0)).abs();
             assert!(error < 2.0, "{stencil:?}: {found} {}", polynomial(0.0));
@@ -195,8 +193,9 @@ mod tests {
     #[test]
     fn a_third_is_near_a_third() {
         for x in (-100_000..100_000).step_by(37) {
-            let error = (f64::from(third(x)) - f64::from(x) / 3.0).abs();
-            assert!(error <= 1.25 + f64::from(x).abs() / 1024.0, "{x}: {}", third(x));
+            let [found, ..] = third([x; LANES]);
+            let error = (f64::from(found) - f64::from(x) / 3.0).abs();
+            assert!(error <= 1.25 + f64::from(x).abs() / 1024.0, "{x}: {found}");
         }
     }
 
@@ -208,7 +207,8 @@ mod tests {
                     // Points outside would be zeros, and the prediction of a constant another one.
                     let values = vec![1 << 20; extent];
                     let line = Line { values: &values, start: index, stride: 1 };
-                    assert_eq!(Stencil::of(order, index, extent).apply(line), [1 << 20], "{order:?} {index} {extent}");
+                    let [found, ..]: [i32; LANES] = Stencil::of(order, index, extent).apply(line);
+                    assert_eq!(found, 1 << 20, "{order:?} {index} {extent}");
                 }
             }
         }

@@ -29,26 +29,58 @@ pub(super) struct FiniteRange {
     pub(super) is_all_finite: bool,
 }
 
+/// Lanes of a search for a range.
+const RANGE_LANES: usize = 16;
+
+/// The range of values seen so far, as long as they are finite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RangeSearch {
+    min: [f64; RANGE_LANES],
+    max: [f64; RANGE_LANES],
+    /// NaN once a value is not finite.
+    zeros: [f64; RANGE_LANES],
+}
+
+impl RangeSearch {
+    pub(super) const NEW: Self =
+        Self { min: [f64::INFINITY; RANGE_LANES], max: [f64::NEG_INFINITY; RANGE_LANES], zeros: [0.0; RANGE_LANES] };
+
+    #[inline(always)]
+    pub(super) fn take<T: Scalar>(&mut self, values: &[T]) {
+        let Self { mut min, mut max, mut zeros } = *self;
+        let mut take = |lane: usize, x: f64| {
+            min[lane] = if x < min[lane] { x } else { min[lane] };
+            max[lane] = if x > max[lane] { x } else { max[lane] };
+            zeros[lane] += x * 0.0;
+        };
+        let (runs, rest) = values.as_chunks::<RANGE_LANES>();
+        runs.iter().for_each(|run| (0..RANGE_LANES).for_each(|lane| take(lane, run[lane].wide())));
+        rest.iter().enumerate().for_each(|(lane, x)| take(lane, x.wide()));
+        *self = Self { min, max, zeros };
+    }
+
+    /// The range; `None` where there were no values, or some of them are not finite.
+    pub(super) fn found(&self) -> Option<FiniteRange> {
+        let min = self.min.into_iter().fold(f64::INFINITY, f64::min);
+        let max = self.max.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let is_all_finite = self.zeros.iter().sum::<f64>() == 0.0;
+        (min <= max && is_all_finite).then_some(FiniteRange { min, max, is_all_finite })
+    }
+}
+
 impl FiniteRange {
     /// The range of the finite values; `None` where there are none.
     #[inline(always)]
     pub(super) fn of<T: Scalar>(values: &[T]) -> Option<Self> {
-        const LANES: usize = 16;
-        let mut min = [f64::INFINITY; LANES];
-        let mut max = [f64::NEG_INFINITY; LANES];
-        let mut is_all_finite = true;
-        let mut take = |lane: usize, x: f64| {
-            let is_finite = x.abs() < f64::INFINITY;
-            is_all_finite &= is_finite;
-            min[lane] = if is_finite & (x < min[lane]) { x } else { min[lane] };
-            max[lane] = if is_finite & (x > max[lane]) { x } else { max[lane] };
-        };
-        let (runs, rest) = values.as_chunks::<LANES>();
-        runs.iter().for_each(|run| (0..LANES).for_each(|lane| take(lane, run[lane].wide())));
-        rest.iter().enumerate().for_each(|(lane, x)| take(lane, x.wide()));
-        let min = min.into_iter().fold(f64::INFINITY, f64::min);
-        let max = max.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        (min <= max).then_some(Self { min, max, is_all_finite })
+        let mut search = RangeSearch::NEW;
+        search.take(values);
+        if let Some(range) = search.found() {
+            return Some(range);
+        }
+        let finite = || values.iter().map(|x| x.wide()).filter(|x| x.is_finite());
+        let min = finite().fold(f64::INFINITY, f64::min);
+        let max = finite().fold(f64::NEG_INFINITY, f64::max);
+        (min <= max).then_some(Self { min, max, is_all_finite: false })
     }
 }
 
@@ -56,16 +88,23 @@ impl FineLattice {
     /// The lattice for an absolute bound; `None` where no double holds its unit. Where no lattice
     /// holds all values, it is the finest one around 0, and values outside are exceptions.
     pub(super) fn new(bound: f64, range: FiniteRange, grid: [usize; 3]) -> Option<Self> {
+        let centre = 0.5 * range.min + 0.5 * range.max;
+        let around = |step: u16, base: f64| Self::around(bound, step, base, grid);
+        let bases = STEPS.into_iter().flat_map(|step| [around(step, 0.0), around(step, centre)]);
+        bases.flatten().find(|lattice| lattice.reaches(range)).or_else(|| Self::first(bound, grid))
+    }
+
+    /// The first lattice that [`FineLattice::new`] tries, and nearly always the one it takes.
+    pub(super) fn first(bound: f64, grid: [usize; 3]) -> Option<Self> {
+        Self::around(bound, STEPS[0], 0.0, grid)
+    }
+
+    fn around(bound: f64, step: u16, base: f64, grid: [usize; 3]) -> Option<Self> {
         // Roundings of units, bases and sums stay far below what this takes from the bound, as long
         // as values are below 2^28 units.
         const ROUNDED_DOWN: f64 = 1.0 - 1.0 / (1u64 << 20) as f64;
-        let around = |step: u16, base: f64| {
-            let unit = 2.0 * bound / f64::from(step) * ROUNDED_DOWN;
-            Self::is_sound(unit, base).then_some(Self { unit, base, steps: level_steps(step, grid) })
-        };
-        let centre = 0.5 * range.min + 0.5 * range.max;
-        let bases = STEPS.into_iter().flat_map(|step| [around(step, 0.0), around(step, centre)]);
-        bases.flatten().find(|lattice| lattice.reaches(range)).or_else(|| around(STEPS[0], 0.0))
+        let unit = 2.0 * bound / f64::from(step) * ROUNDED_DOWN;
+        Self::is_sound(unit, base).then_some(Self { unit, base, steps: level_steps(step, grid) })
     }
 
     /// Returns whether all finite values have numbers.
@@ -123,13 +162,12 @@ pub(super) fn code(distance: i32, inverse_step: f64) -> i32 {
 }
 
 /// Numbers of values that are not finite, or out of reach, become those of the value before.
-pub(super) fn bridge<T: Scalar>(values: &[T], numbers: &mut [i32]) {
-    let mut before = 0;
+pub(super) fn bridge<T: Scalar>(values: &[T], numbers: &mut [i32], before: &mut i32) {
     for (x, number) in values.iter().zip(numbers) {
         if x.wide().is_finite() && number.unsigned_abs() < LARGEST as u32 {
-            before = *number;
+            *before = *number;
         }
-        *number = before;
+        *number = *before;
     }
 }
 

@@ -28,88 +28,57 @@ pub(super) fn pyramid_extents(grid: [usize; 3]) -> Vec<[usize; 3]> {
 }
 
 /// The classes of one level.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ParityClasses {
     pub(super) grid: [usize; 3],
     pub(super) values: [Vec<i32>; CLASSES],
 }
 
 impl ParityClasses {
-    /// Zeros in all classes but the coarser grid, which is empty.
-    pub(super) fn zeros(grid: [usize; 3]) -> Self {
-        let len = |class| if class == 0 { 0 } else { class_extents(grid, class).iter().product() };
-        Self { grid, values: std::array::from_fn(|class| vec![0; len(class)]) }
-    }
-
-    /// A grid of one point.
-    pub(super) fn point(number: i32) -> Self {
-        Self::split(&[number], [1; 3])
-    }
-
-    /// Number of points of the grid.
-    pub(super) fn len(&self) -> usize {
-        self.grid.iter().product()
-    }
-
-    /// No values yet; [`ParityClasses::push_row`] adds them.
-    fn empty(grid: [usize; 3]) -> Self {
-        let len = |class| class_extents(grid, class).iter().product();
-        Self { grid, values: std::array::from_fn(|class| Vec::with_capacity(len(class))) }
-    }
-
-    /// Splits a grid.
-    #[inline(always)]
-    pub(super) fn split(values: &[i32], grid: [usize; 3]) -> Self {
-        let mut classes = Self::empty(grid);
-        for (row, points) in values.chunks_exact(grid[0]).enumerate() {
-            classes.push_row(row, points);
+    /// Makes room for the classes of a grid; their values mean nothing yet.
+    pub(super) fn shape(&mut self, grid: [usize; 3]) {
+        self.grid = grid;
+        for (class, values) in self.values.iter_mut().enumerate() {
+            values.resize(class_extents(grid, class).iter().product(), 0);
         }
-        classes
     }
 
-    /// Adds a row of the grid; rows come in order.
+    /// Fills the classes from their grid.
     #[inline(always)]
-    fn push_row(&mut self, row: usize, points: &[i32]) {
-        let class = row_class(row, self.grid[1]);
-        let (pairs, last) = points.as_chunks::<2>();
-        self.values[class].extend(pairs.iter().map(|pair| pair[0]));
-        self.values[class].extend(last);
-        self.values[class + 1].extend(pairs.iter().map(|pair| pair[1]));
+    pub(super) fn split(&mut self, values: &[i32]) {
+        for piece in row_pieces(self.grid) {
+            self.put(&piece, &values[piece.first..][..piece.len]);
+        }
     }
 
     /// Joins the classes to the grid again.
     #[inline(always)]
     pub(super) fn merge(&self, values: &mut [i32]) {
-        let mut rows = ClassRows::of(self);
-        for points in values.chunks_exact_mut(self.grid[0]) {
-            rows.take(points);
+        for piece in row_pieces(self.grid) {
+            self.take(&piece, &mut values[piece.first..][..piece.len]);
         }
     }
-}
 
-/// The rows of a grid that is split, in order.
-#[derive(Debug)]
-pub(super) struct ClassRows<'a> {
-    classes: &'a ParityClasses,
-    row: usize,
-    starts: [usize; CLASSES],
-}
-
-impl<'a> ClassRows<'a> {
-    pub(super) fn of(classes: &'a ParityClasses) -> Self {
-        Self { classes, row: 0, starts: [0; CLASSES] }
+    /// Puts the points of a piece into their classes.
+    #[inline(always)]
+    pub(super) fn put(&mut self, piece: &RowPiece, points: &[i32]) {
+        let (evens, odds) = self.values.split_at_mut(piece.class + 1);
+        let (pairs, last) = points.as_chunks::<2>();
+        let even = &mut evens[piece.class][piece.even..][..pairs.len() + last.len()];
+        let odd = &mut odds[0][piece.odd..][..pairs.len()];
+        for ((pair, even), odd) in pairs.iter().zip(&mut *even).zip(odd) {
+            *even = pair[0];
+            *odd = pair[1];
+        }
+        if let ([last], Some(even)) = (last, even.last_mut()) {
+            *even = *last;
+        }
     }
 
-    /// Fills `points` with the next row.
+    /// Takes the points of a piece from their classes.
     #[inline(always)]
-    pub(super) fn take(&mut self, points: &mut [i32]) {
-        let class = row_class(self.row, self.classes.grid[1]);
-        let [even_extent, odd_extent] = [points.len().div_ceil(2), points.len() / 2];
-        let even = &self.classes.values[class][self.starts[class]..][..even_extent];
-        let odd = &self.classes.values[class + 1][self.starts[class + 1]..][..odd_extent];
-        self.row += 1;
-        self.starts[class] += even_extent;
-        self.starts[class + 1] += odd_extent;
+    pub(super) fn take(&self, piece: &RowPiece, points: &mut [i32]) {
+        let [even, odd] = self.points(piece);
         let (pairs, last) = points.as_chunks_mut::<2>();
         for ((pair, even), odd) in pairs.iter_mut().zip(even).zip(odd) {
             *pair = [*even, *odd];
@@ -118,11 +87,55 @@ impl<'a> ClassRows<'a> {
             *last = *even;
         }
     }
+
+    /// The even and the odd points of a piece.
+    #[inline(always)]
+    pub(super) fn points(&self, piece: &RowPiece) -> [&[i32]; 2] {
+        let even = &self.values[piece.class][piece.even..][..piece.len.div_ceil(2)];
+        let odd = &self.values[piece.class + 1][piece.odd..][..piece.len / 2];
+        [even, odd]
+    }
+}
+
+/// Most points of a piece of a row: an even number, so that pairs stay whole, and few enough for
+/// the first cache.
+pub(super) const PIECE: usize = 1024;
+
+/// A piece of a row of a grid, and where its points lie once the grid is split.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowPiece {
+    /// The class of its even points; that of the odd ones is the next.
+    class: usize,
+    /// Places of its first points in their classes.
+    even: usize,
+    odd: usize,
+    /// Place of its first point in the grid.
+    pub(super) first: usize,
+    pub(super) len: usize,
+}
+
+/// The pieces of the rows of a grid, in order.
+#[inline(always)]
+pub(super) fn row_pieces(grid: [usize; 3]) -> impl Iterator<Item = RowPiece> {
+    let [width, height, depth] = grid;
+    (0..height * depth).flat_map(move |row| {
+        let [y, z] = [row % height, row / height];
+        let class = row_class(y, z);
+        // Rows of its class before the row.
+        let rows = y / 2 + z / 2 * if y % 2 == 0 { height.div_ceil(2) } else { height / 2 };
+        (0..width).step_by(PIECE).map(move |x| RowPiece {
+            class,
+            even: rows * width.div_ceil(2) + x / 2,
+            odd: rows * (width / 2) + x / 2,
+            first: row * width + x,
+            len: PIECE.min(width - x),
+        })
+    })
 }
 
 /// The class of the even points of a row.
-fn row_class(row: usize, rows_of_plane: usize) -> usize {
-    (row % rows_of_plane % 2) << 1 | (row / rows_of_plane % 2) << 2
+fn row_class(y: usize, z: usize) -> usize {
+    (y % 2) << 1 | (z % 2) << 2
 }
 
 #[cfg(test)]
@@ -131,11 +144,14 @@ mod tests {
 
     #[test]
     fn every_grid_is_the_sum_of_its_classes() {
-        for grid in [[1, 1, 1], [2, 1, 1], [7, 1, 1], [1, 5, 1], [1, 1, 6], [4, 3, 1], [5, 4, 3], [2, 2, 2], [9, 8, 7]]
-        {
+        let grids = [[1, 1, 1], [2, 1, 1], [7, 1, 1], [1, 5, 1], [1, 1, 6], [4, 3, 1], [5, 4, 3], [2, 2, 2], [9, 8, 7]];
+        // Classes of a larger grid before leave nothing behind.
+        let mut classes = ParityClasses::default();
+        for grid in [[2 * PIECE + 3, 2, 2]].into_iter().chain(grids) {
             let n: usize = grid.iter().product();
             let values: Vec<i32> = (0..n as i32).collect();
-            let classes = ParityClasses::split(&values, grid);
+            classes.shape(grid);
+            classes.split(&values);
             for (class, own) in classes.values.iter().enumerate() {
                 assert_eq!(own.len(), class_extents(grid, class).iter().product::<usize>(), "{grid:?} {class}");
             }

@@ -5,9 +5,10 @@
 //! before the point has a neighbour on both sides, unless all its axes are like that.
 
 use super::cell_predictor::AxisMean;
-use super::cells::Point;
-use super::interpolation::{InterpolationOrder, LANES, Line, Stencil, halved, third, zip};
+use super::cells::{CellRuns, Point, PointRun, RunValues};
+use super::interpolation::{InterpolationOrder, Line, Stencil, bend_at_edge, cubic_bend, quintic_bend, third};
 use super::parity::{CLASSES, class_extents, is_odd};
+use super::simd::{LANES, NumberLanes};
 
 /// Values of one class, by which others are predicted.
 #[derive(Clone, Copy, Debug)]
@@ -38,20 +39,120 @@ impl<'a> Neighbours<'a> {
         self.class
     }
 
-    /// The prediction of the `len` points from `point` on, along x; lanes behind hold anything.
+    /// The predictions of runs; lanes behind a run hold anything.
     #[inline(always)]
-    pub(super) fn predict(&self, mean_of: AxisMean, point: Point, len: usize) -> [i32; LANES] {
+    pub(super) fn predict<V: NumberLanes>(&self, mean_of: AxisMean, runs: &CellRuns, predicted: &mut RunValues) {
+        const LINEAR: u8 = InterpolationOrder::Linear as u8;
+        const CUBIC: u8 = InterpolationOrder::Cubic as u8;
+        const QUINTIC: u8 = InterpolationOrder::Quintic as u8;
+        match mean_of.order {
+            InterpolationOrder::Linear => self.predict_by::<V, LINEAR>(mean_of, runs, predicted),
+            InterpolationOrder::Cubic => self.predict_by::<V, CUBIC>(mean_of, runs, predicted),
+            InterpolationOrder::Quintic => self.predict_by::<V, QUINTIC>(mean_of, runs, predicted),
+        }
+    }
+
+    #[inline(always)]
+    fn predict_by<V: NumberLanes, const ORDER: u8>(
+        &self,
+        mean_of: AxisMean,
+        runs: &CellRuns,
+        predicted: &mut RunValues,
+    ) {
+        match mean_of.axes {
+            1 => self.predict_along::<V, ORDER, 1>(mean_of, runs, predicted),
+            2 => self.predict_along::<V, ORDER, 2>(mean_of, runs, predicted),
+            3 => self.predict_along::<V, ORDER, 3>(mean_of, runs, predicted),
+            4 => self.predict_along::<V, ORDER, 4>(mean_of, runs, predicted),
+            5 => self.predict_along::<V, ORDER, 5>(mean_of, runs, predicted),
+            6 => self.predict_along::<V, ORDER, 6>(mean_of, runs, predicted),
+            _ => self.predict_along::<V, ORDER, 7>(mean_of, runs, predicted),
+        }
+    }
+
+    /// Runs far from the edges across x are all alike; others are looked at one by one.
+    #[inline(always)]
+    fn predict_along<V: NumberLanes, const ORDER: u8, const AXES: usize>(
+        &self,
+        mean_of: AxisMean,
+        runs: &CellRuns,
+        predicted: &mut RunValues,
+    ) {
+        for (run, target) in runs.iter().zip(predicted) {
+            let PointRun { point, len } = *run;
+            let is_inner = |axis: usize| {
+                let extent = self.sources[axis].map_or(0, |source| source.extents[axis]);
+                !is_odd(AXES, axis) || is_inner::<ORDER>(point.along(axis), extent)
+            };
+            let width = self.sources[0].map_or(0, |source| source.extents[0]);
+            // The last point alone would need other axes.
+            let is_cut = AXES == 1 && self.class != 1 && point.x + len == width;
+            let is_narrow = is_odd(AXES, 0) && width < 4;
+            if !is_inner(1) || !is_inner(2) || is_cut || is_narrow {
+                self.predict_at_edge::<V>(mean_of, *run).store(target);
+                continue;
+            }
+            let across: [V; 3] = [
+                V::all(0),
+                if is_odd(AXES, 1) { self.inner::<V, ORDER>(1, point) } else { V::all(0) },
+                if is_odd(AXES, 2) { self.inner::<V, ORDER>(2, point) } else { V::all(0) },
+            ];
+            if !is_odd(AXES, 0) {
+                mean(AXES, across).store(target);
+            } else if point.x >= 2 && point.x + LANES + 3 <= width {
+                mean(AXES, [self.inner::<V, ORDER>(0, point), across[1], across[2]]).store(target);
+            } else {
+                let along = self.along_edges::<V, ORDER>(point, width);
+                let all = mean(AXES, [along, across[1], across[2]]);
+                let others = if AXES == 1 { all } else { mean(AXES & !1, across) };
+                all.replaced(bit_of(width - 1, point.x), others).store(target);
+            }
+        }
+    }
+
+    /// The predictions along an axis, far from its ends.
+    #[inline(always)]
+    fn inner<V: NumberLanes, const ORDER: u8>(&self, axis: usize, point: Point) -> V {
+        let Some(source) = &self.sources[axis] else { return V::all(0) };
+        Stencil::inner(order_of::<ORDER>()).apply(source.line(axis, point))
+    }
+
+    /// The predictions along x, near an end of rows of four or more.
+    #[inline(always)]
+    fn along_edges<V: NumberLanes, const ORDER: u8>(&self, point: Point, width: usize) -> V {
+        let Some(source) = &self.sources[0] else { return V::all(0) };
+        let line = source.line(0, point);
+        let [before, after]: [V; 2] = [line.load(0), line.load(1)];
+        let near = before.plus(after);
+        let bit = |x: usize| bit_of(x, point.x);
+        let bend = match order_of::<ORDER>() {
+            InterpolationOrder::Linear => V::all(0),
+            order => {
+                let cubic = cubic_bend(near, line);
+                let inner = match order {
+                    InterpolationOrder::Quintic => quintic_bend(near, line).replaced(bit(1) | bit(width - 3), cubic),
+                    _ => cubic,
+                };
+                let at_end = bend_at_edge(before, after, line.load(-1));
+                let at_start = bend_at_edge(after, before, line.load(2));
+                inner.replaced(bit(0), at_start).replaced(bit(width - 2), at_end)
+            }
+        };
+        let behind: V = Stencil::Extrapolation.apply(line);
+        near.plus(bend).halved().replaced(bit(width - 1), behind)
+    }
+
+    /// The prediction of a run anywhere.
+    #[inline(always)]
+    fn predict_at_edge<V: NumberLanes>(&self, mean_of: AxisMean, PointRun { point, len }: PointRun) -> V {
         let AxisMean { order, axes } = mean_of;
         let across = self.inside(axes, self.ending(point) & !1);
-        let mut predicted = mean(across, &self.along_axes(across, order, point, len));
         // The last point of a row alone may have no neighbour behind it on x.
         let last = Point { x: point.x + len - 1, ..point };
         let at_end = if self.class & 1 != 0 { self.inside(axes, self.ending(last)) } else { across };
-        if at_end != across {
-            let along = self.along_axes(at_end, order, point, len);
-            predicted[len - 1] = mean(at_end, &along)[len - 1];
-        }
-        predicted
+        let along: [V; 3] = self.along_axes(across | at_end, order, point, len);
+        let predicted = mean(across, along);
+        if at_end == across { predicted } else { predicted.replaced(1 << (len - 1), mean(at_end, along)) }
     }
 
     /// The axes, of those on which the class is odd, on which the grid ends behind a point.
@@ -79,53 +180,44 @@ impl<'a> Neighbours<'a> {
 
     /// The predictions along each axis of a set; zeros along others.
     #[inline(always)]
-    pub(super) fn along_axes(
+    pub(super) fn along_axes<V: NumberLanes>(
         &self,
         axes: usize,
         order: InterpolationOrder,
         point: Point,
         len: usize,
-    ) -> [[i32; LANES]; 3] {
-        let mut along = [[0; LANES]; 3];
+    ) -> [V; 3] {
+        let mut along = [V::all(0); 3];
         if is_odd(axes, 0) {
-            along[0] = self.along(0, order, point, len);
+            along[0] = self.along_x(order, point, len);
         }
-        if is_odd(axes, 1) {
-            along[1] = self.along(1, order, point, len);
-        }
-        if is_odd(axes, 2) {
-            along[2] = self.along(2, order, point, len);
+        for (axis, predicted) in along.iter_mut().enumerate().skip(1) {
+            if is_odd(axes, axis)
+                && let Some(source) = &self.sources[axis]
+            {
+                let stencil = Stencil::of(order, point.along(axis), source.extents[axis]);
+                *predicted = stencil.apply(source.line(axis, point));
+            }
         }
         along
     }
 
-    /// The prediction along one axis, of points from `point` on.
+    /// The predictions along x, of points from `point` on.
     #[inline(always)]
-    fn along(&self, axis: usize, order: InterpolationOrder, point: Point, len: usize) -> [i32; LANES] {
-        let Some(source) = &self.sources[axis] else { return [0; LANES] };
-        let line = source.line(axis, point);
-        let extent = source.extents[axis];
-        if axis != 0 {
-            return Stencil::of(order, point.along(axis), extent).apply(line);
+    fn along_x<V: NumberLanes>(&self, order: InterpolationOrder, point: Point, len: usize) -> V {
+        const LINEAR: u8 = InterpolationOrder::Linear as u8;
+        const CUBIC: u8 = InterpolationOrder::Cubic as u8;
+        const QUINTIC: u8 = InterpolationOrder::Quintic as u8;
+        let Some(source) = &self.sources[0] else { return V::all(0) };
+        let width = source.extents[0];
+        if width < 4 {
+            return V::load(&source.along_short(order, point, len));
         }
-        let inner = Stencil::inner(order).apply(line);
-        let end = point.x + len;
-        if point.x >= 2 && end + 3 <= extent {
-            return inner;
+        match order {
+            InterpolationOrder::Linear => self.along_edges::<V, LINEAR>(point, width),
+            InterpolationOrder::Cubic => self.along_edges::<V, CUBIC>(point, width),
+            InterpolationOrder::Quintic => self.along_edges::<V, QUINTIC>(point, width),
         }
-        if extent < 4 {
-            return std::array::from_fn(|lane| {
-                self.at(0, order, Point { x: (point.x + lane).min(end - 1), ..point })[0]
-            });
-        }
-        at_edges(order, inner, line, point.x, extent)
-    }
-
-    /// The prediction of one point along one axis.
-    #[inline(always)]
-    fn at(&self, axis: usize, order: InterpolationOrder, point: Point) -> [i32; 1] {
-        let Some(source) = &self.sources[axis] else { return [0] };
-        Stencil::of(order, point.along(axis), source.extents[axis]).apply(source.line(axis, point))
     }
 }
 
@@ -137,46 +229,46 @@ impl<'a> NeighbourClass<'a> {
         let start = point.x + x * (point.y + y * point.z);
         Line { values: self.values, start, stride: [1, x, x * y][axis] }
     }
-}
 
-/// The predictions along x of points that are near an end of rows of four or more.
-#[inline(always)]
-fn at_edges(order: InterpolationOrder, inner: [i32; LANES], line: Line<'_>, x: usize, extent: usize) -> [i32; LANES] {
-    let cubic: [i32; LANES] = Stencil::Cubic.apply(line);
-    let after_edge: [i32; LANES] = Stencil::AfterEdge.apply(line);
-    let before_edge: [i32; LANES] = Stencil::BeforeEdge.apply(line);
-    let behind: [i32; LANES] = Stencil::Extrapolation.apply(line);
-    let [is_linear, is_quintic] =
-        [InterpolationOrder::Linear, InterpolationOrder::Quintic].map(|other| mask(order == other));
-    let mut predicted = [0; LANES];
-    for lane in 0..LANES {
-        let index = (x + lane) as u32;
-        let after = (extent as u32).wrapping_sub(1 + index);
-        let near = pick(mask(index == 0), after_edge[lane], cubic[lane]);
-        let near = pick(mask(after == 1), before_edge[lane], near);
-        let is_inner = is_linear | is_quintic & mask(index >= 2) & mask(after >= 3);
-        predicted[lane] = pick(mask(after == 0), behind[lane], pick(is_inner, inner[lane], near));
+    /// The predictions along x in a row of fewer than four points.
+    #[cold]
+    #[inline(never)]
+    fn along_short(&self, order: InterpolationOrder, point: Point, len: usize) -> [i32; LANES] {
+        let mut along = [0; LANES];
+        for (lane, predicted) in along[..len].iter_mut().enumerate() {
+            let at = Point { x: point.x + lane, ..point };
+            let lanes: [i32; LANES] = Stencil::of(order, at.x, self.extents[0]).apply(self.line(0, at));
+            *predicted = lanes[0];
+        }
+        along
     }
-    predicted
 }
 
-/// All bits, or none.
+/// The order of a number.
 #[inline(always)]
-fn mask(is_set: bool) -> i32 {
-    -i32::from(is_set)
+fn order_of<const ORDER: u8>() -> InterpolationOrder {
+    InterpolationOrder::ALL[ORDER as usize]
 }
 
-/// The first where all bits are set, the second where none is. Both are read: a branch in its place
-/// would make gathers of the vectors.
+/// Returns whether a point between points `index` and `index + 1` of `extent` is far enough from
+/// both ends for the formula of its order.
 #[inline(always)]
-fn pick(mask: i32, first: i32, second: i32) -> i32 {
-    first & mask | second & !mask
+fn is_inner<const ORDER: u8>(index: usize, extent: usize) -> bool {
+    let reach = ORDER as usize;
+    index >= reach && index + reach + 1 < extent
+}
+
+/// The bit of the lane with the number `x`, in lanes that begin with `first`; none if there is no
+/// such lane.
+#[inline(always)]
+fn bit_of(x: usize, first: usize) -> u16 {
+    let lane = x.wrapping_sub(first);
+    if lane < LANES { 1 << lane } else { 0 }
 }
 
 /// The mean over the axes of a set.
 #[inline(always)]
-pub(super) fn mean<const W: usize>(axes: usize, along: &[[i32; W]; 3]) -> [i32; W] {
-    let [x, y, z] = *along;
+pub(super) fn mean<V: NumberLanes>(axes: usize, [x, y, z]: [V; 3]) -> V {
     match axes {
         1 => x,
         2 => y,
@@ -189,12 +281,11 @@ pub(super) fn mean<const W: usize>(axes: usize, along: &[[i32; W]; 3]) -> [i32; 
 }
 
 #[inline(always)]
-fn mean_of_two<const W: usize>(a: [i32; W], b: [i32; W]) -> [i32; W] {
-    zip(a, b, |a, b| a.wrapping_add(halved(b.wrapping_sub(a))))
+fn mean_of_two<V: NumberLanes>(a: V, b: V) -> V {
+    a.plus(b.minus(a).halved())
 }
 
 #[inline(always)]
-fn mean_of_three<const W: usize>(a: [i32; W], b: [i32; W], c: [i32; W]) -> [i32; W] {
-    let apart = zip(zip(b, a, i32::wrapping_sub), zip(c, a, i32::wrapping_sub), i32::wrapping_add);
-    zip(a, apart, |a, d| a.wrapping_add(third(d)))
+fn mean_of_three<V: NumberLanes>(a: V, b: V, c: V) -> V {
+    a.plus(third(b.minus(a).plus(c.minus(a))))
 }

@@ -74,13 +74,15 @@ impl SymbolShares {
     }
 
     /// The table of an encoder.
-    pub(super) fn to_encode_table(&self) -> [EncodeEntry; SYMBOLS] {
+    pub(super) fn to_encode_table(&self) -> EncodeTable {
         let mut start = 0;
-        self.0.map(|share| {
-            let entry = EncodeEntry::new(start, u32::from(share));
-            start += u32::from(share);
-            entry
-        })
+        let mut table = EncodeTable::default();
+        for (symbol, share) in self.0.iter().map(|share| u32::from(*share)).enumerate() {
+            table.entries[symbol] = EncodeEntry::new(start, share);
+            table.packed.0[symbol] = share << 16 | start;
+            start += share;
+        }
+        table
     }
 
     /// The table of a decoder.
@@ -94,12 +96,30 @@ impl SymbolShares {
     }
 }
 
+/// The symbols, to be encoded one by one or many at a time.
+#[derive(Clone, Debug)]
+pub(super) struct EncodeTable {
+    pub(super) entries: [EncodeEntry; SYMBOLS],
+    pub(super) packed: PackedShares,
+}
+
+impl Default for EncodeTable {
+    fn default() -> Self {
+        Self { entries: [EncodeEntry::default(); SYMBOLS], packed: PackedShares([0; SYMBOLS]) }
+    }
+}
+
+/// The share of each symbol in the upper half of a number, and the sum of shares before it in the
+/// lower.
+#[derive(Clone, Debug)]
+pub(super) struct PackedShares(pub(super) [u32; SYMBOLS]);
+
 /// A symbol, to be encoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EncodeEntry {
     /// `2^64 / share`, rounded up.
     reciprocal: u64,
-    pub(super) share: u32,
+    share: u32,
     /// Added to every state.
     bias: u32,
 }
@@ -114,6 +134,12 @@ impl EncodeEntry {
         }
     }
 
+    /// Returns whether a state gives a word before the symbol.
+    #[inline(always)]
+    pub(super) fn is_full(self, state: u32) -> bool {
+        state >> (32 - PRECISION) >= self.share
+    }
+
     /// The state behind the symbol: `TOTAL (x / f) + x mod f + start`.
     #[inline(always)]
     pub(super) fn advance(self, state: u32) -> u32 {
@@ -125,6 +151,7 @@ impl EncodeEntry {
 /// One of the [`TOTAL`] parts of a table, to be decoded: symbol in bits 0 to 5, share less one
 /// in bits 6 to 17, and its place within the symbol in bits 18 to 29.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 pub(super) struct DecodeEntry(u32);
 
 impl DecodeEntry {
@@ -186,7 +213,7 @@ mod tests {
                 let limit = u64::from(table.0[symbol]) << 20;
                 let states = [1 << 16, (1 << 16) + 12_345, limit / 2 + 1, limit - 1];
                 for state in states.into_iter().filter(|state| *state < limit).map(|state| state as u32) {
-                    let advanced = encode[symbol].advance(state);
+                    let advanced = encode.entries[symbol].advance(state);
                     let entry = decode[(advanced % TOTAL) as usize];
                     assert_eq!((usize::from(entry.symbol()), entry.retreat(advanced)), (symbol, state));
                 }

@@ -4,8 +4,8 @@
 //! | part | content |
 //! |---|---|
 //! | tables | u32 mask of the tables that follow, and each of them |
-//! | states | 8 x u32 |
-//! | words | u16 each |
+//! | states | 16 of codes, one of heads: u32 each |
+//! | words | u16 each: those of codes, then those of heads, the first one last |
 //! | low bits | of loud cells: each cell's begin on a byte |
 //! | escapes | 1 to 5 bytes each: codes beyond their table |
 
@@ -14,8 +14,9 @@ use recoup_core::CodecError;
 use super::cells::CELL;
 use super::damage::damaged;
 use super::loudness::{CODE_TABLES, CONTEXTS, Loudness};
-use super::rans::{RansDecoder, RansEncoder, STATES};
-use super::shares::{DecodeEntry, EncodeEntry, SYMBOLS, SymbolShares, TOTAL};
+use super::rans::{RansDecoder, RansEncoder, STATE_BYTES};
+use super::shares::{DecodeEntry, EncodeTable, SYMBOLS, SymbolShares, TOTAL};
+use crate::qb::SimdLevel;
 
 /// Number of the table of predictors; those of loudness and of codes follow.
 const PREDICTOR: usize = 0;
@@ -24,8 +25,6 @@ const CODES: usize = LOUDNESS + CONTEXTS;
 const TABLES: usize = CODES + CODE_TABLES;
 /// The symbol of a code that its table does not reach.
 const ESCAPE: u8 = SYMBOLS as u8 - 1;
-/// Bytes of the states.
-pub(super) const STATE_BYTES: usize = STATES * 4;
 
 /// Bytes of the parts of a stream, other than the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +51,25 @@ pub(super) struct StreamWriter {
     symbols: Vec<u8>,
     low_bits: Vec<u8>,
     escapes: Vec<u8>,
+    encoder: RansEncoder,
 }
 
 impl StreamWriter {
-    /// A writer with room for the codes of this number of values.
-    pub(super) fn for_values(values: usize) -> Self {
-        Self { symbols: Vec::with_capacity(values), heads: Vec::with_capacity(values / CELL), ..Self::default() }
+    /// Forgets all cells, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.heads.clear();
+        self.symbols.clear();
+        self.low_bits.clear();
+        self.escapes.clear();
+    }
+
+    /// Bytes of memory that are held.
+    pub(super) fn bytes(&self) -> usize {
+        self.heads.capacity() * size_of::<CellHead>()
+            + self.symbols.capacity()
+            + self.low_bits.capacity()
+            + self.escapes.capacity()
+            + self.encoder.bytes()
     }
 
     /// Adds a cell with the symbol of its predictor.
@@ -103,23 +115,23 @@ impl StreamWriter {
     }
 
     /// Appends the stream to `target`.
-    pub(super) fn finish(self, target: &mut Vec<u8>) -> StreamLengths {
+    pub(super) fn finish(&mut self, level: SimdLevel, target: &mut Vec<u8>) -> StreamLengths {
         let tables = self.tables();
         let start = target.len();
         let mask = (0..TABLES).filter(|table| tables[*table].is_some()).fold(0u32, |mask, table| mask | 1 << table);
         target.extend(mask.to_le_bytes());
         tables.iter().flatten().for_each(|table| table.write(target));
-        let table_bytes = target.len() - start;
-        let mut encoder = RansEncoder::new();
+        let table_bytes = (target.len() - start) as u64;
+        let mut encoder = std::mem::take(&mut self.encoder);
+        encoder.begin(level, self.symbols.len());
         self.encode(&tables, &mut encoder);
-        let (states, words) = encoder.finish();
-        target.extend(states.iter().flat_map(|state| state.to_le_bytes()));
-        target.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        let words = encoder.write(target);
+        self.encoder = encoder;
         target.extend(&self.low_bits);
         target.extend(&self.escapes);
         StreamLengths {
-            tables: table_bytes as u64,
-            words: 2 * words.len() as u64,
+            tables: table_bytes,
+            words,
             low_bits: self.low_bits.len() as u64,
             escapes: self.escapes.len() as u64,
         }
@@ -139,8 +151,7 @@ impl StreamWriter {
             counts[LOUDNESS + before.context()][usize::from(head.loudness.symbol())] += 1;
             if head.loudness != Loudness::SILENT {
                 let (own, others) = symbols.split_at(usize::from(head.len));
-                let counts = &mut counts[CODES + head.loudness.table()];
-                own.iter().for_each(|symbol| counts[usize::from(*symbol) % SYMBOLS] += 1);
+                count(own, &mut counts[CODES + head.loudness.table()]);
                 symbols = others;
             }
         }
@@ -149,8 +160,7 @@ impl StreamWriter {
 
     fn encode(&self, tables: &[Option<SymbolShares>], encoder: &mut RansEncoder) {
         let entries = |table: &Option<SymbolShares>| table.as_ref().map(SymbolShares::to_encode_table);
-        let tables: Vec<[EncodeEntry; SYMBOLS]> =
-            tables.iter().map(|table| entries(table).unwrap_or([EncodeEntry::default(); SYMBOLS])).collect();
+        let tables: Vec<EncodeTable> = tables.iter().map(|table| entries(table).unwrap_or_default()).collect();
         let mut symbols = &self.symbols[..];
         for (head, before) in self.heads.iter().zip(self.before()).rev() {
             if head.loudness != Loudness::SILENT {
@@ -158,8 +168,8 @@ impl StreamWriter {
                 encoder.put(&tables[CODES + head.loudness.table()], own);
                 symbols = others;
             }
-            encoder.put_one(&tables[LOUDNESS + before.context()], head.loudness.symbol());
-            encoder.put_one(&tables[PREDICTOR], head.predictor);
+            encoder.put_head(&tables[LOUDNESS + before.context()], head.loudness.symbol());
+            encoder.put_head(&tables[PREDICTOR], head.predictor);
         }
     }
 }
@@ -168,7 +178,7 @@ impl StreamWriter {
 #[derive(Debug)]
 pub(super) struct StreamReader<'a> {
     tables: Vec<Option<Box<[DecodeEntry; TOTAL as usize]>>>,
-    decoder: RansDecoder,
+    decoder: RansDecoder<'a>,
     low_bits: &'a [u8],
     escapes: &'a [u8],
     loudness: Loudness,
@@ -176,7 +186,7 @@ pub(super) struct StreamReader<'a> {
 
 impl<'a> StreamReader<'a> {
     /// Reads the tables of a stream, which is as long as its parts.
-    pub(super) fn new(source: &'a [u8], lengths: StreamLengths) -> Result<Self, CodecError> {
+    pub(super) fn new(level: SimdLevel, source: &'a [u8], lengths: StreamLengths) -> Result<Self, CodecError> {
         let mut rest = source;
         let mut part = |bytes: u64| {
             let bytes = usize::try_from(bytes).ok();
@@ -186,16 +196,15 @@ impl<'a> StreamReader<'a> {
             Ok(part)
         };
         let tables = part(lengths.tables)?;
-        let states = part(STATE_BYTES as u64)?.as_chunks::<4>().0;
+        let states = part(STATE_BYTES as u64)?.first_chunk().ok_or_else(|| damaged("parts"))?;
         let words = part(lengths.words)?;
         let low_bits = part(lengths.low_bits)?;
         let escapes = part(lengths.escapes)?;
         if words.len() % 2 != 0 || !rest.is_empty() {
             return Err(damaged("parts"));
         }
-        let states = std::array::from_fn(|lane| u32::from_le_bytes(states[lane]));
         let tables = read_tables(tables).ok_or_else(|| damaged("tables"))?;
-        let decoder = RansDecoder::new(states, words);
+        let decoder = RansDecoder::new(level, states, words);
         Ok(Self { tables, decoder, low_bits, escapes, loudness: Loudness::SILENT })
     }
 
@@ -234,7 +243,7 @@ impl<'a> StreamReader<'a> {
     #[inline(always)]
     fn symbol(&mut self, table: usize) -> Result<u8, CodecError> {
         let table = self.tables[table].as_ref().ok_or_else(|| damaged("a table is missing"))?;
-        let symbol = self.decoder.take_one(table);
+        let symbol = self.decoder.take_head(table);
         if self.decoder.is_sound() { Ok(symbol) } else { Err(damaged("words end early")) }
     }
 
@@ -258,6 +267,19 @@ impl<'a> StreamReader<'a> {
     pub(super) fn finish(self) -> Result<(), CodecError> {
         let is_done = self.decoder.is_done() && self.low_bits.is_empty() && self.escapes.is_empty();
         if is_done { Ok(()) } else { Err(damaged("codes go on")) }
+    }
+}
+
+/// Adds the number of times that each symbol occurs. Turns keep additions to one count apart.
+fn count(symbols: &[u8], counts: &mut [u32; SYMBOLS]) {
+    let mut turns = [[0u8; SYMBOLS]; 4];
+    let (rounds, rest) = symbols.as_chunks::<4>();
+    for round in rounds {
+        (0..4).for_each(|turn| turns[turn][usize::from(round[turn]) % SYMBOLS] += 1);
+    }
+    rest.iter().for_each(|symbol| turns[0][usize::from(*symbol) % SYMBOLS] += 1);
+    for (symbol, count) in counts.iter_mut().enumerate() {
+        *count += turns.iter().map(|turn| u32::from(turn[symbol])).sum::<u32>();
     }
 }
 
@@ -319,14 +341,16 @@ mod tests {
             .collect();
         let mut writer = StreamWriter::default();
         cells.iter().enumerate().for_each(|(cell, codes)| writer.push(cell as u8, codes));
-        let mut bytes = Vec::new();
-        let lengths = writer.finish(&mut bytes);
-        let mut reader = StreamReader::new(&bytes, lengths).unwrap();
-        for (cell, codes) in cells.iter().enumerate() {
-            let mut found = vec![9; codes.len()];
-            assert_eq!(reader.take(&mut found), Ok(cell as u8));
-            assert_eq!(&found, codes, "{cell}");
+        for level in SimdLevel::available() {
+            let mut bytes = Vec::new();
+            let lengths = writer.finish(level, &mut bytes);
+            let mut reader = StreamReader::new(level, &bytes, lengths).unwrap();
+            for (cell, codes) in cells.iter().enumerate() {
+                let mut found = vec![9; codes.len()];
+                assert_eq!(reader.take(&mut found), Ok(cell as u8));
+                assert_eq!(&found, codes, "{cell}");
+            }
+            assert_eq!(reader.finish(), Ok(()));
         }
-        assert_eq!(reader.finish(), Ok(()));
     }
 }

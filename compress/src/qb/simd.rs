@@ -67,6 +67,17 @@ impl SimdLevel {
     }
 }
 
+impl SimdLevel {
+    /// Returns whether this is the level of AVX-512.
+    #[inline]
+    pub(crate) fn has_avx512(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self.0 == InstructionSet::Avx512;
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+}
+
 /// Work that is compiled once for every level of vector instructions. All of it is to be inlined.
 pub(crate) trait LevelKernel {
     /// The result.

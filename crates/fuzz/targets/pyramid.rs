@@ -1,10 +1,11 @@
 //! The decoder of pyramids on any bytes, their checksum made right so that they reach what lies
-//! behind: `cargo +nightly fuzz run --fuzz-dir crates/fuzz pyramid`.
+//! behind: `cargo +nightly fuzz run --fuzz-dir crates/fuzz pyramid`. Vector instructions must find
+//! what portable code finds.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use recoup_compress::Pyramid;
-use recoup_core::{Bound, Codec, Context, ValuesMut};
+use recoup_compress::{Pyramid, SimdLevel};
+use recoup_core::{Bound, Codec, CodecError, Context, ValuesMut};
 
 /// Values of a frame.
 const N: usize = 504;
@@ -21,11 +22,20 @@ fuzz_target!(|input: (bool, u8, &[u8])| {
         frame[12..16].copy_from_slice(&sum.to_le_bytes());
     }
     let context = Context { stride: usize::from(stride), ..Context::grid([9, 8, 7]) };
+    let found = decoded(&frame, is_single, &context, SimdLevel::best());
+    assert_eq!(found, decoded(&frame, is_single, &context, SimdLevel::PORTABLE));
+});
+
+/// The bits of the values, at a level of vector instructions.
+fn decoded(frame: &[u8], is_single: bool, context: &Context<'_>, level: SimdLevel) -> Result<Vec<u64>, CodecError> {
+    let codec = Pyramid::default().at_level(level);
     let mut doubles = [0.0; N];
     let mut singles = [0.0; N];
     let target = if is_single { ValuesMut::F32(&mut singles) } else { ValuesMut::F64(&mut doubles) };
-    drop(Pyramid::default().decode(&frame, Bound::Lossless, &context, target));
-});
+    codec.decode(frame, Bound::Lossless, context, target)?;
+    let bits = doubles.iter().map(|x| x.to_bits()).chain(singles.iter().map(|x| u64::from(x.to_bits())));
+    Ok(bits.collect())
+}
 
 /// CRC-32C (Castagnoli), bit by bit.
 fn crc32c(bytes: &[u8]) -> u32 {

@@ -1,0 +1,307 @@
+//! Sixteen numbers of the lattice at a time: an array, or a register of AVX-512.
+//!
+//! Promises: the same integers in every form. Arrays serve the levels below AVX-512, where the
+//! compiler makes vectors of their loops.
+#![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
+
+use super::lattice::code;
+use crate::qb::SimdLevel;
+
+/// Numbers of the lattice at a time.
+pub(super) const LANES: usize = 16;
+
+/// Numbers side by side. All arithmetic wraps.
+pub(super) trait NumberLanes: Copy {
+    fn all(value: i32) -> Self;
+    fn load(values: &[i32; LANES]) -> Self;
+    fn store(self, values: &mut [i32; LANES]);
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn times(self, factor: i32) -> Self;
+    /// Shifted right by `N` bits, with the sign.
+    fn shifted<const N: u32>(self) -> Self;
+    /// The lanes of `other` whose bit is set, and own ones elsewhere.
+    fn replaced(self, bits: u16, other: Self) -> Self;
+    /// Sizes, at most `limit`, which is not negative.
+    fn sizes_up_to(self, limit: i32) -> Self;
+    /// The codes of distances.
+    fn codes(self, inverse_step: f64) -> Self;
+    /// The sum of the first lanes, none of them negative.
+    fn sum_of(self, len: usize) -> u32;
+
+    /// Half of each number, halves rounded up.
+    #[inline(always)]
+    fn halved(self) -> Self {
+        self.plus(Self::all(1)).shifted::<1>()
+    }
+}
+
+/// The bits of the first lanes.
+#[inline(always)]
+pub(super) fn first_bits(len: usize) -> u16 {
+    ((1u32 << len) - 1) as u16
+}
+
+#[inline(always)]
+fn map(a: [i32; LANES], f: impl Fn(i32) -> i32) -> [i32; LANES] {
+    let mut result = [0; LANES];
+    for lane in 0..LANES {
+        result[lane] = f(a[lane]);
+    }
+    result
+}
+
+#[inline(always)]
+fn zip(a: [i32; LANES], b: [i32; LANES], f: impl Fn(i32, i32) -> i32) -> [i32; LANES] {
+    let mut result = [0; LANES];
+    for lane in 0..LANES {
+        result[lane] = f(a[lane], b[lane]);
+    }
+    result
+}
+
+impl NumberLanes for [i32; LANES] {
+    #[inline(always)]
+    fn all(value: i32) -> Self {
+        [value; LANES]
+    }
+
+    #[inline(always)]
+    fn load(values: &[i32; LANES]) -> Self {
+        *values
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [i32; LANES]) {
+        *values = self;
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        zip(self, other, i32::wrapping_add)
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        zip(self, other, i32::wrapping_sub)
+    }
+
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        zip(self, other, |a, b| a | b)
+    }
+
+    #[inline(always)]
+    fn times(self, factor: i32) -> Self {
+        map(self, |a| a.wrapping_mul(factor))
+    }
+
+    #[inline(always)]
+    fn shifted<const N: u32>(self) -> Self {
+        map(self, |a| a >> N)
+    }
+
+    #[inline(always)]
+    fn replaced(self, bits: u16, other: Self) -> Self {
+        std::array::from_fn(|lane| if bits >> lane & 1 != 0 { other[lane] } else { self[lane] })
+    }
+
+    #[inline(always)]
+    fn sizes_up_to(self, limit: i32) -> Self {
+        map(self, |a| a.unsigned_abs().min(limit as u32) as i32)
+    }
+
+    #[inline(always)]
+    fn codes(self, inverse_step: f64) -> Self {
+        map(self, |a| code(a, inverse_step))
+    }
+
+    #[inline(always)]
+    fn sum_of(self, len: usize) -> u32 {
+        let mut sum = 0;
+        for (lane, size) in self.into_iter().enumerate() {
+            sum += if lane < len { size as u32 } else { 0 };
+        }
+        sum
+    }
+}
+
+/// Work on numbers side by side, compiled once for every form. All of it is to be inlined.
+pub(super) trait LaneKernel {
+    /// The result.
+    type Output;
+
+    /// Does the work.
+    fn run<V: NumberLanes>(self) -> Self::Output;
+}
+
+/// Runs a kernel at a level of vector instructions.
+#[inline]
+pub(super) fn run<K: LaneKernel>(level: SimdLevel, kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+        fn avx2<K: LaneKernel>(kernel: K) -> K::Output {
+            kernel.run::<[i32; LANES]>()
+        }
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi1,bmi2,lzcnt")]
+        fn avx512<K: LaneKernel>(kernel: K) -> K::Output {
+            kernel.run::<std::arch::x86_64::__m512i>()
+        }
+        if level.has_avx512() {
+            // SAFETY: a level above portable is made by `available` alone, which asked the
+            // processor.
+            return unsafe { avx512(kernel) };
+        }
+        if level != SimdLevel::PORTABLE {
+            // SAFETY: as above.
+            return unsafe { avx2(kernel) };
+        }
+    }
+    #[inline(never)]
+    fn portable<K: LaneKernel>(kernel: K) -> K::Output {
+        kernel.run::<[i32; LANES]>()
+    }
+    portable(kernel)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod register {
+    use std::arch::x86_64::{
+        __m512i, _mm512_abs_epi32, _mm512_add_epi32, _mm512_castsi256_si512, _mm512_castsi512_si256,
+        _mm512_cvtepi32_pd, _mm512_cvtpd_epi32, _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512,
+        _mm512_mask_mov_epi32, _mm512_mask_reduce_add_epi32, _mm512_min_epu32, _mm512_mul_pd, _mm512_mullo_epi32,
+        _mm512_or_si512, _mm512_set1_epi32, _mm512_set1_pd, _mm512_srai_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
+    };
+
+    use super::{LANES, NumberLanes, first_bits};
+
+    /// One register. Used by kernels compiled for AVX-512 alone.
+    impl NumberLanes for __m512i {
+        #[inline(always)]
+        fn all(value: i32) -> Self {
+            // SAFETY: only reached at a level whose processor has AVX-512; so all below.
+            unsafe { _mm512_set1_epi32(value) }
+        }
+
+        #[inline(always)]
+        fn load(values: &[i32; LANES]) -> Self {
+            // SAFETY: AVX-512 as above; the array is as long as a register.
+            unsafe { _mm512_loadu_si512(values.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        fn store(self, values: &mut [i32; LANES]) {
+            // SAFETY: AVX-512 as above; the array is as long as a register.
+            unsafe { _mm512_storeu_si512(values.as_mut_ptr().cast(), self) };
+        }
+
+        #[inline(always)]
+        fn plus(self, other: Self) -> Self {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_add_epi32(self, other) }
+        }
+
+        #[inline(always)]
+        fn minus(self, other: Self) -> Self {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_sub_epi32(self, other) }
+        }
+
+        #[inline(always)]
+        fn or(self, other: Self) -> Self {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_or_si512(self, other) }
+        }
+
+        #[inline(always)]
+        fn times(self, factor: i32) -> Self {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_mullo_epi32(self, _mm512_set1_epi32(factor)) }
+        }
+
+        #[inline(always)]
+        fn shifted<const N: u32>(self) -> Self {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_srai_epi32::<N>(self) }
+        }
+
+        #[inline(always)]
+        fn replaced(self, bits: u16, other: Self) -> Self {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_mask_mov_epi32(self, bits, other) }
+        }
+
+        #[inline(always)]
+        fn sizes_up_to(self, limit: i32) -> Self {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_min_epu32(_mm512_abs_epi32(self), _mm512_set1_epi32(limit)) }
+        }
+
+        #[inline(always)]
+        fn codes(self, inverse_step: f64) -> Self {
+            // SAFETY: AVX-512 as above. Conversions round to nearest, ties to even, as Rust never
+            // changes the mode.
+            unsafe {
+                let inverse = _mm512_set1_pd(inverse_step);
+                let low = _mm512_mul_pd(_mm512_cvtepi32_pd(_mm512_castsi512_si256(self)), inverse);
+                let high = _mm512_mul_pd(_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64::<1>(self)), inverse);
+                let low = _mm512_castsi256_si512(_mm512_cvtpd_epi32(low));
+                _mm512_inserti64x4::<1>(low, _mm512_cvtpd_epi32(high))
+            }
+        }
+
+        #[inline(always)]
+        fn sum_of(self, len: usize) -> u32 {
+            // SAFETY: AVX-512 as above.
+            unsafe { _mm512_mask_reduce_add_epi32(first_bits(len), self) as u32 }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every operation on some lanes.
+    struct Operations([i32; LANES], [i32; LANES]);
+
+    impl LaneKernel for Operations {
+        type Output = ([[i32; LANES]; 10], [u32; 3]);
+
+        fn run<V: NumberLanes>(self) -> Self::Output {
+            let [a, b] = [V::load(&self.0), V::load(&self.1)];
+            let sizes = a.sizes_up_to(1 << 20);
+            let results = [
+                V::all(-7),
+                a.plus(b),
+                a.minus(b),
+                a.or(b),
+                a.times(-22),
+                a.shifted::<7>(),
+                a.replaced(0b1010_0000_1111_0001, b),
+                sizes,
+                a.codes(1.0 / 63.0),
+                a.halved(),
+            ];
+            let mut arrays = [[0; LANES]; 10];
+            results.iter().zip(&mut arrays).for_each(|(lanes, array)| lanes.store(array));
+            (arrays, [0, 5, LANES].map(|len| sizes.sum_of(len)))
+        }
+    }
+
+    #[test]
+    fn every_operation_gives_the_same_numbers_at_every_level() {
+        for seed in 1..200u32 {
+            let number = |lane: usize| (seed.wrapping_mul(lane as u32 + 1).wrapping_mul(0x9e37_79b9)) as i32;
+            let mut a = std::array::from_fn(|lane| number(lane) >> (seed % 31));
+            a[..3].copy_from_slice(&[i32::MIN, i32::MAX, 0]);
+            let b = std::array::from_fn(|lane| number(lane + 77));
+            let expected = run(SimdLevel::PORTABLE, Operations(a, b));
+            for level in SimdLevel::available() {
+                assert_eq!(run(level, Operations(a, b)), expected, "{} {seed}", level.name());
+            }
+        }
+    }
+}
