@@ -129,7 +129,9 @@ fn every_frozen_version_is_whole_and_restores_to_its_frozen_bits() {
 #[test]
 fn every_frozen_version_of_a_solve_is_taken_for_its_problems() {
     let problem = Problem::poisson(4);
-    let solves: Vec<_> = cases().into_iter().filter(|case| manifest(case).fingerprint.is_some()).collect();
+    // The block has a problem of its own, below.
+    let is_solve = |manifest: &Manifest| manifest.fingerprint.is_some() && manifest.columns.is_empty();
+    let solves: Vec<_> = cases().into_iter().filter(|case| is_solve(&manifest(case))).collect();
     assert!(!solves.is_empty());
     for case in solves {
         let dir = tempfile::tempdir().unwrap();
@@ -137,6 +139,28 @@ fn every_frozen_version_of_a_solve_is_taken_for_its_problems() {
         let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
         let mut solver = problem.solver("jacobi").unwrap();
         assert_eq!(session.restore(solver.as_mut()).unwrap().unwrap().version, VERSION, "{}", case.display());
+    }
+}
+
+#[test]
+fn frozen_block_is_taken_for_its_problem_and_its_system() {
+    let blocks: Vec<_> = cases().into_iter().filter(|case| !manifest(case).columns.is_empty()).collect();
+    assert!(!blocks.is_empty());
+    for case in blocks {
+        let dir = tempfile::tempdir().unwrap();
+        copy_versions(&case, dir.path());
+        let open = || recoup::open(dir.path()).systems().build().unwrap();
+        let mut session = open();
+        session.begin_system(golden_cases::SYSTEM, golden_cases::block_problem()).unwrap();
+        let restored = session.restore_with(&mut [&mut Variables::new()]).unwrap().unwrap();
+        assert_eq!(
+            (restored.version, restored.system.map(|system| system.index)),
+            (VERSION, Some(golden_cases::SYSTEM))
+        );
+        drop(session);
+        let mut session = open();
+        session.begin_system(golden_cases::SYSTEM + 1, golden_cases::block_problem()).unwrap();
+        assert!(session.restore_with(&mut [&mut Variables::new()]).is_err());
     }
 }
 

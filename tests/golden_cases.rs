@@ -304,13 +304,21 @@ impl Registered for TwoColumns {
     }
 }
 
-/// Two right-hand sides in one system of a run that solves many.
-fn save_block(dir: &Path, plan: Plan) {
+/// The system of the frozen block.
+pub(crate) const SYSTEM: u64 = 3;
+
+/// The problem of the frozen block.
+pub(crate) fn block_problem() -> Reference {
     let problem = Problem::poisson(4);
     let rhs: Vec<f64> = problem.b.iter().copied().chain(problem.b.iter().map(|b| 1e-3 * b)).collect();
-    let wave = |scale: f64| (0..problem.b.len()).map(|i| scale * (0.1 * i as f64).sin()).collect();
+    Reference { columns: 2, ..Reference::new(problem.a.clone(), rhs.into()) }
+}
+
+/// Two right-hand sides in one system of a run that solves many.
+fn save_block(dir: &Path, plan: Plan) {
+    let wave = |scale: f64| (0..64).map(|i| scale * (0.1 * f64::from(i)).sin()).collect();
     let mut session = recoup::open(dir).systems().plan(plan).every(VERSION).build().unwrap();
-    session.begin_system(3, Reference { columns: 2, ..Reference::new(problem.a.clone(), rhs.into()) }).unwrap();
+    session.begin_system(SYSTEM, block_problem()).unwrap();
     session.report_columns(&[1.0, 1e-3]);
     session.checkpoint(plan, progress(), &[&TwoColumns([wave(1.0), wave(1e-3)])]).unwrap();
     session.wait().unwrap();

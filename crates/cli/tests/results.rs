@@ -403,11 +403,12 @@ struct TwoVectors([Vec<f64>; 2]);
 impl Registered for TwoVectors {
     fn variables(&self) -> Vec<Variable<'_>> {
         let rows = Distribution::Rows { first: 0, global: 512 };
-        let variable = |(column, name)| {
-            let values: &[f64] = &self.0[column];
-            Variable { column: Some(column), ..Variable::new(name, Role::Iterate, Values::F64(values), rows) }
-        };
-        ["x.0", "x.1"].into_iter().enumerate().map(variable).collect()
+        let mut lent = Vec::new();
+        for (column, (name, values)) in ["x.0", "x.1"].into_iter().zip(&self.0).enumerate() {
+            let variable = Variable::new(name, Role::Iterate, Values::F64(values), rows);
+            lent.push(Variable { column: Some(column), ..variable });
+        }
+        lent
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
