@@ -8,7 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 mod simd;
 
-use super::shares::{DecodeEntry, EncodeEntry, EncodeTable, PRECISION, SYMBOLS, TOTAL};
+use super::shares::{DecodeEntry, EncodeEntry, EncodeTable, SYMBOLS, TOTAL};
 use crate::qb::SimdLevel;
 
 /// States that take turns.

@@ -2,7 +2,7 @@
 
 /// Symbols of an alphabet.
 pub(super) const SYMBOLS: usize = 64;
-/// SymbolShares are parts of `2^PRECISION`.
+/// Shares are parts of `2^PRECISION`.
 pub(super) const PRECISION: u32 = 12;
 pub(super) const TOTAL: u32 = 1 << PRECISION;
 
