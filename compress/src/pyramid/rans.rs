@@ -254,7 +254,7 @@ mod tests {
         ];
         let symbol = |i: usize| {
             let mixed = (i as u32 + 1).wrapping_mul(2_654_435_761);
-            if mixed % 3 == 0 { (mixed >> 20) as u8 % 64 } else { (mixed | 1 << 11).trailing_zeros() as u8 }
+            if mixed.is_multiple_of(3) { (mixed >> 20) as u8 % 64 } else { (mixed | 1 << 11).trailing_zeros() as u8 }
         };
         let lengths = [0, 1, 15, 16, 17, CELL, 100].into_iter().chain([CELL; 40]);
         let runs: Vec<Vec<u8>> =

@@ -175,7 +175,7 @@ mod register {
         _mm512_or_si512, _mm512_set1_epi32, _mm512_set1_pd, _mm512_srai_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
     };
 
-    use super::{LANES, NumberLanes, first_bits};
+    use crate::pyramid::simd::{LANES, NumberLanes, first_bits};
 
     /// One register. Used by kernels compiled for AVX-512 alone.
     impl NumberLanes for __m512i {

@@ -12,7 +12,8 @@ use crate::{cargo, succeed};
 /// Import libraries of Windows, a third of all bytes. recoup does not build there.
 const PRUNED: [&str; 2] = ["winapi-i686-pc-windows-gnu", "winapi-x86_64-pc-windows-gnu"];
 
-/// Tells cargo of the folder. `cargo vendor` prints the same, but not where it is asked to be quiet.
+/// Tells cargo of the folder. `cargo vendor` prints the same, but not where it is asked to be
+/// quiet.
 const SOURCES: &str = r#"
 [source.crates-io]
 replace-with = "vendored-sources"
