@@ -167,13 +167,13 @@ impl ZonedMemory {
         // Whoever has a claim must not wait: the room comes first.
         let mut room = duplicates.room();
         match self.table.claim_pending(copy, zone) {
-            Some(claim) if self.table.is_live(copy) => {
+            Some(claim) => {
                 let zone_len = self.zone_range(zone).len();
                 room.extend_from_slice(self.claimed(&claim, 0..zone_len));
                 duplicates.keep(zone, room);
                 claim.settle(ZoneState::Kept);
             }
-            _ => duplicates.give_back(room),
+            None => duplicates.give_back(room),
         }
     }
 }
@@ -193,8 +193,6 @@ impl FrozenMemory {
     pub(crate) fn new(memory: &Arc<ZonedMemory>, element_bytes: usize) -> Option<Self> {
         let gate = memory.gate();
         let copy = memory.table.free_copy()?;
-        // A writer may have kept a zone of the copy before, while that one ended.
-        memory.duplicates[copy].clear();
         memory.table.freeze(copy);
         let last = last_bytes(memory.memory.as_ref(), element_bytes);
         let is_protected = memory.guard.as_ref().is_none_or(|guard| guard.protect().is_ok());
@@ -259,8 +257,11 @@ impl FrozenMemory {
 
 impl Drop for FrozenMemory {
     fn drop(&mut self) {
-        self.memory.table.release(self.copy);
+        // A thread that handles a late fault may hold a claim, though no writer waits for it. The
+        // memory is its owner's to write, and the place the next copy's, once it is done.
+        self.memory.table.give_up(self.copy);
         self.memory.duplicates[self.copy].clear();
+        self.memory.table.release(self.copy);
         self.memory.let_write(0..self.memory.table.zones());
     }
 }

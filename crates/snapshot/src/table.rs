@@ -127,7 +127,16 @@ impl ZoneTable {
         self.live.fetch_or(live_bit(copy), Ordering::AcqRel);
     }
 
-    /// Ends a frozen copy: none of its zones is pending any more.
+    /// Gives up all frozen values of a copy, once no thread has a claim: none is moved from now on.
+    pub(crate) fn give_up(&self, copy: usize) {
+        for zone in 0..self.zones() {
+            if let Some(claim) = self.claim_fetch(copy, zone) {
+                claim.settle(ZoneState::Given);
+            }
+        }
+    }
+
+    /// Ends a frozen copy whose values were given up: its place is free for the next.
     pub(crate) fn release(&self, copy: usize) {
         self.live.fetch_and(!live_bit(copy), Ordering::AcqRel);
     }

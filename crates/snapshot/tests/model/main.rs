@@ -114,3 +114,23 @@ fn a_writer_is_held_back_until_no_copy_needs_its_zone() {
         fetch.join().unwrap();
     });
 }
+
+#[test]
+fn a_late_handler_leaves_nothing_in_the_next_copy() {
+    // All orders of these steps take minutes.
+    orders("late handler", Some(3), || {
+        let memory = Arc::new(Modelled::new());
+        let first = memory.freeze_watched();
+        let handler = {
+            let memory = Arc::clone(&memory);
+            thread::spawn(move || memory.handle(0))
+        };
+        memory.release_watched(first);
+        // Nothing protects the zone any more: its writer need not wait for the handler.
+        memory.write_watched(0, 7);
+        let next = memory.freeze_watched();
+        assert_eq!(next, first);
+        assert_eq!(memory.fetch_watched(next, 0), Some(7));
+        handler.join().unwrap();
+    });
+}

@@ -34,7 +34,6 @@ impl Modelled {
 
     pub(crate) fn freeze(&self) -> usize {
         let copy = self.table.free_copy().expect("no more than two copies");
-        self.kept().retain(|place, _| place.0 != copy);
         self.table.freeze(copy);
         copy
     }
@@ -48,6 +47,8 @@ impl Modelled {
     }
 
     pub(crate) fn release(&self, copy: usize) {
+        self.table.give_up(copy);
+        self.kept().retain(|place, _| place.0 != copy);
         self.table.release(copy);
     }
 
@@ -74,14 +75,25 @@ impl Modelled {
     /// waits meanwhile.
     pub(crate) fn write_watched(&self, zone: usize, value: u32) {
         if self.protected[zone].load(Ordering::Acquire) == 1 {
-            self.keep(zone);
-            self.let_write(zone);
+            self.handle(zone);
         }
         // A fetch that has a claim lets the writer go on. The checker finds a wait without end.
         while self.protected[zone].load(Ordering::Acquire) == 1 {
             pause(0);
         }
         self.zones[zone].iter().for_each(|half| half.set(value));
+    }
+
+    /// Does what the handler of faults does for a write that waits, or that did when it was noticed.
+    pub(crate) fn handle(&self, zone: usize) {
+        self.keep(zone);
+        self.let_write(zone);
+    }
+
+    /// Ends a copy of zones that are watched.
+    pub(crate) fn release_watched(&self, copy: usize) {
+        self.release(copy);
+        (0..ZONES).for_each(|zone| self.let_write(zone));
     }
 
     /// Fetches a zone that is watched.
