@@ -84,7 +84,7 @@ impl Modelled {
         self.zones[zone].iter().for_each(|half| half.set(value));
     }
 
-    /// Does what the handler of faults does for a write that waits, or that did when it was noticed.
+    /// Does what the handler of faults does for a write that waits, or did when it was noticed.
     pub(crate) fn handle(&self, zone: usize) {
         self.keep(zone);
         self.let_write(zone);
