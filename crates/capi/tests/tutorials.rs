@@ -87,10 +87,10 @@ fn tutorial_for_petsc_runs_as_printed() {
     let printed = run(&script("docs/start/petsc.md"), home.path());
     assert_eq!(numbers(&printed, "from "), [0, 40], "{printed}");
     let iterations = numbers(&printed, "iterations ");
-    // Iterations of the solve that come again after a restart are not counted twice. `recoup inspect`
-    // expects at most 15.5 extra ones from this version. Whichever codec wins on this machine, the
-    // scatter is large: 16^3 to 32^3, killed after 30 and 50, took 0 to 13 with QB, 0 to 10 with
-    // pco, 0 to 14 with pyramids.
+    // Iterations of the solve that come again after a restart are not counted twice. `recoup
+    // inspect` expects at most 15.5 extra ones from this version. Whichever codec wins on this
+    // machine, the scatter is large: 16^3 to 32^3, killed after 30 and 50, took 0 to 13 with QB, 0
+    // to 10 with pco, 0 to 14 with pyramids.
     assert!(iterations.len() == 2 && iterations[1] <= iterations[0] + 15, "{printed}");
 }
 
