@@ -32,6 +32,7 @@ use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, 
 use self::entries::entries;
 use crate::check::{check, is_plain_name};
 use crate::envelope;
+use crate::lock::FileLock;
 use crate::publish::{self, refused};
 use crate::regular;
 use crate::throttle::{Throttle, in_slices};
@@ -73,7 +74,7 @@ pub struct Hdf5Store {
     parts: HeldParts,
     drafts: Drafts,
     /// Held, never read: the operating system releases it with the process.
-    _lock: Option<Lock>,
+    _lock: Option<FileLock>,
 }
 
 impl Hdf5Store {
@@ -95,7 +96,7 @@ impl Hdf5Store {
             publish::create_directory(&root)?;
         }
         refuse_foreign(&root)?;
-        let lock = if access == Access::Write { Some(Lock::take(&root)?) } else { None };
+        let lock = if access == Access::Write { Some(lock(&root)?) } else { None };
         if lock.is_some() {
             publish::sync_directory(dir)?;
         }
@@ -468,32 +469,15 @@ fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The lock of the one process that writes; the file stays, the lock goes with the store or the
-/// process.
-///
-/// A process that was forked meanwhile has a descriptor of it too: to close ours would not be
-/// enough.
-#[derive(Debug)]
-struct Lock(File);
-
-impl Lock {
-    fn take(root: &Path) -> Result<Self, StoreError> {
-        let path = root.join(LOCK);
-        let open = publish::no_link(&mut File::options()).create(true).truncate(false).write(true).open(&path);
-        let file = open.map_err(|source| refused("open", &path, source))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: root.display().to_string() }),
-            Err(TryLockError::Error(source)) => Err(refused("lock", &path, source)),
-        }
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Where that fails the lock goes with the last descriptor.
-        self.0.unlock().ok();
-    }
+/// Locks a run's directory for its writer.
+fn lock(root: &Path) -> Result<FileLock, StoreError> {
+    let path = root.join(LOCK);
+    let open = publish::no_link(&mut File::options()).create(true).truncate(false).write(true).open(&path);
+    let file = open.map_err(|source| refused("open", &path, source))?;
+    FileLock::take(file).map_err(|error| match error {
+        TryLockError::WouldBlock => StoreError::Busy { path: root.display().to_string() },
+        TryLockError::Error(source) => refused("lock", &path, source),
+    })
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
+use recoup_io::FileLock;
 use recoup_model::commit_cost::CommitWork;
-use rustix::fs::{FlockOperation, flock};
 
 use crate::block_map::BlockMap;
 use crate::blocks::ViewHold;
@@ -57,14 +57,33 @@ pub struct Memory {
     /// The work of the last commit that returned.
     work: CommitWork,
     pub(crate) order: CommitOrder,
-    /// Holds the lock.
-    _lock: Option<File>,
 }
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let newest = self.versions.back().map(|version| version.number);
         f.debug_struct("Memory").field("newest", &newest).field("keep", &self.keep).finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a file that this process has locked. Arrays in the file read them after the memory
+/// is dropped, and no other writer may use their places again before they are gone.
+struct LockedSource {
+    source: Arc<dyn ByteSource>,
+    _lock: FileLock,
+}
+
+impl ByteSource for LockedSource {
+    fn bytes(&self) -> std::io::Result<u64> {
+        self.source.bytes()
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> std::io::Result<()> {
+        self.source.read(at, target)
+    }
+
+    fn file(&self) -> Option<&File> {
+        self.source.file()
     }
 }
 
@@ -95,14 +114,15 @@ impl Memory {
             result => result,
         };
         let file = file.map_err(refused("open the file"))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-            rustix::io::Errno::WOULDBLOCK => MemoryError::Locked,
-            error => refused("lock the file")(error.into()),
+        let locked = file.try_clone().map_err(refused("open the file"))?;
+        let lock = FileLock::take(locked).map_err(|error| match error {
+            TryLockError::WouldBlock => MemoryError::Locked,
+            TryLockError::Error(error) => refused("lock the file")(error),
         })?;
-        let lock = file.try_clone().map_err(refused("open the file"))?;
         let medium = medium_of(file, options.medium).map_err(refused("map the file"))?;
         let memory = Self::on(medium, options.keep)?;
-        Ok(Self { _lock: Some(lock), ..memory })
+        let source = Arc::new(LockedSource { source: Arc::clone(&memory.source), _lock: lock });
+        Ok(Self { source, ..memory })
     }
 
     /// Opens a memory on any medium, which begins with [`first_bytes`] or holds a memory. The
@@ -140,7 +160,6 @@ impl Memory {
             findings: loaded.findings,
             work: CommitWork::default(),
             order: CommitOrder::default(),
-            _lock: None,
         })
     }
 

@@ -4,12 +4,12 @@
 //! and not given out. One process uses a directory at a time; the lock goes with the process.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{FlockOperation, flock};
+use recoup_io::FileLock;
 
 use crate::record::{self, HEADER_BYTES, StateHeader, TRAILER_BYTES};
 
@@ -21,7 +21,7 @@ const EXTENSION: &str = "state";
 pub(crate) struct SpillDirectory {
     path: PathBuf,
     /// Holds the lock.
-    _lock: File,
+    _lock: FileLock,
     /// The file of each place, by its first byte.
     files: Mutex<BTreeMap<u64, PathBuf>>,
 }
@@ -40,11 +40,11 @@ impl SpillDirectory {
         let refused = |action: &str, error: &dyn std::fmt::Display| format!("{action} {}: {error}", path.display());
         fs::create_dir_all(path).map_err(|error| refused("create", &error))?;
         let lock = File::open(path).map_err(|error| refused("open", &error))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-            rustix::io::Errno::WOULDBLOCK => {
+        let lock = FileLock::take(lock).map_err(|error| match error {
+            TryLockError::WouldBlock => {
                 format!("{}: another process has a tape there; each needs a directory of its own", path.display())
             }
-            error => refused("lock", &error),
+            TryLockError::Error(error) => refused("lock", &error),
         })?;
         let directory = Self { path: path.to_owned(), _lock: lock, files: Mutex::default() };
         directory.clear_drafts().map_err(|error| refused("clear", &error))?;

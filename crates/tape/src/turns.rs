@@ -4,14 +4,14 @@
 //! them; the system takes it from a process that dies. Whoever waits for a turn asks for it again
 //! and again, so that a tape may end meanwhile.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use recoup_io::FileLock;
+use rustix::fs::OFlags;
 
 /// Time between two attempts at a turn. Registering a chunk takes longer.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -29,7 +29,7 @@ pub(crate) struct PinTurns {
 /// The turn of this process; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct PinTurn {
-    _file: File,
+    _lock: FileLock,
 }
 
 impl PinTurns {
@@ -62,10 +62,11 @@ impl PinTurns {
         let file = options.open(&self.path);
         let file = file.map_err(|error| refused("open", error))?;
         while !self.is_closed.load(Ordering::Acquire) {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(PinTurn { _file: file }),
-                Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-                Err(error) => return Err(refused("lock", error.into())),
+            let file = file.try_clone().map_err(|error| refused("open", error))?;
+            match FileLock::take(file) {
+                Ok(lock) => return Ok(PinTurn { _lock: lock }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(error)) => return Err(refused("lock", error)),
             }
         }
         Err("the tape has ended".to_owned())

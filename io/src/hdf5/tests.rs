@@ -489,18 +489,6 @@ fn second_writer_is_refused_and_readers_are_not() {
 }
 
 #[test]
-fn a_dropped_store_gives_its_lock_back_though_another_process_has_its_descriptor() {
-    let dir = tempfile::tempdir().unwrap();
-    let lock = Lock::take(dir.path()).unwrap();
-    // What a process forked at this moment has.
-    let inherited = lock.0.try_clone().unwrap();
-    assert!(matches!(Lock::take(dir.path()), Err(StoreError::Busy { .. })));
-    drop(lock);
-    assert!(Lock::take(dir.path()).is_ok());
-    drop(inherited);
-}
-
-#[test]
 fn a_lock_that_is_a_link_is_refused_and_what_it_leads_to_is_not_made() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("target");
