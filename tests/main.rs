@@ -16,6 +16,7 @@ mod golden_cases;
 mod increments;
 mod last;
 mod lost_place;
+mod many_ranks;
 mod memory_files;
 mod memory_tiers;
 mod mid_cycle;
