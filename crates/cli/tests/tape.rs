@@ -106,7 +106,10 @@ fn every_way_is_measured_on_the_host_or_says_why_not() {
             assert!(median <= seconds(row, &format!("{call}_greatest_s")), "{row}");
             assert!(seconds(row, &format!("{call}_bytes_per_second")) > 0.0, "{row}");
         }
-        assert!(seconds(row, "waited_s") >= seconds(row, "before_s") + seconds(row, "push_greatest_s"), "{row}");
+        // A mean over the processes, of which one had the greatest call.
+        let waited = seconds(row, "waited_s");
+        assert!(waited >= seconds(row, "before_s"), "{row}");
+        assert!(waited >= seconds(row, "push_greatest_s") / seconds(row, "processes"), "{row}");
         let is_coded = row["ratio"].as_f64().is_some_and(|ratio| ratio > 2.0);
         assert_eq!(is_coded, name == "coded", "{row}");
     }
