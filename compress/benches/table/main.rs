@@ -214,6 +214,7 @@ fn print(vector: &Vector, codec_cases: &[CodecCase], cells: &mut [Option<Cell>],
             "bound", "codec", "ratio", "encode GB/s", "decode GB/s", "error/bound"
         );
     }
+    let mut qb = 0.0;
     let mut pyramid = None;
     for (case, cell) in codec_cases.iter().zip(cells) {
         let Some(cell) = cell else { continue };
@@ -229,22 +230,29 @@ fn print(vector: &Vector, codec_cases: &[CodecCase], cells: &mut [Option<Cell>],
             println!("{bound:>16} {:<16} {ratio:>9.2} {encode:>12.2} {decode:>12.2} {:>12.3}", case.name, cell.error);
         }
         match (case.name, pyramid) {
+            ("qb", _) => qb = ratio,
             ("pyramid", _) => pyramid = Some(figures),
-            ("sz3", Some(pyramid)) => print_over_sz3(vector, &bound, pyramid.over(figures), as_json),
+            ("sz3", Some(pyramid)) => {
+                print_over_sz3(vector, &bound, pyramid.over(figures), f64::max(qb, pyramid.ratio) / ratio, as_json);
+            }
             _ => {}
         }
     }
 }
 
-/// Prints the figures of pyramid over those of SZ3 at the same bound.
-fn print_over_sz3(vector: &Vector, bound: &str, Figures { ratio, encode, decode }: Figures, as_json: bool) {
+/// Prints the figures of pyramid over those of SZ3 at the same bound, and the ratio of the smaller
+/// frame of QB and pyramid.
+fn print_over_sz3(vector: &Vector, bound: &str, pyramid: Figures, smaller: f64, as_json: bool) {
+    let Figures { ratio, encode, decode } = pyramid;
     let name = "pyramid over sz3";
     if as_json {
         let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": bound, "codec": name,
-            "ratio_over_sz3": ratio, "encode_over_sz3": encode, "decode_over_sz3": decode });
+            "ratio_over_sz3": ratio, "encode_over_sz3": encode, "decode_over_sz3": decode,
+            "smaller_of_qb_and_pyramid_over_sz3": smaller });
         println!("{row}");
     } else {
         println!("{bound:>16} {name:<16} {:>9} {:>12} {:>12}", times(ratio), times(encode), times(decode));
+        println!("{bound:>16} {:<16} {:>9}", "smaller over sz3", times(smaller));
     }
 }
 
