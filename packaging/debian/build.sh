@@ -1,6 +1,6 @@
 #!/bin/sh
 # Packs what `make build library` built as Debian packages in target/packages: recoup, and recoup-veloc over it.
-# `make deb` runs it; `cargo deb` must be there: cargo install --locked cargo-deb
+# `make deb` runs it, with cargo-deb of scripts/bootstrap.sh on the path.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 cd "$root"
