@@ -31,6 +31,9 @@ pub struct MethodProfile {
     /// The method applies the same linear map to the error in every iteration, so that Theorem 2
     /// (doi 10.1145/3208040.3208050) says what a lossy iterate costs.
     pub is_stationary: bool,
+    /// An iterate that shares a symmetry of the problem converges sooner than others, so errors
+    /// that break it cost iterations.
+    pub gains_by_symmetry: bool,
 }
 
 impl MethodProfile {
@@ -44,6 +47,7 @@ impl MethodProfile {
         continued_share: 0.1,
         starts_slowly: true,
         is_stationary: false,
+        gains_by_symmetry: true,
     };
 
     /// A stationary method: it forgets nothing, so a recovery costs next to nothing.
@@ -55,6 +59,7 @@ impl MethodProfile {
         continued_share: 0.1,
         starts_slowly: true,
         is_stationary: true,
+        gains_by_symmetry: false,
     };
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct CheckpointJob {
     pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
     pub(crate) predicted: Option<Prediction>,
+    /// The method converges sooner from a symmetric state.
+    pub(crate) gains_by_symmetry: bool,
     /// The name of the method, where it has one.
     pub(crate) method: Option<&'static str>,
     pub(crate) staging: StagingSet,

@@ -9,8 +9,8 @@
 //!
 //! The best codec of a key need not be that of the versions coded against it, so keys have a choice
 //! of their own, among the codecs that others may follow. It does not bind the versions after.
-//! Codecs that would break a symmetry do not compete. Rank 0 judges by its own part, and all ranks
-//! do the same.
+//! Codecs that would break a symmetry do not compete, where the method gains by it. Rank 0 judges
+//! by its own part, and all ranks do the same.
 
 use recoup_core::{
     Bound, Chain, Clock, Codec, CodecId, CommError, Context, Parent, Values, VariableRecord, broadcast_json,
@@ -20,6 +20,7 @@ use recoup_model::break_even::CodecRates;
 use crate::chain::ChainLink;
 use crate::context::WorkerContext;
 use crate::encoding::EncodedVariable;
+use crate::job::CheckpointJob;
 use crate::placed::FetchedFrame;
 use crate::staging::Staged;
 use crate::symmetry::{is_symmetric, keeps_symmetry};
@@ -95,11 +96,12 @@ impl Rivals {
     /// version counts. Collective.
     pub(crate) fn choose(
         &self,
-        planned: CodecId,
+        job: &CheckpointJob,
         staged: &Staged,
         link: ChainLink<'_>,
         context: &WorkerContext,
     ) -> Result<CodecId, CommError> {
+        let planned = job.plan.codec;
         let name = &staged.record.name;
         let Some(seen) = self.seen.iter().find(|seen| seen.name == *name) else { return Ok(planned) };
         let is_key = seen.is_key(link);
@@ -115,7 +117,7 @@ impl Rivals {
                 Some((id, sample(coding, staged, seen, context.clock.as_ref())?))
             };
             let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
-            let is_symmetric = has_symmetry(staged, seen.bound);
+            let is_symmetric = job.gains_by_symmetry && has_symmetry(staged, seen.bound);
             let rivals = self.rivals.iter().copied().filter(|rival| !is_symmetric || keeps_symmetry(*rival));
             let codings = std::iter::once(planned).chain(rivals).filter_map(sampled);
             codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)

@@ -302,6 +302,7 @@ impl Session {
             known,
             measured: self.decisions.is_adaptive().then(|| self.ledger.meter.measured()),
             predicted: self.decisions.predicted().filter(|_| plan.scheme != Scheme::None),
+            gains_by_symmetry: profile.gains_by_symmetry,
             method: self.marks.method,
             staging,
             stage_seconds,

@@ -240,7 +240,7 @@ impl VariableEncoder {
     ) -> Result<Arc<dyn Codec>, PipelineError> {
         let planned = context.codecs.find(job.plan.codec)?;
         let link = self.chains.link(job.progress.iteration, &staged.record, planned.as_ref(), context.store.as_ref());
-        let id = self.rivals.choose(job.plan.codec, staged, link, context)?;
+        let id = self.rivals.choose(job, staged, link, context)?;
         Ok(if id == job.plan.codec { planned } else { context.codecs.find(id)? })
     }
 }

@@ -56,6 +56,7 @@ pub(super) const BICGSTAB: NamedMethod = NamedMethod {
         continued_share: 1e-4,
         starts_slowly: true,
         is_stationary: false,
+        gains_by_symmetry: true,
     },
     needs: None,
     settings: &[Setting::Preconditioner],

@@ -74,6 +74,7 @@ pub(super) const PIPECG: NamedMethod = NamedMethod {
         continued_share: 0.1,
         starts_slowly: true,
         is_stationary: false,
+        gains_by_symmetry: true,
     },
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner],
