@@ -419,7 +419,8 @@ int32_t recoup_operator(recoup_handle handle,
 
 // Gives ||A||_inf and ||A||_1 of the operator given before, each 0 if it is not known. Directions
 // are then encoded without a product if recoup_operator has no RECOUP_OPERATOR_ANY_THREAD, and
-// bound=guaranteed is available. The same on all ranks.
+// bound=guaranteed is available. Before the first restore or step, or recoup_begin_system. The
+// same on all ranks.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
 // RECOUP_E_ORDER.

@@ -20,10 +20,19 @@
 
 #include "recoup_petsc_run.h"
 
+/* A vector that is saved beside the iterate, see recoup_petsc_systems.h. */
+typedef struct RecoupKSPState {
+    Vec                    v;
+    char                  *name;
+    RecoupArray            array;
+    struct RecoupKSPState *next;
+} *RecoupKSPState;
+
 typedef struct RecoupKSPRecord {
     RecoupRun   run;
     KSP         ksp;
     Vec         b, x;
+    RecoupKSPState states;            /* what is saved beside x and its direction */
     Vec         product_x, product_y; /* shells for the arrays of the operator callback */
     Vec         before, direction;    /* of KSPCG, else NULL */
     Vec         residual;             /* of KSPCG at `before`, once a direction is saved */
@@ -101,6 +110,27 @@ static inline PetscErrorCode RecoupKSPReturn(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Lends the vectors beside the iterate: to be saved, or to be brought back. */
+static inline PetscErrorCode RecoupKSPLendStates(RecoupKSP saved, PetscBool is_read)
+{
+    PetscFunctionBegin;
+    for (RecoupKSPState state = saved->states; state; state = state->next) {
+        PetscCall(is_read ? RecoupArrayGetRead(state->v, &state->array) : RecoupArrayGet(state->v, &state->array));
+        PetscCall(RecoupRunProtect(&saved->run, state->name, RECOUP_DYNAMIC, &state->array));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Takes them back. */
+static inline PetscErrorCode RecoupKSPReturnStates(RecoupKSP saved, PetscBool is_read)
+{
+    PetscFunctionBegin;
+    for (RecoupKSPState state = saved->states; state; state = state->next) {
+        PetscCall(is_read ? RecoupArrayRestoreRead(&state->array) : RecoupArrayRestore(&state->array));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* What the method keeps, and when it is safe. */
 static inline PetscErrorCode RecoupKSPKind(RecoupKSP saved)
 {
@@ -133,8 +163,8 @@ static inline PetscErrorCode RecoupKSPOperator(RecoupKSP saved, Vec b)
     if (saved->lent) apply = RecoupKSPApplyRows;
     PetscCall(VecGetOwnershipRange(b, &first, &end));
     PetscCall(VecGetSize(b, &global));
-    PetscCall(VecDuplicate(b, &saved->product_x));
-    PetscCall(VecDuplicate(b, &saved->product_y));
+    if (saved->product_x == NULL) PetscCall(VecDuplicate(b, &saved->product_x));
+    if (saved->product_y == NULL) PetscCall(VecDuplicate(b, &saved->product_y));
     PetscCall(VecGetArrayRead(b, &rhs));
     /* A complex entry a + ib is the rows (a, -b) and (b, a) of real ones. */
     frobenius *= PetscSqrtReal(RECOUP_PETSC_PARTS);
@@ -217,7 +247,9 @@ static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, 
     }
     PetscCall(RecoupArrayGetRead(v, &x));
     PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, &x));
+    PetscCall(RecoupKSPLendStates(saved, PETSC_TRUE));
     RecoupCall(recoup_checkpoint(saved->run.handle, (uint64_t)iteration, norm, saved->norm_b));
+    PetscCall(RecoupKSPReturnStates(saved, PETSC_TRUE));
     PetscCall(RecoupArrayRestoreRead(&x));
     if (saved->wants_direction) PetscCall(RecoupArrayRestoreRead(&d));
     saved->is_due = saved->wants_direction = PETSC_FALSE;
@@ -278,8 +310,8 @@ static inline PetscErrorCode RecoupKSPOpen(RecoupKSP saved, const char *options)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Attaches checkpoints to the solves of `ksp`: A x = b. `options` are those of recoup_open. Collective. */
-static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *options, RecoupKSP *attached)
+/* Attaches all but the problem, which a program of many systems gives later. */
+static inline PetscErrorCode RecoupKSPAttachRun(KSP ksp, Vec b, Vec x, const char *options, RecoupKSP *attached)
 {
     RecoupKSP   saved;
     RecoupSlot *slot;
@@ -296,7 +328,6 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
     PetscCall(PetscObjectReference((PetscObject)saved->pc));
     PetscCall(RecoupKSPOpen(saved, options));
     PetscCall(RecoupKSPKind(saved));
-    PetscCall(RecoupKSPOperator(saved, b));
     PetscCall(RecoupArrayGetRead(x, &array));
     PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, &array));
     PetscCall(RecoupArrayRestoreRead(&array));
@@ -308,6 +339,15 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
     if (is_new) PetscCall(KSPMonitorSet(ksp, RecoupKSPMonitor, slot, NULL));
     slot->attached = saved;
     *attached = saved;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Attaches checkpoints to the solves of `ksp`: A x = b. `options` are those of recoup_open. Collective. */
+static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *options, RecoupKSP *attached)
+{
+    PetscFunctionBegin;
+    PetscCall(RecoupKSPAttachRun(ksp, b, x, options, attached));
+    PetscCall(RecoupKSPOperator(*attached, b));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -383,7 +423,9 @@ static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterati
         PetscCall(RecoupArrayGet(saved->direction, &d));
         PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, &d));
     }
+    PetscCall(RecoupKSPLendStates(saved, PETSC_FALSE));
     int code = recoup_restore(saved->run.handle, &iteration, &how);
+    PetscCall(RecoupKSPReturnStates(saved, PETSC_FALSE));
     if (saved->direction) PetscCall(RecoupArrayRestore(&d));
     PetscCall(RecoupArrayRestore(&x));
     RecoupCall(code);
@@ -400,28 +442,43 @@ static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterati
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Waits for the versions on their way, and leaves the KSP as it was before. Collective. */
-static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
+/* Leaves A and the KSP as they were before. No version may be on its way. */
+static inline PetscErrorCode RecoupKSPSettle(RecoupKSP saved)
 {
-    RecoupKSP   saved = *attached;
-    RecoupSlot *slot;
-    PetscBool is_new = PETSC_FALSE;
-    PetscReal   rtol, atol, dtol;
+    PetscReal rtol, atol, dtol;
     PetscFunctionBegin;
-    PetscCall(RecoupSlotOf((PetscObject)saved->ksp, &slot, &is_new));
-    slot->attached = NULL;
-    PetscCall(RecoupRunClose(&saved->run));
     PetscCall(RecoupKSPReturn(saved));
     if (saved->is_changed) {
         PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, NULL));
         PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, saved->max_it));
         PetscCall(KSPSetInitialGuessNonzero(saved->ksp, saved->nonzero_guess));
     }
+    saved->is_changed = PETSC_FALSE;
     if (saved->deflation) PetscCall(KSPSetPC(saved->ksp, saved->pc));
     PetscCall(PCDestroy(&saved->deflation));
-    PetscCall(PCDestroy(&saved->pc));
     PetscCall(VecDestroy(&saved->w));
     PetscCall(VecDestroy(&saved->Aw));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Waits for the versions on their way, and leaves the KSP as it was before. Collective. */
+static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
+{
+    RecoupKSP   saved = *attached;
+    RecoupSlot *slot;
+    PetscBool   is_new = PETSC_FALSE;
+    PetscFunctionBegin;
+    PetscCall(RecoupSlotOf((PetscObject)saved->ksp, &slot, &is_new));
+    slot->attached = NULL;
+    PetscCall(RecoupRunClose(&saved->run));
+    PetscCall(RecoupKSPSettle(saved));
+    for (RecoupKSPState state = saved->states, next; state; state = next) {
+        next = state->next;
+        PetscCall(VecDestroy(&state->v));
+        PetscCall(PetscFree(state->name));
+        PetscCall(PetscFree(state));
+    }
+    PetscCall(PCDestroy(&saved->pc));
     PetscCall(VecDestroy(&saved->before));
     PetscCall(VecDestroy(&saved->residual));
     PetscCall(VecDestroy(&saved->direction));

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn recoup_columns(handle: RecoupHandle, columns: u64, rhs:
     guarded(|| {
         let handle = Handle::of(handle)?;
         let n_columns = n_columns(columns)?;
-        handle.with(|this, core| {
+        handle.with(|_, core| {
             let rows = core.rows()?;
             let bytes = columns.checked_mul(stride).and_then(|values| values.checked_mul(8));
             let is_room = stride >= rows as u64 && bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok());
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn recoup_columns(handle: RecoupHandle, columns: u64, rhs:
                 // SAFETY: the caller lends the rows of each column; their offsets are in range.
                 all.extend_from_slice(unsafe { std::slice::from_raw_parts(rhs.add(column * stride as usize), rows) });
             }
-            core.set_columns(this, n_columns, all)
+            core.set_columns(n_columns, all)
         })?;
         Ok(RECOUP_OK)
     })

@@ -72,6 +72,8 @@ pub(crate) struct Core {
     are_statics_saved: bool,
     /// A system of a run that solves many was begun.
     has_begun_system: bool,
+    /// The session has the problem given last: what belongs to it is given before.
+    is_problem_taken: bool,
     due: Option<Plan>,
     stats: RecoupStats,
     failed: Option<String>,
@@ -190,7 +192,17 @@ impl Core {
         self.operator = Some(operator);
         self.rhs = rhs.into();
         self.columns = None;
+        self.is_problem_taken = false;
         Ok(())
+    }
+
+    /// Refuses more of a problem that the session has already.
+    fn check_problem_open(&self, what: &str) -> Result<(), CallFailure> {
+        if !self.is_problem_taken {
+            return Ok(());
+        }
+        let end = if self.has_begun_system { "recoup_begin_system" } else { "the first restore or step" };
+        Err(CallFailure::new(RECOUP_E_ORDER, format!("{what} come after recoup_operator and before {end}")))
     }
 
     /// Returns the rows of the operator.
@@ -200,10 +212,8 @@ impl Core {
     }
 
     /// Takes the right-hand sides of a block, one after the other.
-    pub(crate) fn set_columns(&mut self, this: &Handle, columns: usize, rhs: Vec<f64>) -> Result<(), CallFailure> {
-        if self.is_started() && !this.options.has_systems {
-            return Err(CallFailure::new(RECOUP_E_ORDER, "right-hand sides come before the first restore or step"));
-        }
+    pub(crate) fn set_columns(&mut self, columns: usize, rhs: Vec<f64>) -> Result<(), CallFailure> {
+        self.check_problem_open("right-hand sides")?;
         self.rhs = rhs.into();
         self.columns = Some(columns);
         Ok(())
@@ -243,6 +253,7 @@ impl Core {
         self.finish(&this.lent)?;
         self.session()?.begin_system(index, problem)?;
         self.has_begun_system = true;
+        self.is_problem_taken = true;
         self.known = KnownNorms::default();
         self.due = None;
         Ok(())
@@ -262,9 +273,7 @@ impl Core {
     }
 
     pub(crate) fn set_operator_norms(&mut self, norms: [Option<f64>; 2]) -> Result<(), CallFailure> {
-        if self.is_started() {
-            return Err(CallFailure::new(RECOUP_E_ORDER, "the operator's norms come before the first restore or step"));
-        }
+        self.check_problem_open("the operator's norms")?;
         let operator = self.operator.as_mut();
         operator.ok_or_else(|| CallFailure::new(RECOUP_E_OPERATOR, "recoup_operator comes before its norms"))?.norms =
             norms;
@@ -293,6 +302,7 @@ impl Core {
             builder = builder.block(problem.operator, problem.rhs, problem.columns);
         }
         self.session = Some(builder.build_on(this.lent.comm())?);
+        self.is_problem_taken = !has_systems;
         Ok(())
     }
 

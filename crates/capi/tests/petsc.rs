@@ -150,6 +150,43 @@ fn a_killed_solve_of_complex_numbers_goes_on_as_a_real_one_does() {
     assert!(resumed.iterations <= plain.iterations + 30, "{resumed:?}, {plain:?}");
 }
 
+/// The number that ends what a program printed.
+fn last_number(text: &str) -> f64 {
+    text.split_whitespace().last().unwrap().parse().unwrap()
+}
+
+/// A time loop that is killed in any of its steps, and goes on in that step on another number of
+/// ranks.
+fn check_steps(steps: &Example, name: &str, arguments: &str) {
+    let plain = steps.run(1, arguments, None).unwrap();
+    let options = attached(&steps.dir(&format!("{name}-attached")));
+    assert_eq!(steps.run(1, arguments, Some(&options)).unwrap(), plain);
+    for (tenths, ranks, among) in [(1, (1, 1), 0..=0), (5, (2, 1), 1..=3), (9, (1, 2), 4..=4)] {
+        let after = tenths * plain.iterations / 10;
+        let resumed = steps.killed(&format!("{name}-{tenths}"), ranks, arguments, after, "interval=7it");
+        let is_in = |step: &u32| resumed.rest.contains(&format!("step {step},"));
+        assert!(among.clone().any(|step| is_in(&step)), "{among:?}: {resumed:?}, {plain:?}");
+        assert!(resumed.from > 0, "{resumed:?}, {plain:?}");
+        assert!(after + resumed.iterations <= plain.iterations + plain.iterations / 8, "{resumed:?}, {plain:?}");
+        // Each of the five steps adds at most 1e-10 ||u|| in either run.
+        let [heat, expected] = [&resumed, &plain].map(|solve| last_number(&solve.rest));
+        assert!((heat - expected).abs() <= 10.0 * 1e-10 * expected, "{resumed:?}, {plain:?}");
+    }
+}
+
+#[test]
+fn a_killed_loop_of_systems_goes_on_in_the_system_it_was_in() {
+    let Some(steps) = Example::of("examples/embed/ksp_steps.c") else { return };
+    check_steps(&steps, "cg", "-n 32 -ksp_type cg -pc_type jacobi");
+    check_steps(&steps, "gmres", "-n 32 -ksp_type gmres -ksp_gmres_restart 7 -pc_type jacobi");
+}
+
+#[test]
+fn so_does_a_loop_of_complex_systems() {
+    let Some(steps) = Example::complex("examples/embed/ksp_steps.c") else { return };
+    check_steps(&steps, "cg", "-n 32 -ksp_type cg -pc_type jacobi");
+}
+
 /// No directory is written: versions rest in memory that outlives the processes, with copies on the
 /// other rank where there is one.
 #[test]
@@ -266,17 +303,21 @@ fn x_of_another_problem_is_a_verified_first_guess_where_that_is_asked_for() {
     assert!(guessed.from == 0 && 2 * guessed.iterations < alone.iterations, "{guessed:?}, {alone:?}");
 }
 
-/// The program of the documentation compiles as it stands.
+/// The program of the documentation compiles as it stands, and the loop beside it.
 #[test]
 fn program_of_the_petsc_page_compiles() {
     let page = std::fs::read_to_string(crate::build::root().join("crates/capi/docs/petsc.md")).unwrap();
-    let block = |page: &str| page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).map(str::to_owned);
-    let program = block(&page).unwrap();
+    let blocks = |page: &str| -> Vec<String> {
+        page.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+    };
+    let [program, march] = blocks(&page).try_into().unwrap();
     let embed = std::fs::read_to_string(crate::build::root().join("docs/embed.md")).unwrap();
-    assert!(program.contains(&block(&embed).unwrap()), "the lines of docs/embed.md are not those of the page");
+    assert!(program.contains(&blocks(&embed)[0]), "the lines of docs/embed.md are not those of the page");
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("program.c");
-    std::fs::write(&source, &program).unwrap();
+    let assemble = "static PetscErrorCode assemble(Mat A, PetscInt step) { return MatShift(A, (PetscScalar)step); }";
+    let declared = "PetscErrorCode march(KSP ksp, Mat A, Vec u, Vec b, Vec x, PetscInt steps);";
+    std::fs::write(&source, format!("{program}\n{assemble}\n{declared}\n{march}")).unwrap();
     let Some(example) = Example::of(source.to_str().unwrap()) else { return };
     assert!(example.program.exists());
 }

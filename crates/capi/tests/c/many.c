@@ -166,7 +166,10 @@ static void test_systems(void)
     EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_ORDER);
     for (int step = 0; step < 2; step++) {
         EXPECT(recoup_operator(h, springs, &stiffness[step], N, 0, N, u, 0.0, 0), RECOUP_OK);
+        EXPECT(recoup_operator_norms(h, 2.0 + stiffness[step], 0), RECOUP_OK);
         EXPECT(recoup_begin_system(h, 3 + step), RECOUP_OK);
+        EXPECT(recoup_operator_norms(h, 2.0 + stiffness[step], 0), RECOUP_E_ORDER);
+        EXPECT(recoup_columns(h, 1, u, N), RECOUP_E_ORDER);
         EXPECT(recoup_restore(h, &k, NULL), RECOUP_NO_VERSION);
         EXPECT(recoup_begin_system(h, 3 + step), RECOUP_E_ORDER);
         EXPECT(recoup_find_system(h, &index), RECOUP_E_ORDER);
