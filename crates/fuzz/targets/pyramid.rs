@@ -1,6 +1,6 @@
 //! The decoder of pyramids on any bytes, their checksum made right so that they reach what lies
 //! behind: `cargo +nightly fuzz run --fuzz-dir crates/fuzz pyramid`. Vector instructions must find
-//! what portable code finds.
+//! what portable code finds. The example `seeds` writes frames to start from.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

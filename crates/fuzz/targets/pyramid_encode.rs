@@ -30,7 +30,8 @@ fuzz_target!(|input: ([u8; 3], u8, i8, bool, bool, &[u8])| {
     let source = if is_single { Values::F32(&singles) } else { Values::F64(doubles) };
     let mut frames = [Vec::new(), Vec::new()];
     let mut raw = [false; 2];
-    for ((level, frame), is_raw) in [SimdLevel::best(), SimdLevel::PORTABLE].into_iter().zip(&mut frames).zip(&mut raw) {
+    for ((level, frame), is_raw) in [SimdLevel::best(), SimdLevel::PORTABLE].into_iter().zip(&mut frames).zip(&mut raw)
+    {
         let codec = Pyramid::default().at_level(level);
         *is_raw = codec.encode(source, bound, &context, frame).expect("finite bounds are taken").stored_raw;
     }
