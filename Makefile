@@ -28,7 +28,8 @@ help:
 	@echo "                      libveloc-client, headers, recoup.pc and CMake packages into PREFIX/lib, PREFIX/include and"
 	@echo "                      PREFIX/share; DESTDIR is honoured"
 	@echo "make deb              Debian packages in target/packages"
-	@echo "make wheel            the wheel for Linux with glibc 2.28 and newer, in target/packages"
+	@echo "make wheel            the wheel for Linux with glibc 2.28 and newer, in target/packages; PROCESSOR=aarch64 for another"
+	@echo "                      processor than this one, for which rustup has the target"
 	@echo "make packages         lint both, and follow their pages in fresh Debian roots (as root)"
 	@echo "make clean            remove what was built"
 	@echo "Missing distribution packages are installed by apt-get, as root or through sudo."
@@ -99,7 +100,7 @@ deb: build library
 
 wheel:
 	@scripts/bootstrap.sh packages
-	$(RUN) packaging/wheel/build.sh
+	$(RUN) packaging/wheel/build.sh $(PROCESSOR)
 
 # The parts of install copy what was built into $(BUILT), and build nothing.
 install-program:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the wheel, with the program among its scripts, for every Linux with glibc 2.28 or newer: target/packages/*.whl.
-#   packaging/wheel/build.sh             for this processor
-#   packaging/wheel/build.sh aarch64     for another one, for which rustup has the target
+#   packaging/wheel/build.sh             for this processor: make wheel
+#   packaging/wheel/build.sh aarch64     for another one, for which rustup has the target: make wheel PROCESSOR=aarch64
 # Needs maturin, ziglang and cargo-zigbuild of PyPI: zig links against an older C library than this system's.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -12,6 +12,10 @@ program=target/$target/release/recoup
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
 export SOURCE_DATE_EPOCH
 
+command -v cargo-zigbuild > /dev/null || {
+    echo "no cargo-zigbuild: make wheel installs it" >&2
+    exit 1
+}
 rustup target list --installed 2>/dev/null | grep -qx "$target" || {
     echo "no toolchain for $target: rustup target add $target" >&2
     exit 1
