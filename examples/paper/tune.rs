@@ -21,7 +21,7 @@ const DELTAS: [f64; 3] = [0.05, 0.1, 0.14];
 /// read.
 const KEYS: [usize; 4] = [recoup::KEY_EVERY, 4, 20, 40];
 /// `None`: what the session chooses.
-const CODECS: [Option<CodecId>; 2] = [None, Some(CodecId::Pco)];
+const CODECS: [Option<CodecId>; 3] = [None, Some(CodecId::Pco), Some(CodecId::Pyramid)];
 
 /// The cheapest protection found by changing one setting at a time, in this order: codec, theta,
 /// delta, the length of chains.
