@@ -121,16 +121,40 @@ fn cell_extents(class: [usize; 3]) -> [usize; 3] {
 }
 
 /// The cells of a class, the fastest axis first; none of a class without points.
-pub(super) fn cells(class: [usize; 3]) -> impl Iterator<Item = Cell> {
-    let sides = cell_extents(class);
-    let starts = move |axis: usize| (0..class[axis]).step_by(sides[axis]);
-    let rows = starts(2).flat_map(move |z| starts(1).map(move |y| [y, z]));
-    rows.flat_map(move |[y, z]| {
-        starts(0).map(move |x| {
-            let start = [x, y, z];
-            Cell { start, end: std::array::from_fn(|axis| (start[axis] + sides[axis]).min(class[axis])), sides }
-        })
-    })
+#[derive(Clone, Debug)]
+pub(super) struct Cells {
+    class: [usize; 3],
+    sides: [usize; 3],
+    /// The start of the next cell; behind the class along the slowest axis where there is none.
+    start: [usize; 3],
+}
+
+impl Cells {
+    pub(super) fn of(class: [usize; 3]) -> Self {
+        let start = if class.contains(&0) { class } else { [0; 3] };
+        Self { class, sides: cell_extents(class), start }
+    }
+}
+
+impl Iterator for Cells {
+    type Item = Cell;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Cell> {
+        let Self { class, sides, start } = *self;
+        if start[2] >= class[2] {
+            return None;
+        }
+        let end = std::array::from_fn(|axis| (start[axis] + sides[axis]).min(class[axis]));
+        self.start = if end[0] < class[0] {
+            [end[0], start[1], start[2]]
+        } else if end[1] < class[1] {
+            [0, end[1], start[2]]
+        } else {
+            [0, 0, end[2]]
+        };
+        Some(Cell { start, end, sides })
+    }
 }
 
 #[cfg(test)]
@@ -139,11 +163,10 @@ mod tests {
 
     #[test]
     fn cells_hold_every_point_once() {
-        for class in
-            [[0, 3, 2], [1, 1, 1], [600, 1, 1], [40, 33, 1], [17, 9, 5], [3, 2, 70], [1, 50, 3], [19, 7, 1], [33, 3, 2]]
-        {
+        let flat = [[0, 3, 2], [2, 0, 3], [1, 1, 1], [600, 1, 1], [40, 33, 1], [19, 7, 1]];
+        for class in flat.into_iter().chain([[17, 9, 5], [3, 2, 70], [1, 50, 3], [33, 3, 2]]) {
             let mut seen = vec![0; class.iter().product()];
-            for cell in cells(class) {
+            for cell in Cells::of(class) {
                 assert!((1..=CELL).contains(&cell.len()), "{class:?}");
                 let mut runs = CellRuns::none();
                 cell.list(&mut runs);
