@@ -11,7 +11,7 @@ use super::interpolation::load;
 use super::parity::{ParityClasses, class_extents};
 use super::predictor::Neighbours;
 use super::simd::{self, LANES, LaneKernel, NumberLanes};
-use super::stream::{StreamReader, StreamWriter};
+use super::stream::{StreamReader, StreamWriter, TakenCell};
 use crate::qb::SimdLevel;
 
 /// The symbol of a cell with the predictor of the cell before; other symbols are one more than the
@@ -97,7 +97,7 @@ impl LaneKernel for DecodeClass<'_, '_> {
         let mut predicted = NO_VALUES;
         let mut runs = CellRuns::none();
         for cell in Cells::of(extents) {
-            let symbol = reader.take(&mut codes[..cell.len()])?;
+            let TakenCell { predictor: symbol, is_silent } = reader.take(&mut codes[..cell.len()])?;
             let number = usize::from(symbol.wrapping_sub(1));
             let named = if number < PREDICTORS { CellPredictor::of(number, class) } else { None };
             let predictor = if symbol == SAME { before } else { named };
@@ -109,8 +109,8 @@ impl LaneKernel for DecodeClass<'_, '_> {
             inputs.predict(predictor, &runs, &mut predicted);
             let mut done = 0;
             for (run, predicted) in runs.iter().zip(&predicted) {
-                let code: V = load(&codes, done);
-                let decoded = V::load(predicted).plus(code.times(step));
+                let predicted = V::load(predicted);
+                let decoded = if is_silent { predicted } else { predicted.plus(V::times(load(&codes, done), step)) };
                 store(decoded, &mut own[run.point.place(extents)..][..run.len]);
                 done += run.len;
             }

@@ -4,7 +4,7 @@ use recoup_core::CodecError;
 
 use super::damage::damaged;
 use super::field::Field;
-use super::parity::{PIECE, ParityClasses, row_pieces};
+use super::parity::{PIECE, ParityClasses, RowPieces};
 use crate::qb::LevelKernel;
 use crate::scalar::Scalar;
 
@@ -90,7 +90,7 @@ impl<T: Scalar> LevelKernel for Check<'_, T> {
         let Self { field, values, bound, top, finest, exceptions } = self;
         let mut room = [T::default(); PIECE];
         let mut numbers = [top; PIECE];
-        for piece in row_pieces(field.grid) {
+        for piece in RowPieces::of(field.grid) {
             let own = field.piece(values, &piece, &mut room);
             let numbers = &mut numbers[..piece.len];
             if let Some(finest) = finest {

@@ -4,7 +4,7 @@ use recoup_core::CodecError;
 
 use super::class_coder;
 use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
-use super::parity::{ORDER, PIECE, ParityClasses, RowPiece, pyramid_extents, row_pieces};
+use super::parity::{ORDER, PIECE, ParityClasses, RowPiece, RowPieces, pyramid_extents};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel};
 use crate::scalar::Scalar;
@@ -166,7 +166,7 @@ impl<T: Scalar> LevelKernel for QuantiseSplit<'_, T> {
         let mut numbers = [0; PIECE];
         let mut search = RangeSearch::NEW;
         let mut before = 0;
-        for piece in row_pieces(field.grid) {
+        for piece in RowPieces::of(field.grid) {
             let own = field.piece(values, &piece, &mut room);
             let numbers = &mut numbers[..piece.len];
             search.take(own);
@@ -221,7 +221,7 @@ impl<T: Scalar> LevelKernel for Restore<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Field { number, fields, grid, lattice, .. } = *self.field;
-        for piece in row_pieces(grid) {
+        for piece in RowPieces::of(grid) {
             let [even, odd] = self.classes.points(&piece);
             let own = &mut self.values[piece.first * fields..][..piece.len * fields];
             if fields == 1 {

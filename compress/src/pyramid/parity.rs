@@ -46,7 +46,7 @@ impl ParityClasses {
     /// Fills the classes from their grid.
     #[inline(always)]
     pub(super) fn split(&mut self, values: &[i32]) {
-        for piece in row_pieces(self.grid) {
+        for piece in RowPieces::of(self.grid) {
             self.put(&piece, &values[piece.first..][..piece.len]);
         }
     }
@@ -54,7 +54,7 @@ impl ParityClasses {
     /// Joins the classes to the grid again.
     #[inline(always)]
     pub(super) fn merge(&self, values: &mut [i32]) {
-        for piece in row_pieces(self.grid) {
+        for piece in RowPieces::of(self.grid) {
             self.take(&piece, &mut values[piece.first..][..piece.len]);
         }
     }
@@ -115,22 +115,55 @@ pub(super) struct RowPiece {
 }
 
 /// The pieces of the rows of a grid, in order.
-#[inline(always)]
-pub(super) fn row_pieces(grid: [usize; 3]) -> impl Iterator<Item = RowPiece> {
-    let [width, height, depth] = grid;
-    (0..height * depth).flat_map(move |row| {
-        let [y, z] = [row % height, row / height];
-        let class = row_class(y, z);
+#[derive(Clone, Debug)]
+pub(super) struct RowPieces {
+    grid: [usize; 3],
+    /// The row at hand: above the grid behind the last one.
+    y: usize,
+    z: usize,
+    /// Where its next piece begins.
+    x: usize,
+    /// Place of the row in the grid.
+    row_first: usize,
+}
+
+impl RowPieces {
+    pub(super) fn of(grid: [usize; 3]) -> Self {
+        let z = if grid.contains(&0) { grid[2] } else { 0 };
+        Self { grid, y: 0, z, x: 0, row_first: 0 }
+    }
+}
+
+impl Iterator for RowPieces {
+    type Item = RowPiece;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<RowPiece> {
+        let Self { grid: [width, height, depth], y, z, x, row_first } = *self;
+        if z >= depth {
+            return None;
+        }
         // Rows of its class before the row.
         let rows = y / 2 + z / 2 * if y % 2 == 0 { height.div_ceil(2) } else { height / 2 };
-        (0..width).step_by(PIECE).map(move |x| RowPiece {
-            class,
+        let piece = RowPiece {
+            class: row_class(y, z),
             even: rows * width.div_ceil(2) + x / 2,
             odd: rows * (width / 2) + x / 2,
-            first: row * width + x,
+            first: row_first + x,
             len: PIECE.min(width - x),
-        })
-    })
+        };
+        self.x += piece.len;
+        if self.x == width {
+            self.x = 0;
+            self.row_first += width;
+            self.y += 1;
+        }
+        if self.y == height {
+            self.y = 0;
+            self.z += 1;
+        }
+        Some(piece)
+    }
 }
 
 /// The class of the even points of a row.

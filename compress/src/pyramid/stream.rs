@@ -174,6 +174,15 @@ impl StreamWriter {
     }
 }
 
+/// A cell that was taken, but for its codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TakenCell {
+    /// The symbol of its predictor.
+    pub(super) predictor: u8,
+    /// All its codes are 0.
+    pub(super) is_silent: bool,
+}
+
 /// Gives cells back, in order.
 #[derive(Debug)]
 pub(super) struct StreamReader<'a> {
@@ -208,14 +217,14 @@ impl<'a> StreamReader<'a> {
         Ok(Self { tables, decoder, low_bits, escapes, loudness: Loudness::SILENT })
     }
 
-    /// Fills `codes` with those of the next cell; the symbol of its predictor.
+    /// Fills `codes` with those of the next cell, unless it is silent.
     #[inline(always)]
-    pub(super) fn take(&mut self, codes: &mut [i32]) -> Result<u8, CodecError> {
+    pub(super) fn take(&mut self, codes: &mut [i32]) -> Result<TakenCell, CodecError> {
         let predictor = self.symbol(PREDICTOR)?;
         self.loudness = Loudness::of_symbol(self.symbol(LOUDNESS + self.loudness.context())?);
-        if self.loudness == Loudness::SILENT {
-            codes.fill(0);
-            return Ok(predictor);
+        let is_silent = self.loudness == Loudness::SILENT;
+        if is_silent {
+            return Ok(TakenCell { predictor, is_silent });
         }
         let low = self.loudness.low_bits();
         let mut symbols = [0; CELL];
@@ -237,7 +246,7 @@ impl<'a> StreamReader<'a> {
                 }
             }
         }
-        Ok(predictor)
+        Ok(TakenCell { predictor, is_silent })
     }
 
     #[inline(always)]
@@ -346,8 +355,9 @@ mod tests {
             let lengths = writer.finish(level, &mut bytes);
             let mut reader = StreamReader::new(level, &bytes, lengths).unwrap();
             for (cell, codes) in cells.iter().enumerate() {
-                let mut found = vec![9; codes.len()];
-                assert_eq!(reader.take(&mut found), Ok(cell as u8));
+                let is_silent = codes.iter().all(|code| *code == 0);
+                let mut found = vec![if is_silent { 0 } else { 9 }; codes.len()];
+                assert_eq!(reader.take(&mut found), Ok(TakenCell { predictor: cell as u8, is_silent }));
                 assert_eq!(&found, codes, "{cell}");
             }
             assert_eq!(reader.finish(), Ok(()));
