@@ -147,8 +147,8 @@ fn turn(case: &CodecCase, vector: &Vector, cell: &mut Cell) {
         context = context.chained(Chain::Follow(Parent { values: Values::F64(parent), hash: HASH }));
     }
     let mut payload = Vec::new();
-    // Memory that was written before, as that of a solver is: the first touch of a page takes as long
-    // as decoding it.
+    // Memory that was written before, as that of a solver is: the first touch of a page takes as
+    // long as decoding it.
     let mut target = vec![f64::NAN; x.len()];
     let start = cpu_seconds();
     let encoded = codec.encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");

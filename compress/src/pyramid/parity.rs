@@ -121,7 +121,7 @@ pub(super) struct RowPieces {
     /// The row at hand: above the grid behind the last one.
     y: usize,
     z: usize,
-    /// Where its next piece begins.
+    /// The first point of its next piece.
     x: usize,
     /// Place of the row in the grid.
     row_first: usize,

@@ -24,7 +24,15 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
         page.path.starts_with(PAGES) && page.path != SUMMARY && !listed.contains(&page.path) && summary.is_some()
     };
     found.extend(pages.filter(is_lost).map(|page| page.complaint(0, format!("not a page of {SUMMARY}"))));
+    found.extend(summary.into_iter().flat_map(chapters_without_page));
     found
+}
+
+/// Chapters of the summary that lead to no page: mdBook reads no book with one.
+fn chapters_without_page(summary: &Source) -> Vec<String> {
+    let chapters = summary.text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("- "));
+    let without = chapters.filter(|(_, line)| markdown::links(line).is_empty());
+    without.map(|(index, _)| summary.complaint(index, "a chapter without a page")).collect()
 }
 
 /// Links of a page to files that are not there. A page that is a link to another is read there.
@@ -58,5 +66,9 @@ mod tests {
         let summary = (SUMMARY, "- [Run](run.md)\n");
         assert_eq!(of(&[summary, ("docs/run.md", ""), ("README.md", "")]), [""; 0]);
         assert_eq!(of(&[summary, ("docs/json.md", "")]), ["docs/json.md:1: not a page of docs/SUMMARY.md"]);
+        assert_eq!(
+            of(&[(SUMMARY, "- Running\n  - [Run](run.md)\n"), ("docs/run.md", "")]),
+            ["docs/SUMMARY.md:1: a chapter without a page"]
+        );
     }
 }
