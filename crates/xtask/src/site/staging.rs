@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::markdown::{self, beside};
 use crate::site::c_reference;
@@ -27,21 +27,11 @@ pub(super) fn stage(root: &Path, source: &Path) -> Result<()> {
     let summary = fs::read_to_string(root.join(SUMMARY)).with_context(|| format!("cannot read {SUMMARY}"))?;
     let pages: BTreeSet<String> = markdown::links(&summary).iter().filter_map(|link| link.file(SUMMARY)).collect();
     let mut files = BTreeSet::new();
-    let mut complaints = Vec::new();
     for page in &pages {
         let text = fs::read_to_string(root.join(page)).with_context(|| format!("cannot read {page}"))?;
-        for link in markdown::links(&text) {
-            let Some(file) = link.file(page) else { continue };
-            if !file.ends_with(".md") {
-                files.insert(file);
-            } else if !pages.contains(&file) {
-                complaints.push(format!("{page}:{}: {file} is not a page of {SUMMARY}", link.line_index + 1));
-            }
-        }
+        let linked = markdown::links(&text).into_iter().filter_map(|link| link.file(page));
+        files.extend(linked.filter(|file| !file.ends_with(".md")));
         put(&source.join(in_book(page)), &c_reference::with_links(page, &with_book_links(&text)))?;
-    }
-    if !complaints.is_empty() {
-        bail!("{}", complaints.join("\n"));
     }
     for file in &files {
         copy(&root.join(file), &source.join(file))?;

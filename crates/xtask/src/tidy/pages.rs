@@ -1,5 +1,5 @@
-//! Checks of pages as readers walk through them: links lead to files, and every page of docs is in
-//! the summary of the site.
+//! Checks of pages as readers walk through them: links lead to files, every page of docs is in the
+//! summary of the site, and no page of the site leads to one that it lacks.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ const PAGES: &str = "docs/";
 
 pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     // The links of a page count from its own folder, not from that of a symbolic link to it.
-    let is_page = |source: &&Source| source.path.ends_with(".md") && !root.join(&source.path).is_symlink();
-    let pages = sources.iter().filter(is_page);
+    let is_own = |source: &&Source| is_page(&source.path) && !root.join(&source.path).is_symlink();
+    let pages = sources.iter().filter(is_own);
     let mut found: Vec<String> = pages.clone().flat_map(|page| lost_links(root, page)).collect();
     let summary = pages.clone().find(|page| page.path == SUMMARY);
     let listed: Vec<String> = summary.map_or_else(Vec::new, |summary| {
@@ -23,9 +23,23 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     let is_lost = |page: &&Source| {
         page.path.starts_with(PAGES) && page.path != SUMMARY && !listed.contains(&page.path) && summary.is_some()
     };
-    found.extend(pages.filter(is_lost).map(|page| page.complaint(0, format!("not a page of {SUMMARY}"))));
+    found.extend(pages.clone().filter(is_lost).map(|page| page.complaint(0, format!("not a page of {SUMMARY}"))));
     found.extend(summary.into_iter().flat_map(chapters_without_page));
+    let of_the_site = pages.filter(|page| listed.contains(&page.path));
+    found.extend(of_the_site.flat_map(|page| links_off_the_site(page, &listed)));
     found
+}
+
+/// Links of a page of the site to pages that are not on it.
+fn links_off_the_site(page: &Source, listed: &[String]) -> Vec<String> {
+    let links = markdown::links(&page.text).into_iter();
+    let pages = links.filter_map(|link| Some((link.line_index, link.file(&page.path).filter(|file| is_page(file))?)));
+    let off = pages.filter(|(_, file)| !listed.contains(file));
+    off.map(|(index, file)| page.complaint(index, format!("{file} is not a page of {SUMMARY}"))).collect()
+}
+
+fn is_page(path: &str) -> bool {
+    path.ends_with(".md")
 }
 
 /// Chapters of the summary that lead to no page: mdBook reads no book with one.
@@ -69,6 +83,20 @@ mod tests {
         assert_eq!(
             of(&[(SUMMARY, "- Running\n  - [Run](run.md)\n"), ("docs/run.md", "")]),
             ["docs/SUMMARY.md:1: a chapter without a page"]
+        );
+    }
+
+    #[test]
+    fn links_of_the_site_to_pages_off_it_are_found() {
+        let summary = (SUMMARY, "- [Run](run.md)\n");
+        assert_eq!(of(&[summary, ("docs/run.md", "[a](run.md#x) [b](overview.svg)\n")]), [""; 0]);
+        assert_eq!(
+            of(&[
+                summary,
+                ("docs/run.md", "[a](../packaging/README.md)\n"),
+                ("CHANGELOG.md", "[b](CONTRIBUTING.md)\n")
+            ]),
+            ["docs/run.md:1: packaging/README.md is not a page of docs/SUMMARY.md"]
         );
     }
 }
