@@ -126,6 +126,7 @@ impl WordStack {
 /// Decodes symbols, the first one first.
 #[derive(Debug)]
 pub(super) struct RansDecoder<'a> {
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is one level"))]
     level: SimdLevel,
     states: [u32; STATES],
     words: WordSource<'a>,

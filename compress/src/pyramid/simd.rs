@@ -2,7 +2,10 @@
 //!
 //! Promises: the same integers in every form. Arrays serve the levels below AVX-512, where the
 //! compiler makes vectors of their loops.
-#![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")
+)]
 
 use super::lattice::code;
 use crate::qb::SimdLevel;
@@ -137,6 +140,7 @@ pub(super) trait LaneKernel {
 }
 
 /// Runs a kernel at a level of vector instructions.
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "there is one level"))]
 #[inline]
 pub(super) fn run<K: LaneKernel>(level: SimdLevel, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]

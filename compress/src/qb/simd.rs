@@ -2,7 +2,10 @@
 //!
 //! Promises: the same integers and floats at every level: it is the same source, and neither level
 //! allows itself to fuse or reorder floating-point operations.
-#![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")
+)]
 
 use super::fitted::Weights;
 use super::kernels::{self, GROUP, GroupLine, Int, LANES, QuantisedGroup, SignCounts, UnsignedWord};
@@ -69,12 +72,10 @@ impl SimdLevel {
 
 impl SimdLevel {
     /// Returns whether this is the level of AVX-512.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn has_avx512(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return self.0 == InstructionSet::Avx512;
-        #[cfg(not(target_arch = "x86_64"))]
-        false
+        self.0 == InstructionSet::Avx512
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Promises: the same bits from both, as the same operations run in the same order; no fused
 //! multiply-add.
-#![expect(unsafe_code, reason = "calls the AVX2 form of a kernel where the processor has AVX2, and prefetches")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "calls the AVX2 form of a kernel where the processor has AVX2, and prefetches")
+)]
 
 /// Independent partial sums of a dot product, added in a fixed tree.
 const LANES: usize = 16;
