@@ -2,6 +2,7 @@
 //! command line.
 
 pub(crate) mod protection;
+pub(crate) mod row_grid;
 pub(crate) mod run;
 pub(crate) mod tiers;
 
@@ -15,6 +16,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use recoup::model::interval::parse_seconds;
 use recoup::model::units::parse_bytes;
 use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, RightHandSide, Setting};
+
+use self::row_grid::RowGrid;
 
 /// Directions gmres-dr carries over by default.
 const DEFAULT_HARVEST: usize = 8;
@@ -32,6 +35,12 @@ pub(crate) struct ProblemArgs {
     /// Matrix Market file, .mtx or .mtx.gz.
     #[arg(long, value_name = "FILE", help_heading = "Problem")]
     pub(crate) matrix: Option<PathBuf>,
+
+    /// Extents of the grid that the rows of the matrix lie on, the direction whose index runs
+    /// fastest first. Codecs then use neighbours in all directions; with several ranks, each has
+    /// whole slices across the last one.
+    #[arg(long, value_name = "NXxNYxNZ", conflicts_with = "poisson3d", help_heading = "Problem")]
+    pub(crate) grid: Option<RowGrid>,
 
     /// Right-hand side: FILE.npy, FILE.mtx (Matrix Market array) or FILE.h5 (dataset b, or the only
     /// one).

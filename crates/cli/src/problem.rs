@@ -18,6 +18,7 @@ use recoup::solvers::{
 };
 
 use crate::exit::Exit;
+use crate::options::row_grid::RowGrid;
 use crate::options::{OperatorKind, ProblemArgs};
 use crate::place::SolveDevice;
 use crate::ranks::{self, agree};
@@ -118,7 +119,7 @@ impl LinearProblem {
 enum OperatorSource<'a> {
     Stencil(usize),
     Poisson(usize),
-    File(&'a Path),
+    File(&'a Path, Option<RowGrid>),
 }
 
 fn source(args: &ProblemArgs) -> Result<OperatorSource<'_>> {
@@ -128,7 +129,7 @@ fn source(args: &ProblemArgs) -> Result<OperatorSource<'_>> {
         (None, Some(_), OperatorKind::Stencil) => {
             Err(Exit::Usage.because("--operator stencil needs --poisson3d; a matrix file is kept as csr"))
         }
-        (None, Some(path), OperatorKind::Csr) => Ok(OperatorSource::File(path)),
+        (None, Some(path), OperatorKind::Csr) => Ok(OperatorSource::File(path, args.grid)),
         (None, None, _) => Err(Exit::Usage.because("give --poisson3d N or --matrix FILE")),
     }
 }
@@ -141,7 +142,11 @@ fn whole(args: &ProblemArgs, pool: &Arc<Pool>) -> Result<Operators> {
             return Ok(Operators { reference: operator.clone(), operator, rows: None });
         }
         OperatorSource::Poisson(n) => Csr::poisson3d(n),
-        OperatorSource::File(path) => read_matrix(path).map_err(|error| named(&error))?,
+        OperatorSource::File(path, grid) => {
+            let matrix = read_matrix(path).map_err(|error| named(&error))?;
+            check_grid(grid, matrix.n())?;
+            if let Some(RowGrid(grid)) = grid { matrix.with_grid(grid) } else { matrix }
+        }
     };
     let csr = Arc::new(csr.with_pool(pool.clone()));
     Ok(Operators { operator: csr.clone(), reference: csr.clone(), rows: Some(csr) })
@@ -160,14 +165,14 @@ fn shared(args: &ProblemArgs, comm: &dyn Comm, pool: &Arc<Pool>) -> Result<Opera
             return Ok(Operators { operator: Arc::new(operator), reference, rows: None });
         }
         OperatorSource::Poisson(n) => {
-            let partition = RowPartition::even(n.pow(3), n * n, comm.size());
-            let own = partition.range(comm.rank());
-            let grid = own.len().is_multiple_of(n * n).then(|| [n, n, own.len() / (n * n)]);
-            (partition, LocalRows::poisson3d(n, own), grid)
+            let grid = RowGrid([n; 3]);
+            let partition = RowPartition::even(grid.points(), grid.slice(), comm.size());
+            let rows = LocalRows::poisson3d(n, partition.range(comm.rank()));
+            (partition, rows, Some(grid))
         }
-        OperatorSource::File(path) => {
-            let (partition, rows) = agree(comm, read_own_rows(path, comm))?;
-            (partition, rows, None)
+        OperatorSource::File(path, grid) => {
+            let (partition, rows) = agree(comm, read_own_rows(path, grid, comm))?;
+            (partition, rows, grid)
         }
     };
     if partition.rows() < comm.size() {
@@ -175,7 +180,8 @@ fn shared(args: &ProblemArgs, comm: &dyn Comm, pool: &Arc<Pool>) -> Result<Opera
     }
     let matrix = DistributedCsr::new(comm.dup()?, &partition, &rows, pool.clone());
     let matrix = agree(comm, matrix.map_err(anyhow::Error::from))?;
-    let matrix = if let Some(grid) = grid { matrix.with_grid(grid) } else { matrix };
+    let own_grid = grid.and_then(|grid| grid.of_rows(partition.range(comm.rank()).len()));
+    let matrix = if let Some(grid) = own_grid { matrix.with_grid(grid) } else { matrix };
     let reference = Arc::new(matrix.over(comm.dup()?));
     let rows = Some(matrix.local());
     Ok(Operators { operator: Arc::new(matrix), reference, rows })
@@ -185,12 +191,26 @@ fn named(error: &MatrixMarketError) -> anyhow::Error {
     anyhow!("--matrix {error}")
 }
 
-fn read_own_rows(path: &Path, comm: &dyn Comm) -> Result<(RowPartition, LocalRows)> {
+fn read_own_rows(path: &Path, grid: Option<RowGrid>, comm: &dyn Comm) -> Result<(RowPartition, LocalRows)> {
     let mut partition = None;
-    let choose =
-        |rows: usize| -> Range<usize> { partition.insert(RowPartition::even(rows, 1, comm.size())).range(comm.rank()) };
+    let choose = |rows: usize| -> Range<usize> {
+        let slice = grid.filter(|grid| grid.points() == rows).map_or(1, RowGrid::slice);
+        partition.insert(RowPartition::even(rows, slice, comm.size())).range(comm.rank())
+    };
     let rows = read_matrix_rows(path, choose).map_err(|error| named(&error))?;
-    Ok((partition.context("a matrix file has a size")?, rows))
+    let partition = partition.context("a matrix file has a size")?;
+    check_grid(grid, partition.rows())?;
+    Ok((partition, rows))
+}
+
+fn check_grid(grid: Option<RowGrid>, rows: usize) -> Result<()> {
+    match grid {
+        Some(grid) if grid.points() != rows => Err(Exit::Usage.because(format!(
+            "--grid {grid} has {} points, and the matrix {rows} rows: give its extents",
+            grid.points()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Returns this rank's rows of b. Collective.

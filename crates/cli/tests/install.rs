@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// Pages whose solve is not one of the program.
-const OTHERS: [&str; 1] = ["dealii.md"];
+/// Pages whose solve is not one of the program, and the one that leads to the others.
+const OTHERS: [&str; 2] = ["dealii.md", "README.md"];
 /// What stands before the solve that is killed, and what stands behind it.
 const KILL: &str = "timeout --signal=KILL 3 ";
 const KILLED: &str = " || echo killed";

@@ -39,6 +39,8 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
     let cases = [
         ("solve --method cg".to_owned(), "<--poisson3d <N>|--matrix <FILE>>"),
         ("solve --poisson3d 4 --matrix a.mtx --method cg".to_owned(), "cannot be used with"),
+        ("solve --poisson3d 4 --grid 4x4x4 --method cg".to_owned(), "cannot be used with"),
+        ("solve --matrix a.mtx --grid 4x0 --method cg".to_owned(), "the fastest first, as in 40x30x20"),
         (
             "solve --poisson3d 4 --method cg --rtol -1".to_owned(),
             "'-1' for '--rtol <E>': expected a finite number above 0",

@@ -87,6 +87,26 @@ fn failures_strike_all_ranks_and_all_go_on_from_one_version() {
     }
 }
 
+/// sherman1 is of a 10 x 10 x 10 grid. Each rank has whole slices of it, and a version that another
+/// number of ranks reads, or one process, has the grid again.
+#[test]
+fn rows_of_a_matrix_file_lie_on_the_grid_that_was_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let problem = format!("--matrix {} --method bicgstab --pc jacobi --rtol 1e-6 --threads 1", data("sherman1"));
+    let protection = "--scheme lossy --codec pyramid --bound range:1e-4 --interval 10it --sync";
+    for ranks in [1, 2, 3] {
+        for (name, grid, extents) in [("line", "", [1000, 1, 1]), ("grid", "--grid 10x10x10", [10; 3])] {
+            let run = format!("{name}{ranks}");
+            json(ranks, &format!("run {problem} {protection} --dir {run} {grid}"), dir.path());
+            let exported = alone(&format!("export {run} --solution --to {run}.h5"), dir.path());
+            assert_eq!(exported["variables"][0]["dims"], serde_json::json!(extents), "{run}: {exported}");
+        }
+    }
+    let job = job(2, &format!("solve {problem} --grid 10x10x11"), dir.path());
+    assert_eq!(job.status.code(), Some(2), "{job}");
+    assert_eq!(job.stderr.matches("--grid 10x10x11 has 1100 points, and the matrix 1000 rows").count(), 1, "{job}");
+}
+
 /// Files of the versions of a run.
 #[cfg(all(feature = "cuda", target_os = "linux", target_env = "gnu"))]
 fn files(folder: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>> {
@@ -186,11 +206,11 @@ fn ranks_stop_together_before_the_end_and_save_the_solution_together() {
     assert_eq!(resumed["solution_version"], resumed["iterations"], "{resumed}");
     let status = alone("status d", dir.path())["runs"][0].clone();
     assert_eq!((&status["state"], &status["ranks"]), (&Value::from("converged"), &Value::from(2)), "{status}");
-    alone("export d --solution --to x.npy", dir.path());
-    let again = json(2, &format!("{run} --solution y.npy"), dir.path());
+    alone("export d --solution --to x.mtx", dir.path());
+    let again = json(2, &format!("{run} --solution y.mtx"), dir.path());
     assert_eq!(again["iterations_executed"], 0, "{again}");
     let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
-    assert_eq!(read("x.npy"), read("y.npy"));
+    assert_eq!(read("x.mtx"), read("y.mtx"));
 }
 
 /// The newest version in a folder.

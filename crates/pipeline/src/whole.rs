@@ -16,7 +16,8 @@ pub struct Whole {
     pub name: String,
     /// Role in the solver.
     pub role: Role,
-    /// Extents, fastest first; `[n, 1, 1]` for a vector, and for the parts of several ranks.
+    /// Extents, fastest first; `[n, 1, 1]` for a vector, and for parts of several ranks that are
+    /// no slices of one grid.
     pub dims: [usize; 3],
     /// The values, as many as the extents multiply to.
     pub values: Buffer,
@@ -58,9 +59,8 @@ impl ChainReader<'_> {
         if !damaged.is_empty() {
             return Err(damaged);
         }
-        // Parts of several ranks join along the slowest direction only when they are whole slabs of
-        // a grid.
-        let dims = if parts.len() == 1 { first.dims } else { [values.all().len(), 1, 1] };
+        let parts: Vec<[usize; 3]> = parts.iter().map(|part| part.dims).collect();
+        let dims = joined(&parts).unwrap_or([values.all().len(), 1, 1]);
         Ok(Whole { name: first.name.clone(), role: first.role, dims, values })
     }
 
@@ -84,6 +84,16 @@ impl ChainReader<'_> {
     }
 }
 
+/// Returns the extents of parts one behind the other, where all are slices of one grid across its
+/// slowest direction.
+fn joined(parts: &[[usize; 3]]) -> Option<[usize; 3]> {
+    let slowest = (0..3).rev().find(|axis| parts.iter().any(|part| part[*axis] > 1)).unwrap_or(0);
+    let mut whole = *parts.first()?;
+    whole[slowest] = parts.iter().map(|part| part[slowest]).sum();
+    let is_slice = |part: &[usize; 3]| (0..3).all(|axis| axis == slowest || part[axis] == whole[axis]);
+    parts.iter().all(is_slice).then_some(whole)
+}
+
 /// Returns the parts of a variable that make it whole, in order.
 fn parts<'a>(manifest: &'a Manifest, name: &str) -> Vec<&'a VariableRecord> {
     let mut parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == name).collect();
@@ -95,4 +105,19 @@ fn parts<'a>(manifest: &'a Manifest, name: &str) -> Vec<&'a VariableRecord> {
         parts.truncate(1);
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_a_grid_join_and_other_parts_do_not() {
+        assert_eq!(joined(&[[5, 4, 2], [5, 4, 1], [5, 4, 3]]), Some([5, 4, 6]));
+        assert_eq!(joined(&[[5, 4, 1], [5, 2, 1]]), Some([5, 6, 1]));
+        assert_eq!(joined(&[[5, 1, 1], [3, 1, 1]]), Some([8, 1, 1]));
+        assert_eq!(joined(&[[5, 4, 2]]), Some([5, 4, 2]));
+        assert_eq!(joined(&[[5, 4, 2], [9, 1, 1]]), None);
+        assert_eq!(joined(&[[5, 4, 2], [5, 3, 2]]), None);
+    }
 }
