@@ -11,6 +11,7 @@ from ._errors import named
 from ._native import Plan
 
 Level = Literal["memory", "disk"]
+"""Where a schedule keeps a state."""
 Kind = Literal["store-all", "revolve", "multistage", "disk-revolve", "h-revolve"]
 
 
