@@ -1,10 +1,13 @@
 //! One field as a pyramid, both ways.
 
+use std::ops::Range;
+
 use recoup_core::CodecError;
 
 use super::class_coder;
 use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
-use super::parity::{ORDER, PIECE, ParityClasses, RowPiece, RowPieces, pyramid_extents};
+use super::parity::{AHEAD, ORDER, PIECE, ParityClasses, RowPiece, RowPieces, pyramid_extents};
+use super::simd::prefetch;
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel};
 use crate::scalar::Scalar;
@@ -53,10 +56,24 @@ impl FieldLevels {
 }
 
 impl Field<'_> {
+    /// The places of a piece of a row among all values.
+    #[inline(always)]
+    fn places(&self, piece: &RowPiece) -> Range<usize> {
+        piece.first * self.fields..(piece.first + piece.len) * self.fields
+    }
+
+    /// Has the values [`AHEAD`] points behind a piece brought into the cache.
+    #[inline(always)]
+    fn prefetch_ahead<T>(&self, values: &[T], piece: &RowPiece) {
+        let Range { start, end } = self.places(piece);
+        prefetch(values, start + AHEAD * self.fields..end + AHEAD * self.fields);
+    }
+
     /// The values of this field at a piece of a row, in `room` where they do not lie together.
     #[inline(always)]
     pub(super) fn piece<'v, T: Scalar>(&self, values: &'v [T], piece: &RowPiece, room: &'v mut [T; PIECE]) -> &'v [T] {
-        let own = &values[piece.first * self.fields..][..piece.len * self.fields];
+        self.prefetch_ahead(values, piece);
+        let own = &values[self.places(piece)];
         if self.fields == 1 {
             return own;
         }
@@ -223,7 +240,8 @@ impl<T: Scalar> LevelKernel for Restore<'_, T> {
         let Field { number, fields, grid, lattice, .. } = *self.field;
         for piece in RowPieces::of(grid) {
             let [even, odd] = self.classes.points(&piece);
-            let own = &mut self.values[piece.first * fields..][..piece.len * fields];
+            self.field.prefetch_ahead(self.values, &piece);
+            let own = &mut self.values[self.field.places(&piece)];
             if fields == 1 {
                 restore(lattice, even, odd, own);
             } else {

@@ -4,6 +4,10 @@
 //! a of c is set, and even elsewhere. So neighbours along any axis lie next to each other in some
 //! array, and class 0 is the grid of the next coarser level.
 
+use std::ops::Range;
+
+use super::simd::prefetch;
+
 /// Number of the parity classes of a grid.
 pub(super) const CLASSES: usize = 8;
 /// The classes that are predicted, in the order in which they are coded: each is predicted from
@@ -62,10 +66,12 @@ impl ParityClasses {
     /// Puts the points of a piece into their classes.
     #[inline(always)]
     pub(super) fn put(&mut self, piece: &RowPiece, points: &[i32]) {
+        self.prefetch_ahead(piece);
+        let [even, odd] = piece.places();
         let (evens, odds) = self.values.split_at_mut(piece.class + 1);
+        let even = &mut evens[piece.class][even];
+        let odd = &mut odds[0][odd];
         let (pairs, last) = points.as_chunks::<2>();
-        let even = &mut evens[piece.class][piece.even..][..pairs.len() + last.len()];
-        let odd = &mut odds[0][piece.odd..][..pairs.len()];
         for ((pair, even), odd) in pairs.iter().zip(&mut *even).zip(odd) {
             *even = pair[0];
             *odd = pair[1];
@@ -88,18 +94,31 @@ impl ParityClasses {
         }
     }
 
+    /// Has the points that follow about [`AHEAD`] points later brought into the cache.
+    #[inline(always)]
+    fn prefetch_ahead(&self, piece: &RowPiece) {
+        let ahead = (AHEAD / CLASSES).max(piece.len / 2);
+        let [even, odd] = piece.places();
+        prefetch(&self.values[piece.class], even.start + ahead..even.end + ahead);
+        prefetch(&self.values[piece.class + 1], odd.start + ahead..odd.end + ahead);
+    }
+
     /// The even and the odd points of a piece.
     #[inline(always)]
     pub(super) fn points(&self, piece: &RowPiece) -> [&[i32]; 2] {
-        let even = &self.values[piece.class][piece.even..][..piece.len.div_ceil(2)];
-        let odd = &self.values[piece.class + 1][piece.odd..][..piece.len / 2];
-        [even, odd]
+        self.prefetch_ahead(piece);
+        let [even, odd] = piece.places();
+        [&self.values[piece.class][even], &self.values[piece.class + 1][odd]]
     }
 }
 
 /// Most points of a piece of a row: an even number, so that pairs stay whole, and few enough for
 /// the first cache.
 pub(super) const PIECE: usize = 1024;
+
+/// How many points of a grid ahead of a walk they are brought into the cache. A processor alone
+/// looks ahead to the end of a page, and a walk waits at each.
+pub(super) const AHEAD: usize = 1024;
 
 /// A piece of a row of a grid, and where its points lie once the grid is split.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +131,14 @@ pub(super) struct RowPiece {
     /// Place of its first point in the grid.
     pub(super) first: usize,
     pub(super) len: usize,
+}
+
+impl RowPiece {
+    /// The places of its even points in their class, and of its odd ones.
+    #[inline(always)]
+    fn places(&self) -> [Range<usize>; 2] {
+        [self.even..self.even + self.len.div_ceil(2), self.odd..self.odd + self.len / 2]
+    }
 }
 
 /// The pieces of the rows of a grid, in order.
