@@ -34,7 +34,7 @@ pub(crate) use self::frame::MAGIC;
 use self::frame::{DTYPE, FrameHeader, damaged, preface};
 use self::mode::{FrameMode, with_lattice};
 use self::run::StoredBlocks;
-pub(crate) use self::simd::LevelKernel;
+pub(crate) use self::simd::{LevelKernel, fetch};
 pub use self::simd::SimdLevel;
 use self::team::CodecTeam;
 use crate::parent::TypedParent;

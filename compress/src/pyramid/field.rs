@@ -7,9 +7,8 @@ use recoup_core::CodecError;
 use super::class_coder;
 use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
 use super::parity::{AHEAD, ORDER, PIECE, ParityClasses, RowPiece, RowPieces, pyramid_extents};
-use super::simd::prefetch;
 use super::stream::{StreamReader, StreamWriter};
-use crate::qb::{LevelKernel, SimdLevel};
+use crate::qb::{LevelKernel, SimdLevel, fetch};
 use crate::scalar::Scalar;
 
 /// A field among interleaved ones.
@@ -62,17 +61,18 @@ impl Field<'_> {
         piece.first * self.fields..(piece.first + piece.len) * self.fields
     }
 
-    /// Has the values [`AHEAD`] points behind a piece brought into the cache.
+    /// Fetches the values [`AHEAD`] points behind a piece.
     #[inline(always)]
-    fn prefetch_ahead<T>(&self, values: &[T], piece: &RowPiece) {
+    fn fetch_ahead<T>(&self, values: &[T], piece: &RowPiece) {
         let Range { start, end } = self.places(piece);
-        prefetch(values, start + AHEAD * self.fields..end + AHEAD * self.fields);
+        let ahead = AHEAD * self.fields;
+        fetch(values.get(start + ahead..end + ahead).unwrap_or_default());
     }
 
     /// The values of this field at a piece of a row, in `room` where they do not lie together.
     #[inline(always)]
     pub(super) fn piece<'v, T: Scalar>(&self, values: &'v [T], piece: &RowPiece, room: &'v mut [T; PIECE]) -> &'v [T] {
-        self.prefetch_ahead(values, piece);
+        self.fetch_ahead(values, piece);
         let own = &values[self.places(piece)];
         if self.fields == 1 {
             return own;
@@ -240,7 +240,7 @@ impl<T: Scalar> LevelKernel for Restore<'_, T> {
         let Field { number, fields, grid, lattice, .. } = *self.field;
         for piece in RowPieces::of(grid) {
             let [even, odd] = self.classes.points(&piece);
-            self.field.prefetch_ahead(self.values, &piece);
+            self.field.fetch_ahead(self.values, &piece);
             let own = &mut self.values[self.field.places(&piece)];
             if fields == 1 {
                 restore(lattice, even, odd, own);

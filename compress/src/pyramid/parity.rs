@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::simd::prefetch;
+use crate::qb::fetch;
 
 /// Number of the parity classes of a grid.
 pub(super) const CLASSES: usize = 8;
@@ -66,7 +66,7 @@ impl ParityClasses {
     /// Puts the points of a piece into their classes.
     #[inline(always)]
     pub(super) fn put(&mut self, piece: &RowPiece, points: &[i32]) {
-        self.prefetch_ahead(piece);
+        self.fetch_ahead(piece);
         let [even, odd] = piece.places();
         let (evens, odds) = self.values.split_at_mut(piece.class + 1);
         let even = &mut evens[piece.class][even];
@@ -94,19 +94,20 @@ impl ParityClasses {
         }
     }
 
-    /// Has the points that follow about [`AHEAD`] points later brought into the cache.
+    /// Fetches the points that follow about [`AHEAD`] points later.
     #[inline(always)]
-    fn prefetch_ahead(&self, piece: &RowPiece) {
+    fn fetch_ahead(&self, piece: &RowPiece) {
         let ahead = (AHEAD / CLASSES).max(piece.len / 2);
         let [even, odd] = piece.places();
-        prefetch(&self.values[piece.class], even.start + ahead..even.end + ahead);
-        prefetch(&self.values[piece.class + 1], odd.start + ahead..odd.end + ahead);
+        for (values, places) in self.values[piece.class..].iter().zip([even, odd]) {
+            fetch(values.get(places.start + ahead..places.end + ahead).unwrap_or_default());
+        }
     }
 
     /// The even and the odd points of a piece.
     #[inline(always)]
     pub(super) fn points(&self, piece: &RowPiece) -> [&[i32]; 2] {
-        self.prefetch_ahead(piece);
+        self.fetch_ahead(piece);
         let [even, odd] = piece.places();
         [&self.values[piece.class][even], &self.values[piece.class + 1][odd]]
     }
@@ -116,8 +117,8 @@ impl ParityClasses {
 /// the first cache.
 pub(super) const PIECE: usize = 1024;
 
-/// How many points of a grid ahead of a walk they are brought into the cache. A processor alone
-/// looks ahead to the end of a page, and a walk waits at each.
+/// How many points ahead of a walk through a grid they are fetched into the cache. A processor by
+/// itself looks ahead to the end of a page, and a walk waits at each.
 pub(super) const AHEAD: usize = 1024;
 
 /// A piece of a row of a grid, and where its points lie once the grid is split.

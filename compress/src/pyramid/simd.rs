@@ -4,10 +4,8 @@
 //! compiler makes vectors of their loops.
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "calls a kernel's form for vector instructions where there are any, and prefetches")
+    expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")
 )]
-
-use std::ops::Range;
 
 use super::lattice::code;
 use crate::qb::SimdLevel;
@@ -39,27 +37,6 @@ pub(super) trait NumberLanes: Copy {
     #[inline(always)]
     fn halved(self) -> Self {
         self.plus(Self::all(1)).shifted::<1>()
-    }
-}
-
-/// Bytes of a line of the cache.
-const CACHE_LINE: usize = 64;
-
-/// Has values at some places brought into the cache, as far as there are any.
-#[inline(always)]
-pub(super) fn prefetch<T>(values: &[T], places: Range<usize>) {
-    let soon = values.get(places.start..places.end.min(values.len())).unwrap_or_default();
-    soon.chunks(CACHE_LINE / size_of::<T>()).for_each(|line| prefetch_line(line.as_ptr()));
-}
-
-#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "there is no such instruction to call"))]
-#[inline(always)]
-fn prefetch_line<T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing the program can see and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
 }
 

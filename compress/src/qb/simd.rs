@@ -117,7 +117,7 @@ impl SimdLevel {
 
 /// Prefetches memory that is read or written soon, where processors can; nothing waits for it.
 #[inline(always)]
-pub(super) fn fetch<T>(soon: &[T]) {
+pub(crate) fn fetch<T>(soon: &[T]) {
     #[cfg(target_arch = "x86_64")]
     for part in soon.chunks(64 / size_of::<T>()).chain(soon.windows(1).last()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
