@@ -25,6 +25,7 @@ mod field;
 mod frame;
 mod interpolation;
 mod lattice;
+mod line_vec;
 mod loudness;
 mod parity;
 mod predictor;

@@ -6,6 +6,7 @@ use recoup_core::CodecError;
 
 use super::class_coder;
 use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
+use super::line_vec::LineVec;
 use super::parity::{AHEAD, ORDER, PIECE, ParityClasses, RowPiece, RowPieces, pyramid_extents};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel, fetch};
@@ -50,7 +51,7 @@ impl FieldLevels {
 
     /// Bytes of memory that are held.
     pub(super) fn bytes(&self) -> usize {
-        4 * self.levels.iter().flat_map(|level| &level.values).map(Vec::capacity).sum::<usize>()
+        self.levels.iter().flat_map(|level| &level.values).map(LineVec::bytes).sum()
     }
 }
 

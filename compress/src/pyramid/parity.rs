@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::line_vec::LineVec;
 use crate::qb::fetch;
 
 /// Number of the parity classes of a grid.
@@ -32,10 +33,10 @@ pub(super) fn pyramid_extents(grid: [usize; 3]) -> Vec<[usize; 3]> {
 }
 
 /// The classes of one level.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct ParityClasses {
     pub(super) grid: [usize; 3],
-    pub(super) values: [Vec<i32>; CLASSES],
+    pub(super) values: [LineVec; CLASSES],
 }
 
 impl ParityClasses {
@@ -43,7 +44,7 @@ impl ParityClasses {
     pub(super) fn shape(&mut self, grid: [usize; 3]) {
         self.grid = grid;
         for (class, values) in self.values.iter_mut().enumerate() {
-            values.resize(class_extents(grid, class).iter().product(), 0);
+            values.resize(class_extents(grid, class).iter().product());
         }
     }
 

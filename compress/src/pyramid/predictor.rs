@@ -7,6 +7,7 @@
 use super::cell_predictor::AxisMean;
 use super::cells::{CellRuns, Point, PointRun, RunValues};
 use super::interpolation::{InterpolationOrder, Line, Stencil, bend_at_edge, cubic_bend, quintic_bend, third};
+use super::line_vec::LineVec;
 use super::parity::{CLASSES, class_extents, is_odd};
 use super::simd::{LANES, NumberLanes};
 
@@ -25,7 +26,7 @@ pub(super) struct Neighbours<'a> {
 }
 
 impl<'a> Neighbours<'a> {
-    pub(super) fn of(values: &'a [Vec<i32>; CLASSES], grid: [usize; 3], class: usize) -> Self {
+    pub(super) fn of(values: &'a [LineVec; CLASSES], grid: [usize; 3], class: usize) -> Self {
         let source = |axis: usize| {
             let next = class ^ 1 << axis;
             is_odd(class, axis).then(|| NeighbourClass { values: &values[next], extents: class_extents(grid, next) })
