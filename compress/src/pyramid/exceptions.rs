@@ -96,13 +96,17 @@ impl<T: Scalar> LevelKernel for Check<'_, T> {
             if let Some(finest) = finest {
                 finest.take(&piece, numbers);
             }
-            let checked = check(field, own, numbers, bound);
-            exceptions.largest_error = exceptions.largest_error.max(checked.largest_error);
-            if checked.all_hold {
+            if let Some(error) = largest_below(field, own, numbers, bound) {
+                exceptions.largest_error = exceptions.largest_error.max(error);
                 continue;
             }
             for (i, (x, number)) in own.iter().zip(numbers).enumerate() {
-                if !holds(*x, field.lattice.value(*number), bound) {
+                let decoded: T = field.lattice.value(*number);
+                let error = (x.wide() - decoded.wide()).abs();
+                if error < bound {
+                    exceptions.largest_error = exceptions.largest_error.max(error);
+                }
+                if !holds(*x, decoded, bound) {
                     let place = (piece.first + i) * field.fields + field.number;
                     exceptions.found.push((place as u32, x.bits()));
                 }
@@ -111,35 +115,27 @@ impl<T: Scalar> LevelKernel for Check<'_, T> {
     }
 }
 
-/// The findings on a piece of a row.
-struct CheckedRun {
-    all_hold: bool,
-    largest_error: f64,
-}
-
+/// The largest error of values; `None` where one is not below the bound, or a value is -0.
 #[inline(always)]
-fn check<T: Scalar>(field: &Field<'_>, values: &[T], numbers: &[i32], bound: f64) -> CheckedRun {
+fn largest_below<T: Scalar>(field: &Field<'_>, values: &[T], numbers: &[i32], bound: f64) -> Option<f64> {
     const LANES: usize = 16;
-    let mut largest = [0.0f64; LANES];
-    let mut doubtful = [0u64; LANES];
+    // Bits of sizes ascend with them, those of NaN behind all others, and those of -0 are the least
+    // of all values'.
+    let mut largest = [0i64; LANES];
+    let mut least = [0i64; LANES];
+    let mut look = |lane: usize, x: T, number: i32| {
+        let decoded: T = field.lattice.value(number);
+        let error = (x.wide() - decoded.wide()).abs();
+        largest[lane] = largest[lane].max(error.to_bits() as i64);
+        least[lane] = least[lane].min(x.wide().to_bits() as i64);
+    };
     let (runs, rest) = values.as_chunks::<LANES>();
     let (number_runs, number_rest) = numbers.as_chunks::<LANES>();
     for (xs, numbers) in runs.iter().zip(number_runs) {
-        for lane in 0..LANES {
-            let decoded: T = field.lattice.value(numbers[lane]);
-            let error = (xs[lane].wide() - decoded.wide()).abs();
-            // Others are looked at one by one.
-            let is_sound = (error < bound) & !(xs[lane].is_zero() & xs[lane].is_negative());
-            largest[lane] = if (error > largest[lane]) & (error < bound) { error } else { largest[lane] };
-            doubtful[lane] |= u64::from(!is_sound);
-        }
+        (0..LANES).for_each(|lane| look(lane, xs[lane], numbers[lane]));
     }
-    let mut all_hold = doubtful == [0; LANES];
-    for (x, number) in rest.iter().zip(number_rest) {
-        let decoded: T = field.lattice.value(*number);
-        let error = (x.wide() - decoded.wide()).abs();
-        all_hold &= holds(*x, decoded, bound);
-        largest[0] = if (error > largest[0]) & (error < bound) { error } else { largest[0] };
-    }
-    CheckedRun { all_hold, largest_error: largest.into_iter().fold(0.0, f64::max) }
+    rest.iter().zip(number_rest).enumerate().for_each(|(lane, (x, number))| look(lane, *x, *number));
+    let largest = f64::from_bits(largest.into_iter().fold(0, i64::max) as u64);
+    let is_negative_zero = least.contains(&i64::MIN);
+    (largest < bound && !is_negative_zero).then_some(largest)
 }

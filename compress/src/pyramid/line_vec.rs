@@ -44,3 +44,18 @@ impl DerefMut for LineVec {
         &mut self.room[self.start..][..self.len]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_begin_on_a_line_of_the_cache() {
+        let mut numbers = LineVec::default();
+        for len in [0, 1, 1000, 7] {
+            numbers.resize(len);
+            assert_eq!(numbers.len(), len);
+            assert_eq!(numbers.as_ptr() as usize % CACHE_LINE, 0, "{len}");
+        }
+    }
+}

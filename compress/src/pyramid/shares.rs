@@ -148,26 +148,26 @@ impl EncodeEntry {
     }
 }
 
-/// One of the [`TOTAL`] parts of a table, to be decoded: symbol in bits 0 to 5, share less one
-/// in bits 6 to 17, and its place within the symbol in bits 18 to 29.
+/// One of the [`TOTAL`] parts of a table, to be decoded: share less one in bits 0 to 11, symbol in
+/// bits 12 to 17, and its place within the symbol in bits 18 to 29.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(super) struct DecodeEntry(u32);
 
 impl DecodeEntry {
     fn new(symbol: usize, share: u16, place: u16) -> Self {
-        Self(symbol as u32 | u32::from(share - 1) << 6 | u32::from(place) << 18)
+        Self(u32::from(share - 1) | (symbol as u32) << 12 | u32::from(place) << 18)
     }
 
     #[inline(always)]
     pub(super) fn symbol(self) -> u8 {
-        (self.0 & 63) as u8
+        (self.0 >> 12 & 63) as u8
     }
 
     /// The state before the symbol.
     #[inline(always)]
     pub(super) fn retreat(self, state: u32) -> u32 {
-        ((self.0 >> 6 & 0xfff) + 1).wrapping_mul(state >> PRECISION).wrapping_add(self.0 >> 18)
+        ((self.0 & 0xfff) + 1).wrapping_mul(state >> PRECISION).wrapping_add(self.0 >> 18)
     }
 }
 

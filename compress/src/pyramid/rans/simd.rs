@@ -5,10 +5,11 @@ use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_si256, _mm256_mask_storeu_epi16, _mm512_add_epi32,
     _mm512_and_si512, _mm512_cmpge_epu32_mask, _mm512_cmplt_epu32_mask, _mm512_cvtepi32_epi8, _mm512_cvtepi32_epi16,
     _mm512_cvtepu8_epi32, _mm512_cvtepu16_epi32, _mm512_cvtepu32_ps, _mm512_cvttps_epi32, _mm512_div_ps,
-    _mm512_i32gather_epi32, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_mov_epi32, _mm512_mask_or_epi32,
-    _mm512_mask_slli_epi32, _mm512_mask_srli_epi32, _mm512_maskz_compress_epi32, _mm512_maskz_expand_epi32,
-    _mm512_mul_ps, _mm512_mullo_epi32, _mm512_permutex2var_epi32, _mm512_set1_epi32, _mm512_set1_ps, _mm512_srli_epi32,
-    _mm512_storeu_si512, _mm512_sub_epi32, _mm512_test_epi32_mask,
+    _mm512_i32gather_epi32, _mm512_loadu_si512, _mm512_madd_epi16, _mm512_mask_add_epi32, _mm512_mask_mov_epi32,
+    _mm512_mask_or_epi32, _mm512_mask_slli_epi32, _mm512_mask_srli_epi32, _mm512_maskz_compress_epi32,
+    _mm512_maskz_expand_epi32, _mm512_mul_ps, _mm512_mullo_epi32, _mm512_permutex2var_epi32, _mm512_set1_epi32,
+    _mm512_set1_ps, _mm512_slli_epi32, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
+    _mm512_test_epi32_mask,
 };
 
 use super::super::shares::{DecodeEntry, PRECISION, PackedShares, SYMBOLS, TOTAL};
@@ -151,10 +152,14 @@ fn take_round(
     let entry = unsafe { _mm512_i32gather_epi32::<4>(place, table.as_ptr().cast()) };
     // SAFETY: the array is as long as what is stored.
     unsafe { _mm_storeu_si128(symbols.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(DecodeEntry::symbols(entry))) };
-    let share_less_1 = _mm512_and_si512(_mm512_srli_epi32::<6>(entry), _mm512_set1_epi32(0xfff));
-    let share = _mm512_add_epi32(share_less_1, _mm512_set1_epi32(1));
+    // All rounds wait for each other, so products of 16 bits take the place of one that takes longer:
+    // (share - 1) q, where q has 20 bits, of which 15 are multiplied at a time.
     let quotient = _mm512_srli_epi32::<PRECISION>(state);
-    let x = _mm512_add_epi32(_mm512_mullo_epi32(share, quotient), _mm512_srli_epi32::<18>(entry));
+    let share_less_1 = _mm512_and_si512(entry, _mm512_set1_epi32(0xfff));
+    let low = _mm512_madd_epi16(share_less_1, _mm512_and_si512(quotient, _mm512_set1_epi32(0x7fff)));
+    let high = _mm512_madd_epi16(share_less_1, _mm512_srli_epi32::<15>(quotient));
+    let rest = _mm512_add_epi32(quotient, _mm512_srli_epi32::<18>(entry));
+    let x = _mm512_add_epi32(_mm512_add_epi32(low, rest), _mm512_slli_epi32::<15>(high));
     let short = lanes & _mm512_cmplt_epu32_mask(x, _mm512_set1_epi32(LEAST as i32));
     // SAFETY: the array is as long as what is loaded.
     let next = _mm512_cvtepu16_epi32(unsafe { _mm256_loadu_si256(next.as_ptr().cast()) });
@@ -168,6 +173,6 @@ impl DecodeEntry {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn symbols(entries: __m512i) -> __m512i {
-        _mm512_and_si512(entries, _mm512_set1_epi32(SYMBOLS as i32 - 1))
+        _mm512_and_si512(_mm512_srli_epi32::<12>(entries), _mm512_set1_epi32(SYMBOLS as i32 - 1))
     }
 }
