@@ -118,8 +118,8 @@ impl ParityClasses {
 /// the first cache.
 pub(super) const PIECE: usize = 1024;
 
-/// How many points ahead of a walk through a grid they are fetched into the cache. A processor by
-/// itself looks ahead to the end of a page, and a walk waits at each.
+/// Number of points by which a walk through a grid fetches ahead. A processor by itself
+/// looks ahead to the end of a page, and a walk waits at each.
 pub(super) const AHEAD: usize = 1024;
 
 /// A piece of a row of a grid, and where its points lie once the grid is split.

@@ -152,8 +152,8 @@ fn take_round(
     let entry = unsafe { _mm512_i32gather_epi32::<4>(place, table.as_ptr().cast()) };
     // SAFETY: the array is as long as what is stored.
     unsafe { _mm_storeu_si128(symbols.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(DecodeEntry::symbols(entry))) };
-    // All rounds wait for each other, so products of 16 bits take the place of one that takes longer:
-    // (share - 1) q, where q has 20 bits, of which 15 are multiplied at a time.
+    // Each round waits for the one before, so products of 16 bits take the place of one that takes
+    // longer: (share - 1) q, where q has 20 bits, of which 15 are multiplied at a time.
     let quotient = _mm512_srli_epi32::<PRECISION>(state);
     let share_less_1 = _mm512_and_si512(entry, _mm512_set1_epi32(0xfff));
     let low = _mm512_madd_epi16(share_less_1, _mm512_and_si512(quotient, _mm512_set1_epi32(0x7fff)));
