@@ -5,17 +5,17 @@ use super::cells::{Cell, CellRuns, PointRun, RunValues};
 use super::interpolation::load;
 use super::predictor::Neighbours;
 use super::simd::{self, LANES, LaneKernel, NumberLanes};
-use crate::qb::SimdLevel;
 
 /// The values of a class: of cells that are coded already those a decoder will have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClassValues<'a> {
+    /// With room on both sides.
     pub(super) values: &'a [i32],
     pub(super) extents: [usize; 3],
 }
 
 impl ClassValues<'_> {
-    /// The values of a run; behind them zeros or other values.
+    /// The values of a run; behind them anything.
     #[inline(always)]
     pub(super) fn load<V: NumberLanes>(&self, run: &PointRun) -> V {
         load(self.values, run.point.place(self.extents))
@@ -28,14 +28,13 @@ pub(super) struct CellInputs<'a, 'n> {
     pub(super) cell: Cell,
     pub(super) neighbours: &'a Neighbours<'n>,
     pub(super) own: ClassValues<'a>,
-    pub(super) level: SimdLevel,
 }
 
 impl CellInputs<'_, '_> {
     /// Fills in the predictions of runs of the cell, by a predictor that fits it.
     #[inline(always)]
     pub(super) fn predict(&self, predictor: CellPredictor, runs: &CellRuns, predicted: &mut RunValues) {
-        simd::run(self.level, Predict { inputs: *self, predictor, runs, predicted });
+        simd::run(self.neighbours.level(), Predict { inputs: *self, predictor, runs, predicted });
     }
 }
 

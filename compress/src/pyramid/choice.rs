@@ -39,7 +39,7 @@ impl PredictorChoice {
             is_whole || (point.x / LANES + point.y + 2 * point.z).is_multiple_of(SAMPLED)
         });
         let sample = CellSample { inputs, runs: &self.runs };
-        let sums = simd::run(inputs.level, QuickSums(&sample));
+        let sums = simd::run(inputs.neighbours.level(), QuickSums(&sample));
         let cubics = (1..CLASSES).filter(|axes| axes & !class == 0);
         let axes = cubics.min_by_key(|axes| sums.cubic[*axes]).unwrap_or(class);
         let between = |order| CellPredictor::Between(AxisMean { order, axes });
@@ -103,7 +103,7 @@ impl CellSample<'_, '_, '_> {
     /// The sum of distances to the predictions of one predictor.
     fn sum(&self, predictor: CellPredictor, predicted: &mut RunValues) -> u32 {
         self.inputs.predict(predictor, self.runs, predicted);
-        simd::run(self.inputs.level, DistanceSum { sample: self, predicted })
+        simd::run(self.inputs.neighbours.level(), DistanceSum { sample: self, predicted })
     }
 }
 
@@ -114,6 +114,12 @@ struct SampleSums {
     /// To the cell before along each axis that has one.
     repeated: [u32; 3],
     nothing: u32,
+}
+
+/// Distances of the lanes whose bit is set, zeros elsewhere.
+#[inline(always)]
+fn distances<V: NumberLanes>(own: V, predicted: V, bits: u16) -> V {
+    V::all(0).replaced(bits, own.minus(predicted).sizes_up_to(LARGEST))
 }
 
 struct QuickSums<'a, 'b, 'c, 'n>(&'a CellSample<'b, 'c, 'n>);
@@ -131,26 +137,25 @@ impl LaneKernel for QuickSums<'_, '_, '_, '_> {
         for run in runs.iter() {
             let own: V = inputs.own.load(run);
             let bits = first_bits(run.len);
-            let distance = |predicted: V| V::all(0).replaced(bits, own.minus(predicted).sizes_up_to(LARGEST));
             let along: [V; 3] = inputs.neighbours.along_axes(class, InterpolationOrder::Cubic, run.point, run.len);
             for (axes, sums) in cubic.iter_mut().enumerate().skip(1) {
                 if axes & !class == 0 {
-                    *sums = sums.plus(distance(mean(axes, along)));
+                    *sums = sums.plus(distances(own, mean(axes, along), bits));
                 }
             }
             for (axis, sums) in repeated.iter_mut().enumerate() {
                 if inputs.cell.has_before(axis) {
                     let before = PointRun { point: inputs.cell.before(axis, run.point), ..*run };
-                    *sums = sums.plus(distance(inputs.own.load(&before)));
+                    *sums = sums.plus(distances(own, inputs.own.load(&before), bits));
                 }
             }
-            nothing = nothing.plus(distance(V::all(0)));
+            nothing = nothing.plus(distances(own, V::all(0), bits));
         }
-        SampleSums {
-            cubic: cubic.map(|sums| sums.sum_of(LANES)),
-            repeated: repeated.map(|sums| sums.sum_of(LANES)),
-            nothing: nothing.sum_of(LANES),
+        let mut sums = SampleSums { cubic: [0; CLASSES], repeated: [0; 3], nothing: nothing.sum_of(LANES) };
+        for (sum, lanes) in sums.cubic.iter_mut().zip(cubic).chain(sums.repeated.iter_mut().zip(repeated)) {
+            *sum = lanes.sum_of(LANES);
         }
+        sums
     }
 }
 

@@ -7,7 +7,6 @@ use super::cell_values::{CellInputs, ClassValues};
 use super::cells::{CELL, CellRuns, Cells, NO_VALUES, RunValues};
 use super::choice::PredictorChoice;
 use super::damage::damaged;
-use super::interpolation::load;
 use super::parity::{ParityClasses, class_extents};
 use super::predictor::Neighbours;
 use super::simd::{self, LANES, LaneKernel, NumberLanes};
@@ -58,13 +57,13 @@ impl LaneKernel for EncodeClass<'_> {
         let Self { classes, class, step, level, writer } = self;
         let extents = class_extents(classes.grid, class);
         let mut own = std::mem::take(&mut classes.values[class]);
-        let neighbours = Neighbours::of(&classes.values, classes.grid, class);
+        let neighbours = Neighbours::of(classes, class, level);
         let mut coder = CellCoder::new(step);
         for cell in Cells::of(extents) {
             let before = coder.predictor;
             cell.list(&mut coder.runs);
-            let own_values = ClassValues { values: &own, extents };
-            let predictor = coder.code::<V>(&CellInputs { cell, neighbours: &neighbours, own: own_values, level });
+            let own_values = ClassValues { values: own.with_room(), extents };
+            let predictor = coder.code::<V>(&CellInputs { cell, neighbours: &neighbours, own: own_values });
             for (run, decoded) in coder.runs.iter().zip(&coder.decoded) {
                 store(V::load(decoded), &mut own[run.point.place(extents)..][..run.len]);
             }
@@ -91,7 +90,7 @@ impl LaneKernel for DecodeClass<'_, '_> {
         let Self { classes, class, step, level, reader } = self;
         let extents = class_extents(classes.grid, class);
         let mut own = std::mem::take(&mut classes.values[class]);
-        let neighbours = Neighbours::of(&classes.values, classes.grid, class);
+        let neighbours = Neighbours::of(classes, class, level);
         let mut before = None;
         let mut codes = [0; CELL + LANES];
         let mut predicted = NO_VALUES;
@@ -104,13 +103,14 @@ impl LaneKernel for DecodeClass<'_, '_> {
             let predictor = predictor.filter(|predictor| predictor.fits(&cell));
             let predictor = predictor.ok_or_else(|| damaged("no predictor of this cell"))?;
             cell.list(&mut runs);
-            let own_values = ClassValues { values: &own, extents };
-            let inputs = CellInputs { cell, neighbours: &neighbours, own: own_values, level };
+            let own_values = ClassValues { values: own.with_room(), extents };
+            let inputs = CellInputs { cell, neighbours: &neighbours, own: own_values };
             inputs.predict(predictor, &runs, &mut predicted);
             let mut done = 0;
             for (run, predicted) in runs.iter().zip(&predicted) {
                 let predicted = V::load(predicted);
-                let decoded = if is_silent { predicted } else { predicted.plus(V::times(load(&codes, done), step)) };
+                let decoded =
+                    if is_silent { predicted } else { predicted.plus(codes_at::<V>(&codes, done).times(step)) };
                 store(decoded, &mut own[run.point.place(extents)..][..run.len]);
                 done += run.len;
             }
@@ -190,6 +190,15 @@ impl CellCoder {
         let mut any = [0; LANES];
         all.store(&mut any);
         any == [0; LANES]
+    }
+}
+
+/// The codes from a place on.
+#[inline(always)]
+fn codes_at<V: NumberLanes>(codes: &PaddedCodes, place: usize) -> V {
+    match codes[place..].first_chunk() {
+        Some(lanes) => V::load(lanes),
+        None => V::all(0),
     }
 }
 

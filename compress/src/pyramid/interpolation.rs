@@ -4,7 +4,8 @@
 //! edge fewer are there. Every formula is written as a difference to the middle of the two nearest
 //! points, so that smooth rows stay far from the ends of an i32.
 
-use super::simd::{LANES, NumberLanes};
+use super::line_vec::BEFORE;
+use super::simd::NumberLanes;
 
 /// The interpolation asked for; next to an edge it is one of lower order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,34 +126,30 @@ pub(super) fn bend_at_edge<V: NumberLanes>(point: V, outer: V, inner: V) -> V {
 /// Points along one axis, for as many rows as are predicted at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
+    /// The values of a class, with room on both sides.
     pub(super) values: &'a [i32],
-    /// The place of point 0 of the first row; that of the next row is one more.
+    /// The place of point 0 of the first row, counted in the class; that of the next row is one
+    /// more.
     pub(super) start: usize,
     /// Places from a point to the next.
     pub(super) stride: usize,
 }
 
 impl Line<'_> {
-    /// The point `number` of each row; zeros where there are none, in rows that are not used.
+    /// The point `number` of each row; anything where there is none, in rows that are not used.
     #[inline(always)]
     pub(super) fn load<V: NumberLanes>(self, number: isize) -> V {
         load(self.values, self.start.wrapping_add_signed(number * self.stride as isize))
     }
 }
 
-/// The values from `at` on; zeros where there are none.
+/// The values of a class from a place on, of values with room on both sides.
 #[inline(always)]
-pub(super) fn load<V: NumberLanes>(values: &[i32], at: usize) -> V {
-    if let Some(lanes) = values.get(at..).and_then(|rest| rest.first_chunk()) {
-        return V::load(lanes);
+pub(super) fn load<V: NumberLanes>(values: &[i32], place: usize) -> V {
+    match values.get(place.wrapping_add(BEFORE)..).and_then(|rest| rest.first_chunk()) {
+        Some(lanes) => V::load(lanes),
+        None => V::all(0),
     }
-    V::load(&load_at_end(values, at))
-}
-
-#[cold]
-#[inline(never)]
-fn load_at_end(values: &[i32], at: usize) -> [i32; LANES] {
-    std::array::from_fn(|lane| values.get(at.wrapping_add(lane)).copied().unwrap_or(0))
 }
 
 /// A third of each number, to less than one above 2^-10 of it.
@@ -165,6 +162,15 @@ pub(super) fn third<V: NumberLanes>(x: V) -> V {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pyramid::line_vec::LineVec;
+    use crate::pyramid::simd::LANES;
+
+    fn numbers(values: impl ExactSizeIterator<Item = i32>) -> LineVec {
+        let mut numbers = LineVec::default();
+        numbers.resize(values.len());
+        numbers.iter_mut().zip(values).for_each(|(number, value)| *number = value);
+        numbers
+    }
 
     /// The polynomial of each formula's degree comes back, to the rounding of its last steps: less
     /// than one unit.
@@ -182,8 +188,9 @@ mod tests {
         for (stencil, degree) in stencils {
             let polynomial = |x: f64| 1000.0 * (1.0 + (1..=degree).map(|k| (x / 3.0).powi(k)).sum::<f64>());
             // Points lie two apart, and the one that is predicted at 0 between them.
-            let values: Vec<i32> = (-2..=3).map(|j| polynomial(2.0 * f64::from(j) - 1.0).round() as i32).collect();
-            let [found, ..]: [i32; LANES] = stencil.apply(Line { values: &values, start: 2, stride: 1 });
+            let values = numbers((0..6).map(|j| polynomial(2.0 * f64::from(j) - 5.0).round() as i32));
+            let line = Line { values: values.with_room(), start: 2, stride: 1 };
+            let [found, ..]: [i32; LANES] = stencil.apply(line);
             // Rounded points move a result by at most half the sum of the weights' sizes, below 1.
             let error = (f64::from(found) - polynomial(0.0)).abs();
             assert!(error < 2.0, "{stencil:?}: {found} {}", polynomial(0.0));
@@ -204,9 +211,9 @@ mod tests {
         for extent in 1..9 {
             for index in 0..extent {
                 for order in InterpolationOrder::ALL {
-                    // Points outside would be zeros, and the prediction of a constant another one.
-                    let values = vec![1 << 20; extent];
-                    let line = Line { values: &values, start: index, stride: 1 };
+                    // Points outside are zeros, and would change the prediction of a constant.
+                    let values = numbers((0..extent).map(|_| 1 << 20));
+                    let line = Line { values: values.with_room(), start: index, stride: 1 };
                     let [found, ..]: [i32; LANES] = Stencil::of(order, index, extent).apply(line);
                     assert_eq!(found, 1 << 20, "{order:?} {index} {extent}");
                 }

@@ -1,4 +1,5 @@
-//! Numbers that begin on a line of the cache, so that none of sixteen lies in the next line.
+//! Numbers that begin on a line of the cache, so that none of sixteen lies in the next line, with
+//! room on both sides, so that sixteen can be read near an end.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,6 +7,11 @@ use super::simd::LANES;
 
 /// Bytes of a line of the cache.
 const CACHE_LINE: usize = 64;
+/// Numbers of room before the first one: more than an interpolation looks back.
+pub(super) const BEFORE: usize = LANES;
+/// Numbers of room behind the last one: more than the last sixteen and what an interpolation looks
+/// ahead.
+const BEHIND: usize = 2 * LANES;
 
 /// A vector of numbers whose first one begins a line of the cache.
 #[derive(Debug, Default)]
@@ -18,9 +24,15 @@ pub(super) struct LineVec {
 impl LineVec {
     /// Makes room for `len` numbers, whose values mean nothing yet.
     pub(super) fn resize(&mut self, len: usize) {
-        self.room.resize(len + LANES, 0);
-        self.start = self.room.as_ptr().align_offset(CACHE_LINE).min(LANES);
+        self.room.resize(LANES + BEFORE + len + BEHIND, 0);
+        self.start = BEFORE + self.room.as_ptr().align_offset(CACHE_LINE).min(LANES);
         self.len = len;
+    }
+
+    /// The numbers, [`BEFORE`] others before them and more behind them; others mean nothing.
+    #[inline(always)]
+    pub(super) fn with_room(&self) -> &[i32] {
+        self.room.get(self.start.wrapping_sub(BEFORE)..).unwrap_or_default()
     }
 
     /// Bytes of memory that are held.
@@ -50,12 +62,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_begin_on_a_line_of_the_cache() {
+    fn numbers_begin_on_a_line_of_the_cache_with_room_on_both_sides() {
         let mut numbers = LineVec::default();
         for len in [0, 1, 1000, 7] {
             numbers.resize(len);
             assert_eq!(numbers.len(), len);
             assert_eq!(numbers.as_ptr() as usize % CACHE_LINE, 0, "{len}");
+            numbers.fill(7);
+            let all = numbers.with_room();
+            assert_eq!(all[BEFORE..][..len], *numbers);
+            assert!(all.len() >= BEFORE + len + BEHIND);
         }
     }
 }

@@ -7,13 +7,14 @@
 use super::cell_predictor::AxisMean;
 use super::cells::{CellRuns, Point, PointRun, RunValues};
 use super::interpolation::{InterpolationOrder, Line, Stencil, bend_at_edge, cubic_bend, quintic_bend, third};
-use super::line_vec::LineVec;
-use super::parity::{CLASSES, class_extents, is_odd};
-use super::simd::{LANES, NumberLanes};
+use super::parity::{ParityClasses, class_extents, is_odd};
+use super::simd::{self, LANES, LaneKernel, NumberLanes};
+use crate::qb::SimdLevel;
 
 /// Values of one class, by which others are predicted.
 #[derive(Clone, Copy, Debug)]
 struct NeighbourClass<'a> {
+    /// With room on both sides.
     values: &'a [i32],
     extents: [usize; 3],
 }
@@ -23,21 +24,30 @@ struct NeighbourClass<'a> {
 pub(super) struct Neighbours<'a> {
     class: usize,
     sources: [Option<NeighbourClass<'a>>; 3],
+    level: SimdLevel,
 }
 
 impl<'a> Neighbours<'a> {
-    pub(super) fn of(values: &'a [LineVec; CLASSES], grid: [usize; 3], class: usize) -> Self {
+    pub(super) fn of(classes: &'a ParityClasses, class: usize, level: SimdLevel) -> Self {
+        let ParityClasses { grid, values } = classes;
         let source = |axis: usize| {
             let next = class ^ 1 << axis;
-            is_odd(class, axis).then(|| NeighbourClass { values: &values[next], extents: class_extents(grid, next) })
+            is_odd(class, axis)
+                .then(|| NeighbourClass { values: values[next].with_room(), extents: class_extents(*grid, next) })
         };
-        Self { class, sources: std::array::from_fn(source) }
+        Self { class, sources: std::array::from_fn(source), level }
     }
 
     /// The class that is predicted.
     #[inline(always)]
     pub(super) fn class(&self) -> usize {
         self.class
+    }
+
+    /// The level of vector instructions that kernels run at.
+    #[inline(always)]
+    pub(super) fn level(&self) -> SimdLevel {
+        self.level
     }
 
     /// The predictions of runs; lanes behind a run hold anything.
@@ -90,7 +100,7 @@ impl<'a> Neighbours<'a> {
             let is_cut = AXES == 1 && self.class != 1 && point.x + len == width;
             let is_narrow = is_odd(AXES, 0) && width < 4;
             if !is_inner(1) || !is_inner(2) || is_cut || is_narrow {
-                self.predict_at_edge::<V>(mean_of, *run).store(target);
+                simd::run(self.level, PredictAtEdge { neighbours: self, mean_of, run: *run, target });
                 continue;
             }
             let across: [V; 3] = [
@@ -219,6 +229,25 @@ impl<'a> Neighbours<'a> {
             InterpolationOrder::Cubic => self.along_edges::<V, CUBIC>(point, width),
             InterpolationOrder::Quintic => self.along_edges::<V, QUINTIC>(point, width),
         }
+    }
+}
+
+/// The prediction of a run anywhere: a function of its own, as it is large, and most runs lie far
+/// from edges.
+struct PredictAtEdge<'a, 'n> {
+    neighbours: &'a Neighbours<'n>,
+    mean_of: AxisMean,
+    run: PointRun,
+    target: &'a mut [i32; LANES],
+}
+
+impl LaneKernel for PredictAtEdge<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: NumberLanes>(self) {
+        let Self { neighbours, mean_of, run, target } = self;
+        neighbours.predict_at_edge::<V>(mean_of, run).store(target);
     }
 }
 

@@ -1,14 +1,18 @@
-//! Sixteen numbers of the lattice at a time: an array, or a register of AVX-512.
+//! Sixteen numbers of the lattice at a time: an array, two registers of AVX2, or one of AVX-512.
 //!
-//! Promises: the same integers in every form. Arrays serve the levels below AVX-512, where the
-//! compiler makes vectors of their loops.
+//! Promises: the same integers in every form.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")
 )]
 
-use super::lattice::code;
 use crate::qb::SimdLevel;
+
+mod array;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
 /// Numbers of the lattice at a time.
 pub(super) const LANES: usize = 16;
@@ -46,91 +50,8 @@ pub(super) fn first_bits(len: usize) -> u16 {
     ((1u32 << len) - 1) as u16
 }
 
-#[inline(always)]
-fn map(a: [i32; LANES], f: impl Fn(i32) -> i32) -> [i32; LANES] {
-    let mut result = [0; LANES];
-    for lane in 0..LANES {
-        result[lane] = f(a[lane]);
-    }
-    result
-}
-
-#[inline(always)]
-fn zip(a: [i32; LANES], b: [i32; LANES], f: impl Fn(i32, i32) -> i32) -> [i32; LANES] {
-    let mut result = [0; LANES];
-    for lane in 0..LANES {
-        result[lane] = f(a[lane], b[lane]);
-    }
-    result
-}
-
-impl NumberLanes for [i32; LANES] {
-    #[inline(always)]
-    fn all(value: i32) -> Self {
-        [value; LANES]
-    }
-
-    #[inline(always)]
-    fn load(values: &[i32; LANES]) -> Self {
-        *values
-    }
-
-    #[inline(always)]
-    fn store(self, values: &mut [i32; LANES]) {
-        *values = self;
-    }
-
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        zip(self, other, i32::wrapping_add)
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        zip(self, other, i32::wrapping_sub)
-    }
-
-    #[inline(always)]
-    fn or(self, other: Self) -> Self {
-        zip(self, other, |a, b| a | b)
-    }
-
-    #[inline(always)]
-    fn times(self, factor: i32) -> Self {
-        map(self, |a| a.wrapping_mul(factor))
-    }
-
-    #[inline(always)]
-    fn shifted<const N: u32>(self) -> Self {
-        map(self, |a| a >> N)
-    }
-
-    #[inline(always)]
-    fn replaced(self, bits: u16, other: Self) -> Self {
-        std::array::from_fn(|lane| if bits >> lane & 1 != 0 { other[lane] } else { self[lane] })
-    }
-
-    #[inline(always)]
-    fn sizes_up_to(self, limit: i32) -> Self {
-        map(self, |a| a.unsigned_abs().min(limit as u32) as i32)
-    }
-
-    #[inline(always)]
-    fn codes(self, inverse_step: f64) -> Self {
-        map(self, |a| code(a, inverse_step))
-    }
-
-    #[inline(always)]
-    fn sum_of(self, len: usize) -> u32 {
-        let mut sum = 0;
-        for (lane, size) in self.into_iter().enumerate() {
-            sum += if lane < len { size as u32 } else { 0 };
-        }
-        sum
-    }
-}
-
-/// Work on numbers side by side, compiled once for every form. All of it is to be inlined.
+/// Work on numbers side by side, compiled once for every form. All of it is to be inlined: a
+/// closure over lanes may stay a function of its own, without the instructions of the level.
 pub(super) trait LaneKernel {
     /// The result.
     type Output;
@@ -147,7 +68,7 @@ pub(super) fn run<K: LaneKernel>(level: SimdLevel, kernel: K) -> K::Output {
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
         fn avx2<K: LaneKernel>(kernel: K) -> K::Output {
-            kernel.run::<[i32; LANES]>()
+            kernel.run::<avx2::RegisterPair>()
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi1,bmi2,lzcnt")]
         fn avx512<K: LaneKernel>(kernel: K) -> K::Output {
@@ -168,100 +89,6 @@ pub(super) fn run<K: LaneKernel>(level: SimdLevel, kernel: K) -> K::Output {
         kernel.run::<[i32; LANES]>()
     }
     portable(kernel)
-}
-
-#[cfg(target_arch = "x86_64")]
-mod register {
-    use std::arch::x86_64::{
-        __m512i, _mm512_abs_epi32, _mm512_add_epi32, _mm512_castsi256_si512, _mm512_castsi512_si256,
-        _mm512_cvtepi32_pd, _mm512_cvtpd_epi32, _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512,
-        _mm512_mask_mov_epi32, _mm512_mask_reduce_add_epi32, _mm512_min_epu32, _mm512_mul_pd, _mm512_mullo_epi32,
-        _mm512_or_si512, _mm512_set1_epi32, _mm512_set1_pd, _mm512_srai_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
-    };
-
-    use crate::pyramid::simd::{LANES, NumberLanes, first_bits};
-
-    /// One register. Used by kernels compiled for AVX-512 alone.
-    impl NumberLanes for __m512i {
-        #[inline(always)]
-        fn all(value: i32) -> Self {
-            // SAFETY: only reached at a level whose processor has AVX-512; so all below.
-            unsafe { _mm512_set1_epi32(value) }
-        }
-
-        #[inline(always)]
-        fn load(values: &[i32; LANES]) -> Self {
-            // SAFETY: AVX-512 as above; the array is as long as a register.
-            unsafe { _mm512_loadu_si512(values.as_ptr().cast()) }
-        }
-
-        #[inline(always)]
-        fn store(self, values: &mut [i32; LANES]) {
-            // SAFETY: AVX-512 as above; the array is as long as a register.
-            unsafe { _mm512_storeu_si512(values.as_mut_ptr().cast(), self) };
-        }
-
-        #[inline(always)]
-        fn plus(self, other: Self) -> Self {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_add_epi32(self, other) }
-        }
-
-        #[inline(always)]
-        fn minus(self, other: Self) -> Self {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_sub_epi32(self, other) }
-        }
-
-        #[inline(always)]
-        fn or(self, other: Self) -> Self {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_or_si512(self, other) }
-        }
-
-        #[inline(always)]
-        fn times(self, factor: i32) -> Self {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_mullo_epi32(self, _mm512_set1_epi32(factor)) }
-        }
-
-        #[inline(always)]
-        fn shifted<const N: u32>(self) -> Self {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_srai_epi32::<N>(self) }
-        }
-
-        #[inline(always)]
-        fn replaced(self, bits: u16, other: Self) -> Self {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_mask_mov_epi32(self, bits, other) }
-        }
-
-        #[inline(always)]
-        fn sizes_up_to(self, limit: i32) -> Self {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_min_epu32(_mm512_abs_epi32(self), _mm512_set1_epi32(limit)) }
-        }
-
-        #[inline(always)]
-        fn codes(self, inverse_step: f64) -> Self {
-            // SAFETY: AVX-512 as above. Conversions round to nearest, ties to even, as Rust never
-            // changes the mode.
-            unsafe {
-                let inverse = _mm512_set1_pd(inverse_step);
-                let low = _mm512_mul_pd(_mm512_cvtepi32_pd(_mm512_castsi512_si256(self)), inverse);
-                let high = _mm512_mul_pd(_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64::<1>(self)), inverse);
-                let low = _mm512_castsi256_si512(_mm512_cvtpd_epi32(low));
-                _mm512_inserti64x4::<1>(low, _mm512_cvtpd_epi32(high))
-            }
-        }
-
-        #[inline(always)]
-        fn sum_of(self, len: usize) -> u32 {
-            // SAFETY: AVX-512 as above.
-            unsafe { _mm512_mask_reduce_add_epi32(first_bits(len), self) as u32 }
-        }
-    }
 }
 
 #[cfg(test)]
