@@ -6,6 +6,7 @@ use recoup::model::simulate::{Estimate, Simulation};
 use crate::draw::{Axes, Group, bars};
 use crate::lab::{Lab, Runs, SIDES, Study};
 use crate::measure::{Choice, Trial};
+use crate::problem::Problem;
 use crate::sheet::{Sheet, percent};
 use crate::{Failed, published};
 
@@ -54,23 +55,23 @@ fn bars_of(study: &Study, runs: &Runs, seed: u64) -> [Bar; 4] {
         };
         Bar {
             choice,
-            measured: overheads(study, &runs[choice as usize], |trial| trial.overhead),
-            as_run: overheads(study, &runs[choice as usize], |trial| trial.as_run),
+            measured: overheads(&study.problem, &runs[choice as usize], |trial| trial.overhead),
+            as_run: overheads(&study.problem, &runs[choice as usize], |trial| trial.as_run),
             expected: costs.overhead_fraction(),
             simulated: simulation.run().overhead_fraction.mean,
         }
     })
 }
 
-fn overheads(study: &Study, trials: &[Trial], value: fn(&Trial) -> f64) -> Estimate {
-    estimate(study, trials, &trials.iter().map(value).collect::<Vec<_>>())
+fn overheads(problem: &Problem, trials: &[Trial], value: fn(&Trial) -> f64) -> Estimate {
+    estimate(problem, trials, &trials.iter().map(value).collect::<Vec<_>>())
 }
 
 /// The mean of these, one of each trial, freed of what it owes to seeds that fail more or less
 /// often than the MTTI says.
-fn estimate(study: &Study, trials: &[Trial], values: &[f64]) -> Estimate {
+pub(crate) fn estimate(problem: &Problem, trials: &[Trial], values: &[f64]) -> Estimate {
     let due: Vec<f64> = trials.iter().map(|trial| trial.due).collect();
-    let expected = study.problem.kind.published().productive_seconds / published::MTTI_SECONDS;
+    let expected = problem.kind.published().productive_seconds / published::MTTI_SECONDS;
     Estimate::controlled(values, &due, expected)
 }
 
@@ -121,7 +122,7 @@ fn reductions(sheet: &mut Sheet, studies: &[Study], runs: &[Runs], all: &[[Bar; 
             let b = &bars[more as usize];
             let trials = runs[less as usize].iter().zip(&runs[more as usize]);
             let differences: Vec<f64> = trials.map(|(a, b)| 100.0 * (a.overhead - b.overhead)).collect();
-            let paired = estimate(study, &runs[less as usize], &differences);
+            let paired = estimate(&study.problem, &runs[less as usize], &differences);
             vec![
                 format!("{}: {less} than {more}", study.problem.kind),
                 percent(1.0 - a.expected / b.expected),

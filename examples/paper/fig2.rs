@@ -27,15 +27,15 @@ struct Measured {
 }
 
 pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
-    let measured = SIDES.iter().map(|(_, rhs)| measure(*rhs)).collect::<Result<Vec<_>, _>>()?;
+    let measured = SIDES.iter().map(|(_, rhs)| measure(*rhs, lab.grid)).collect::<Result<Vec<_>, _>>()?;
     let mut sheet = sheet(&measured);
     let jacobi = lab.studies(0)?.first().ok_or("no Jacobi")?;
     theorems(&mut sheet, &jacobi.problem, jacobi.profile(Choice::Paper));
     Ok(sheet)
 }
 
-fn measure(rhs: RightHandSide) -> Result<Measured, Failed> {
-    let problem = Problem::new(Kind::Cg, rhs)?;
+fn measure(rhs: RightHandSide, grid: Option<usize>) -> Result<Measured, Failed> {
+    let problem = Problem::new(Kind::Cg, rhs, grid)?;
     let restart = Choice::Paper.of(Kind::Cg);
     let under = |bound: Bound, codec: CodecId| {
         Profile::of(&problem, Protection { rule: BoundRule::Fixed(bound), codec: Some(codec), ..restart })

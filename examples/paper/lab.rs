@@ -37,13 +37,15 @@ pub(crate) struct Lab {
     pub(crate) trials: u64,
     /// Seed of the first.
     pub(crate) seed: u64,
+    /// Grid points in each direction, where not each method's own.
+    pub(crate) grid: Option<usize>,
     studies: [OnceCell<Vec<Study>>; 2],
     runs: [OnceCell<Vec<Runs>>; 2],
 }
 
 impl Lab {
-    pub(crate) fn new(trials: u64, seed: u64) -> Self {
-        Self { trials, seed, studies: Default::default(), runs: Default::default() }
+    pub(crate) fn new(trials: u64, seed: u64, grid: Option<usize>) -> Self {
+        Self { trials, seed, grid, studies: Default::default(), runs: Default::default() }
     }
 
     /// The methods, in the order of [`Kind::ALL`], on a right-hand side of [`SIDES`].
@@ -54,8 +56,14 @@ impl Lab {
         if let Some(studies) = self.studies[side].get() {
             return Ok(studies);
         }
-        let studies = Kind::ALL.into_iter().map(|kind| study(kind, SIDES[side].1)).collect::<Result<_, _>>()?;
+        let studies =
+            Kind::ALL.into_iter().map(|kind| study(kind, SIDES[side].1, self.grid)).collect::<Result<_, _>>()?;
         Ok(self.studies[side].get_or_init(|| studies))
+    }
+
+    /// One of each run under failures.
+    pub(crate) fn seeds(&self) -> Vec<u64> {
+        (self.seed..self.seed + self.trials).collect()
     }
 
     /// The runs under failures, in the order of [`Kind::ALL`].
@@ -66,7 +74,7 @@ impl Lab {
         if let Some(runs) = self.runs[side].get() {
             return Ok(runs);
         }
-        let seeds: Vec<u64> = (self.seed..self.seed + self.trials).collect();
+        let seeds = self.seeds();
         let mut runs = Vec::new();
         for study in self.studies(side)? {
             let mut all: Runs = Default::default();
@@ -79,8 +87,8 @@ impl Lab {
     }
 }
 
-fn study(kind: Kind, rhs: RightHandSide) -> Result<Study, Failed> {
-    let problem = Problem::new(kind, rhs)?;
+fn study(kind: Kind, rhs: RightHandSide, grid: Option<usize>) -> Result<Study, Failed> {
+    let problem = Problem::new(kind, rhs, grid)?;
     let [a, b, c, d] = Choice::ALL.map(|choice| profile(&problem, choice));
     Ok(Study { problem, profiles: [a?, b?, c?, d?] })
 }

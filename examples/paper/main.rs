@@ -9,6 +9,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+mod codecs;
 mod draw;
 mod fig1;
 mod fig10;
@@ -34,7 +35,7 @@ pub(crate) type Failed = Box<dyn Error + Send + Sync>;
 const HELP: &str = "\
 The published evaluation of lossy checkpointing (doi 10.1145/3208040.3208050), reproduced.
 
-Usage: paper WHAT... [--out DIR] [--trials N] [--seed S]
+Usage: paper WHAT... [--out DIR] [--trials N] [--seed S] [--grid N]
 
 WHAT  fig1    expected overhead by failure rate and checkpoint time
       fig2    extra iterations after a lossy restart; Theorems 1 and 2
@@ -43,11 +44,14 @@ WHAT  fig1    expected overhead by failure rate and checkpoint time
       fig8    iterations to convergence under failures
       fig9    two runs of Jacobi with failures
       fig10   overhead measured beside expected
+      codecs  ours by codec, on smooth right-hand sides (not in the paper)
       all     all of them, in minutes
 
 --out     where SVG and PNG files and the text go [default: paper-report]
 --trials  runs under random failures for each bar of Figures 8 and 10 [default: 100]
---seed    seed of the first of them [default: 1]";
+--seed    seed of the first of them [default: 1]
+--grid    grid points in each direction of every problem [default: 24 for Jacobi, 32 for GMRES, 48 for CG];
+          64 takes an hour and more";
 
 /// The command that runs this program.
 const COMMAND: &str = "cargo run --release -p recoup-examples --example paper --";
@@ -55,8 +59,8 @@ const COMMAND: &str = "cargo run --release -p recoup-examples --example paper --
 /// One figure or table.
 type Make = fn(&Lab) -> Result<Sheet, Failed>;
 
-/// Every figure by its name, in the paper's order.
-const SHEETS: [(&str, Make); 7] = [
+/// Every figure by its name, in the paper's order, and what it has not last.
+const SHEETS: [(&str, Make); 8] = [
     ("fig1", fig1::make),
     ("fig2", fig2::make),
     ("table3", table3::make),
@@ -64,6 +68,7 @@ const SHEETS: [(&str, Make); 7] = [
     ("fig8", fig8::make),
     ("fig9", fig9::make),
     ("fig10", fig10::make),
+    ("codecs", codecs::make),
 ];
 
 /// The arguments.
@@ -72,6 +77,7 @@ struct Asked {
     out: PathBuf,
     trials: u64,
     seed: u64,
+    grid: Option<usize>,
 }
 
 fn main() -> Result<(), Failed> {
@@ -82,13 +88,14 @@ fn main() -> Result<(), Failed> {
     }
     let asked = parse(&args)?;
     std::fs::create_dir_all(&asked.out)?;
-    let lab = Lab::new(asked.trials, asked.seed);
+    let lab = Lab::new(asked.trials, asked.seed, asked.grid);
     let mut text = String::new();
     for (name, make) in
         SHEETS.iter().filter(|(name, _)| asked.names.iter().any(|asked| asked == name || asked == "all"))
     {
         let mut sheet = make(&lab)?;
-        sheet.command = format!("{COMMAND} {name} --trials {} --seed {}", asked.trials, asked.seed);
+        let grid = asked.grid.map_or_else(String::new, |grid| format!(" --grid {grid}"));
+        sheet.command = format!("{COMMAND} {name} --trials {} --seed {}{grid}", asked.trials, asked.seed);
         let printed = sheet.text();
         println!("{printed}");
         text += &printed;
@@ -102,7 +109,7 @@ fn main() -> Result<(), Failed> {
 }
 
 fn parse(args: &[String]) -> Result<Asked, Failed> {
-    let mut asked = Asked { names: Vec::new(), out: "paper-report".into(), trials: 100, seed: 1 };
+    let mut asked = Asked { names: Vec::new(), out: "paper-report".into(), trials: 100, seed: 1, grid: None };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let mut value = || rest.next().ok_or_else(|| format!("{arg}: expected a value"));
@@ -110,6 +117,7 @@ fn parse(args: &[String]) -> Result<Asked, Failed> {
             "--out" => asked.out = value()?.into(),
             "--trials" => asked.trials = value()?.parse::<u64>().map_err(|error| format!("--trials: {error}"))?.max(2),
             "--seed" => asked.seed = value()?.parse().map_err(|error| format!("--seed: {error}"))?,
+            "--grid" => asked.grid = Some(grid_points(value()?)?),
             name if name == "all" || SHEETS.iter().any(|(known, _)| *known == name) => {
                 asked.names.push(name.to_owned())
             }
@@ -117,4 +125,13 @@ fn parse(args: &[String]) -> Result<Asked, Failed> {
         }
     }
     Ok(asked)
+}
+
+/// Returns the points of a grid that is fine enough for fields to be smooth on, and coarse enough
+/// for its solves to end.
+fn grid_points(text: &str) -> Result<usize, Failed> {
+    match text.parse() {
+        Ok(points @ 8..=256) => Ok(points),
+        _ => Err(format!("--grid: expected 8 to 256 points, found {text}").into()),
+    }
 }

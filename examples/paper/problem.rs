@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// Grid points in each direction.
+    /// Grid points in each direction that two cores solve in a second.
     fn grid(self) -> usize {
         match self {
             Self::Jacobi => 24,
@@ -81,6 +81,8 @@ const GMRES_RESTART: usize = 10;
 #[derive(Clone)]
 pub(crate) struct Problem {
     pub(crate) kind: Kind,
+    /// Grid points in each direction.
+    grid: usize,
     pub(crate) operator: Arc<Poisson3d>,
     pub(crate) rhs: Arc<[f64]>,
     /// Iterations of the undisturbed solve.
@@ -93,17 +95,19 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// Makes and solves it.
+    /// Makes and solves it, on the method's own grid where none is given.
     ///
     /// # Errors
     /// When the method refuses it or does not converge.
-    pub(crate) fn new(kind: Kind, rhs: RightHandSide) -> Result<Self, Failed> {
+    pub(crate) fn new(kind: Kind, rhs: RightHandSide, grid: Option<usize>) -> Result<Self, Failed> {
+        let grid = grid.unwrap_or_else(|| kind.grid());
         let pool = Arc::new(Pool::new(1));
-        let operator = Arc::new(Poisson3d::new(kind.grid()).with_pool(pool.clone()));
+        let operator = Arc::new(Poisson3d::new(grid).with_pool(pool.clone()));
         let rhs: Arc<[f64]> = rhs.build(&*operator)?.into();
         let start: Arc<[f64]> = vec![0.0; rhs.len()].into();
         let preconditioner = Arc::new(JacobiPreconditioner::new(&*operator)?);
-        let mut problem = Self { kind, operator, rhs, iterations: 0, product_share: 1.0, preconditioner, pool, start };
+        let mut problem =
+            Self { kind, grid, operator, rhs, iterations: 0, product_share: 1.0, preconditioner, pool, start };
         (problem.iterations, problem.product_share) = problem.undisturbed()?;
         Ok(problem)
     }
@@ -111,7 +115,7 @@ impl Problem {
     /// The same with threads of its own.
     pub(crate) fn twin(&self) -> Self {
         let pool = Arc::new(Pool::new(1));
-        let operator = Arc::new(Poisson3d::new(self.kind.grid()).with_pool(pool.clone()));
+        let operator = Arc::new(Poisson3d::new(self.grid).with_pool(pool.clone()));
         Self { operator, pool, ..self.clone() }
     }
 
@@ -191,7 +195,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let grid = self.kind.grid();
+        let grid = self.grid;
         let name = match self.kind {
             Kind::Gmres => format!("GMRES({GMRES_RESTART})"),
             other => other.to_string(),

@@ -31,12 +31,34 @@ const CODECS: [Option<CodecId>; 3] = [None, Some(CodecId::Pco), Some(CodecId::Py
 pub(crate) fn tuned(problem: &Problem) -> Result<Protection, Failed> {
     let start = Choice::Ours.of(problem.kind);
     let best = cheapest(problem, CODECS.map(|codec| Protection { codec, ..start }))?;
-    let best = cheapest(problem, THETAS.map(|theta| Protection { theta, ..best }))?;
-    let best = match problem.kind {
-        Kind::Cg => cheapest(problem, DELTAS.map(|delta| Protection { delta, ..best }))?,
-        Kind::Jacobi | Kind::Gmres => best,
-    };
+    let best = with_best_bounds(problem, best)?;
     cheapest(problem, KEYS.map(|key_every| Protection { key_every, ..best }))
+}
+
+/// The same protection with another codec. CG has its bounds tuned again: their best depends on
+/// what a codec's errors do to its directions.
+///
+/// # Errors
+/// When a run fails.
+pub(crate) fn with_codec(
+    problem: &Problem,
+    protection: Protection,
+    codec: Option<CodecId>,
+) -> Result<Protection, Failed> {
+    let own = Protection { codec, ..protection };
+    match problem.kind {
+        Kind::Cg => with_best_bounds(problem, own),
+        Kind::Jacobi | Kind::Gmres => Ok(own),
+    }
+}
+
+/// Only CG saves directions.
+fn with_best_bounds(problem: &Problem, protection: Protection) -> Result<Protection, Failed> {
+    let best = cheapest(problem, THETAS.map(|theta| Protection { theta, ..protection }))?;
+    match problem.kind {
+        Kind::Cg => cheapest(problem, DELTAS.map(|delta| Protection { delta, ..best })),
+        Kind::Jacobi | Kind::Gmres => Ok(best),
+    }
 }
 
 fn cheapest<const N: usize>(problem: &Problem, candidates: [Protection; N]) -> Result<Protection, Failed> {
