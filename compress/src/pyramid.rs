@@ -43,7 +43,7 @@ use self::exceptions::PyramidExceptions;
 use self::field::{Field, FieldLevels, decode_field, encode_field, quantise_field};
 use self::frame::{FIELDS, HEADER, PyramidHeader};
 use self::lattice::{FineLattice, FiniteRange};
-use self::stream::{StreamReader, StreamWriter};
+use self::stream::{DecodeTables, StreamReader, StreamWriter};
 use crate::effective::absolute_only;
 use crate::qb::{self, Qb, SimdLevel};
 use crate::scalar::Scalar;
@@ -110,7 +110,7 @@ impl Pyramid {
         let Bound::Absolute(bound) = bound else { return None };
         let shape = FieldShape::of(context)?;
         let mut scratch = PyramidScratch::taken();
-        let PyramidScratch { levels, writer } = &mut scratch;
+        let PyramidScratch { levels, writer, .. } = &mut scratch;
         // A field alone is split by the lattice that it most likely gets, and again if it gets
         // another one.
         let guess = FineLattice::first(bound, shape.grid).filter(|_| shape.fields == 1);
@@ -157,15 +157,16 @@ impl Pyramid {
         let shape = FieldShape::of(context).filter(|shape| shape.grid == header.grid);
         let shape =
             shape.filter(|shape| shape.fields == usize::from(header.fields)).ok_or_else(|| damaged("extents"))?;
-        let mut reader = StreamReader::new(self.level, parts.stream, header.stream)?;
         let mut scratch = PyramidScratch::taken();
+        let PyramidScratch { levels, tables, .. } = &mut scratch;
+        let mut reader = StreamReader::new(self.level, parts.stream, header.stream, tables)?;
         for (number, top) in parts.tops.as_chunks().0.iter().enumerate() {
             let lattice = &header.lattice;
             let field = Field { number, fields: shape.fields, grid: shape.grid, lattice, level: self.level };
-            decode_field(&field, i32::from_le_bytes(*top), &mut scratch.levels, &mut reader, target)?;
+            decode_field(&field, i32::from_le_bytes(*top), levels, &mut reader, target)?;
         }
-        scratch.keep();
         reader.finish()?;
+        scratch.keep();
         exceptions::restore(parts.exceptions, target)
     }
 }
@@ -176,6 +177,7 @@ impl Pyramid {
 struct PyramidScratch {
     levels: FieldLevels,
     writer: StreamWriter,
+    tables: DecodeTables,
 }
 
 /// Most bytes that a thread keeps: enough for a frame of 64 MiB.
@@ -193,7 +195,7 @@ impl PyramidScratch {
 
     /// Keeps this for the next frame of the thread.
     fn keep(self) {
-        if self.levels.bytes() + self.writer.bytes() <= KEPT_BYTES {
+        if self.levels.bytes() + self.writer.bytes() + self.tables.bytes() <= KEPT_BYTES {
             SCRATCH.set(Some(self));
         }
     }

@@ -8,7 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 mod simd;
 
-use super::shares::{DecodeEntry, EncodeEntry, EncodeTable, SYMBOLS, TOTAL};
+use super::shares::{DecodeTable, EncodeEntry, EncodeTable, SYMBOLS, TOTAL};
 use crate::qb::SimdLevel;
 
 /// States that take turns.
@@ -178,7 +178,7 @@ impl<'a> RansDecoder<'a> {
     /// Decodes a run of symbols. Behind the last word it makes some up, which
     /// [`RansDecoder::is_sound`] tells.
     #[inline(always)]
-    pub(super) fn take(&mut self, table: &[DecodeEntry; TOTAL as usize], symbols: &mut [u8]) {
+    pub(super) fn take(&mut self, table: &DecodeTable, symbols: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if simd::take(self.level, &mut self.states, table, symbols, &mut self.words) {
             return;
@@ -204,7 +204,7 @@ impl<'a> RansDecoder<'a> {
 
     /// Decodes one symbol of a head.
     #[inline(always)]
-    pub(super) fn take_head(&mut self, table: &[DecodeEntry; TOTAL as usize]) -> u8 {
+    pub(super) fn take_head(&mut self, table: &DecodeTable) -> u8 {
         let entry = table[(self.head_state % TOTAL) as usize];
         self.head_state = entry.retreat(self.head_state);
         if self.head_state < LEAST {
@@ -229,7 +229,7 @@ impl<'a> RansDecoder<'a> {
 
 /// Decodes one symbol.
 #[inline(always)]
-fn step(table: &[DecodeEntry; TOTAL as usize], state: &mut u32, words: [u16; STATES], used: &mut usize) -> u8 {
+fn step(table: &DecodeTable, state: &mut u32, words: [u16; STATES], used: &mut usize) -> u8 {
     let entry = table[(*state % TOTAL) as usize];
     let before = entry.retreat(*state);
     let is_short = before < LEAST;
@@ -242,7 +242,7 @@ fn step(table: &[DecodeEntry; TOTAL as usize], state: &mut u32, words: [u16; STA
 #[cfg(test)]
 mod tests {
     use super::super::cells::CELL;
-    use super::super::shares::SymbolShares;
+    use super::super::shares::{DecodeEntry, SymbolShares};
     use super::*;
 
     /// Symbols from nearly certain to rare, so that states of every size meet shares of every size.
@@ -263,7 +263,8 @@ mod tests {
         for counts in counts {
             let shares = SymbolShares::of(&counts).unwrap();
             let encode = shares.to_encode_table();
-            let decode = shares.to_decode_table();
+            let mut decode = [DecodeEntry::default(); TOTAL as usize];
+            shares.fill(&mut decode);
             let mut written = Vec::new();
             for level in SimdLevel::available() {
                 let mut encoder = RansEncoder::default();

@@ -85,16 +85,19 @@ impl SymbolShares {
         table
     }
 
-    /// The table of a decoder.
-    pub(super) fn to_decode_table(&self) -> Box<[DecodeEntry; TOTAL as usize]> {
-        let mut entries = Vec::with_capacity(TOTAL as usize);
+    /// Fills in the table of a decoder.
+    pub(super) fn fill(&self, table: &mut DecodeTable) {
+        let mut rest = &mut table[..];
         for (symbol, share) in self.0.iter().enumerate() {
-            entries.extend((0..*share).map(|place| DecodeEntry::new(symbol, *share, place)));
+            let (own, others) = rest.split_at_mut(usize::from(*share));
+            own.iter_mut().zip(0..*share).for_each(|(entry, place)| *entry = DecodeEntry::new(symbol, *share, place));
+            rest = others;
         }
-        let entries: Box<[DecodeEntry]> = entries.into_boxed_slice();
-        entries.try_into().expect("shares sum to the total")
     }
 }
+
+/// The table of a decoder, by the lowest bits of its state.
+pub(super) type DecodeTable = [DecodeEntry; TOTAL as usize];
 
 /// The symbols, to be encoded one by one or many at a time.
 #[derive(Clone, Debug)]
@@ -150,7 +153,7 @@ impl EncodeEntry {
 
 /// One of the [`TOTAL`] parts of a table, to be decoded: share less one in bits 0 to 11, symbol in
 /// bits 12 to 17, and its place within the symbol in bits 18 to 29.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub(super) struct DecodeEntry(u32);
 
@@ -207,7 +210,8 @@ mod tests {
         for counts in samples() {
             let table = SymbolShares::of(&counts).unwrap();
             let encode = table.to_encode_table();
-            let decode = table.to_decode_table();
+            let mut decode = [DecodeEntry::default(); TOTAL as usize];
+            table.fill(&mut decode);
             for symbol in (0..SYMBOLS).filter(|symbol| table.0[*symbol] > 0) {
                 // What an encoder advances from is below share 2^20.
                 let limit = u64::from(table.0[symbol]) << 20;

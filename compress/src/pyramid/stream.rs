@@ -15,7 +15,7 @@ use super::cells::CELL;
 use super::damage::damaged;
 use super::loudness::{CODE_TABLES, CONTEXTS, Loudness};
 use super::rans::{RansDecoder, RansEncoder, STATE_BYTES};
-use super::shares::{DecodeEntry, EncodeTable, SYMBOLS, SymbolShares, TOTAL};
+use super::shares::{DecodeEntry, DecodeTable, EncodeTable, SYMBOLS, SymbolShares, TOTAL};
 use crate::qb::SimdLevel;
 
 /// Number of the table of predictors; those of loudness and of codes follow.
@@ -183,10 +183,45 @@ pub(super) struct TakenCell {
     pub(super) is_silent: bool,
 }
 
+/// The tables of a stream, whose memory lasts for the next one.
+#[derive(Debug, Default)]
+pub(super) struct DecodeTables {
+    /// Tables by number. The ones that the stream does not have mean nothing.
+    tables: Vec<DecodeTable>,
+    /// Bit t stands for table t.
+    mask: u32,
+}
+
+impl DecodeTables {
+    /// Reads the tables of a stream; `None` for what no encoder writes.
+    fn read(&mut self, source: &[u8]) -> Option<()> {
+        let (mask, mut rest) = source.split_first_chunk::<4>()?;
+        self.mask = u32::from_le_bytes(*mask);
+        self.tables.resize(TABLES, [DecodeEntry::default(); TOTAL as usize]);
+        for (number, table) in self.tables.iter_mut().enumerate() {
+            if self.mask >> number & 1 != 0 {
+                SymbolShares::read(&mut rest)?.fill(table);
+            }
+        }
+        (rest.is_empty() && self.mask >> TABLES == 0).then_some(())
+    }
+
+    #[inline(always)]
+    fn of(&self, number: usize) -> Result<&DecodeTable, CodecError> {
+        let table = self.tables.get(number).filter(|_| self.mask >> number & 1 != 0);
+        table.ok_or_else(|| damaged("a table is missing"))
+    }
+
+    /// Bytes of memory that are held.
+    pub(super) fn bytes(&self) -> usize {
+        self.tables.capacity() * size_of::<DecodeTable>()
+    }
+}
+
 /// Gives cells back, in order.
 #[derive(Debug)]
 pub(super) struct StreamReader<'a> {
-    tables: Vec<Option<Box<[DecodeEntry; TOTAL as usize]>>>,
+    tables: &'a DecodeTables,
     decoder: RansDecoder<'a>,
     low_bits: &'a [u8],
     escapes: &'a [u8],
@@ -195,7 +230,12 @@ pub(super) struct StreamReader<'a> {
 
 impl<'a> StreamReader<'a> {
     /// Reads the tables of a stream, which is as long as its parts.
-    pub(super) fn new(level: SimdLevel, source: &'a [u8], lengths: StreamLengths) -> Result<Self, CodecError> {
+    pub(super) fn new(
+        level: SimdLevel,
+        source: &'a [u8],
+        lengths: StreamLengths,
+        tables: &'a mut DecodeTables,
+    ) -> Result<Self, CodecError> {
         let mut rest = source;
         let mut part = |bytes: u64| {
             let bytes = usize::try_from(bytes).ok();
@@ -204,7 +244,7 @@ impl<'a> StreamReader<'a> {
             rest = others;
             Ok(part)
         };
-        let tables = part(lengths.tables)?;
+        let written_tables = part(lengths.tables)?;
         let states = part(STATE_BYTES as u64)?.first_chunk().ok_or_else(|| damaged("parts"))?;
         let words = part(lengths.words)?;
         let low_bits = part(lengths.low_bits)?;
@@ -212,7 +252,7 @@ impl<'a> StreamReader<'a> {
         if words.len() % 2 != 0 || !rest.is_empty() {
             return Err(damaged("parts"));
         }
-        let tables = read_tables(tables).ok_or_else(|| damaged("tables"))?;
+        tables.read(written_tables).ok_or_else(|| damaged("tables"))?;
         let decoder = RansDecoder::new(level, states, words);
         Ok(Self { tables, decoder, low_bits, escapes, loudness: Loudness::SILENT })
     }
@@ -229,7 +269,7 @@ impl<'a> StreamReader<'a> {
         let low = self.loudness.low_bits();
         let mut symbols = [0; CELL];
         let symbols = &mut symbols[..codes.len()];
-        let table = self.tables[CODES + self.loudness.table()].as_ref().ok_or_else(|| damaged("a table is missing"))?;
+        let table = self.tables.of(CODES + self.loudness.table())?;
         self.decoder.take(table, symbols);
         if !self.decoder.is_sound() {
             return Err(damaged("words end early"));
@@ -251,7 +291,7 @@ impl<'a> StreamReader<'a> {
 
     #[inline(always)]
     fn symbol(&mut self, table: usize) -> Result<u8, CodecError> {
-        let table = self.tables[table].as_ref().ok_or_else(|| damaged("a table is missing"))?;
+        let table = self.tables.of(table)?;
         let symbol = self.decoder.take_head(table);
         if self.decoder.is_sound() { Ok(symbol) } else { Err(damaged("words end early")) }
     }
@@ -290,17 +330,6 @@ fn count(symbols: &[u8], counts: &mut [u32; SYMBOLS]) {
     for (symbol, count) in counts.iter_mut().enumerate() {
         *count += turns.iter().map(|turn| u32::from(turn[symbol])).sum::<u32>();
     }
-}
-
-/// The tables of a stream; `None` for what no encoder writes.
-fn read_tables(source: &[u8]) -> Option<Vec<Option<Box<[DecodeEntry; TOTAL as usize]>>>> {
-    let (mask, mut rest) = source.split_first_chunk::<4>()?;
-    let mask = u32::from_le_bytes(*mask);
-    let read = |table: usize| {
-        Some(if mask >> table & 1 == 0 { None } else { Some(SymbolShares::read(&mut rest)?.to_decode_table()) })
-    };
-    let tables: Option<Vec<_>> = (0..TABLES).map(read).collect();
-    tables.filter(|_| rest.is_empty() && mask >> TABLES == 0)
 }
 
 /// Appends seven bits a byte, the lowest first; all bytes but the last one have bit 7 set.
@@ -350,10 +379,11 @@ mod tests {
             .collect();
         let mut writer = StreamWriter::default();
         cells.iter().enumerate().for_each(|(cell, codes)| writer.push(cell as u8, codes));
+        let mut tables = DecodeTables::default();
         for level in SimdLevel::available() {
             let mut bytes = Vec::new();
             let lengths = writer.finish(level, &mut bytes);
-            let mut reader = StreamReader::new(level, &bytes, lengths).unwrap();
+            let mut reader = StreamReader::new(level, &bytes, lengths, &mut tables).unwrap();
             for (cell, codes) in cells.iter().enumerate() {
                 let is_silent = codes.iter().all(|code| *code == 0);
                 let mut found = vec![if is_silent { 0 } else { 9 }; codes.len()];

@@ -12,7 +12,7 @@ use std::arch::x86_64::{
     _mm512_test_epi32_mask,
 };
 
-use super::super::shares::{DecodeEntry, PRECISION, PackedShares, SYMBOLS, TOTAL};
+use super::super::shares::{DecodeEntry, DecodeTable, PRECISION, PackedShares, SYMBOLS, TOTAL};
 use super::{LEAST, STATES, WordSource, WordStack};
 use crate::qb::SimdLevel;
 
@@ -37,7 +37,7 @@ pub(super) fn put(
 pub(super) fn take(
     level: SimdLevel,
     states: &mut [u32; STATES],
-    table: &[DecodeEntry; TOTAL as usize],
+    table: &DecodeTable,
     symbols: &mut [u8],
     words: &mut WordSource<'_>,
 ) -> bool {
@@ -115,12 +115,7 @@ impl WordStack {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn take_rounds(
-    states: &mut [u32; STATES],
-    table: &[DecodeEntry; TOTAL as usize],
-    symbols: &mut [u8],
-    words: &mut WordSource<'_>,
-) {
+fn take_rounds(states: &mut [u32; STATES], table: &DecodeTable, symbols: &mut [u8], words: &mut WordSource<'_>) {
     // SAFETY: the array is as long as what is loaded.
     let mut state = unsafe { _mm512_loadu_si512(states.as_ptr().cast()) };
     let (rounds, rest) = symbols.as_chunks_mut::<STATES>();
@@ -141,7 +136,7 @@ fn take_rounds(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn take_round(
     state: __m512i,
-    table: &[DecodeEntry; TOTAL as usize],
+    table: &DecodeTable,
     symbols: &mut [u8; STATES],
     lanes: u16,
     words: &mut WordSource<'_>,
