@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recoup::core::{CodecId, Scheme};
+use recoup::core::{CodecId, Resume, Scheme};
 use recoup::model::failures::Never;
 use recoup::pipeline::{Timing, VirtualCosts};
 use recoup::solvers::RightHandSide;
@@ -60,4 +60,14 @@ fn a_symmetric_state_is_kept_so_for_methods_that_gain_by_it() {
     let problem = Problem::poisson_with(24, RightHandSide::Ones);
     let has_pyramids = |method: &str| coded(method, &problem, slow).iter().any(|(codec, _)| *codec == CodecId::Pyramid);
     assert_eq!(["cg", "gmres", "jacobi"].map(has_pyramids), [false, true, true]);
+}
+
+#[test]
+fn smooth_errors_are_kept_from_the_iterate_of_a_deflated_restart() {
+    let problem = Problem::poisson_with(40, RightHandSide::Smooth);
+    let has_pyramids = |resume: Resume| {
+        let versions = coded("cg", &problem, |builder| slow(builder).lossy_resume(resume));
+        versions.iter().any(|(codec, _)| *codec == CodecId::Pyramid)
+    };
+    assert_eq!([Resume::Deflated, Resume::Restarted].map(has_pyramids), [false, true]);
 }

@@ -9,11 +9,13 @@
 //!
 //! The best codec of a key need not be that of the versions coded against it, so keys have a choice
 //! of their own, among the codecs that others may follow. It does not bind the versions after.
-//! Codecs that would break a symmetry do not compete, where the method gains by it. Rank 0 judges
-//! by its own part, and all ranks do the same.
+//! Codecs that do not round each value for itself do not compete where that costs iterations: for
+//! the iterate of a deflated restart, and where a method gains by a symmetry that they would break.
+//! Rank 0 judges by its own part, and all ranks do the same.
 
 use recoup_core::{
-    Bound, Chain, Clock, Codec, CodecId, CommError, Context, Parent, Values, VariableRecord, broadcast_json,
+    Bound, Chain, Clock, Codec, CodecId, CommError, Context, Parent, Resume, Role, Values, VariableRecord,
+    broadcast_json,
 };
 use recoup_model::break_even::CodecRates;
 
@@ -23,7 +25,7 @@ use crate::encoding::EncodedVariable;
 use crate::job::CheckpointJob;
 use crate::placed::FetchedFrame;
 use crate::staging::Staged;
-use crate::symmetry::{is_symmetric, keeps_symmetry};
+use crate::symmetry::{is_symmetric, rounds_alone};
 use crate::timing::since;
 use crate::version::FrameCoding;
 
@@ -117,8 +119,9 @@ impl Rivals {
                 Some((id, sample(coding, staged, seen, context.clock.as_ref())?))
             };
             let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
-            let is_symmetric = job.gains_by_symmetry && has_symmetry(staged, seen.bound);
-            let rivals = self.rivals.iter().copied().filter(|rival| !is_symmetric || keeps_symmetry(*rival));
+            let is_deflated = job.plan.resume == Resume::Deflated && staged.record.role == Role::Iterate;
+            let are_alone = is_deflated || job.gains_by_symmetry && has_symmetry(staged, seen.bound);
+            let rivals = self.rivals.iter().copied().filter(|rival| !are_alone || rounds_alone(*rival));
             let codings = std::iter::once(planned).chain(rivals).filter_map(sampled);
             codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)
         });
