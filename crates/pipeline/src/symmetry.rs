@@ -2,11 +2,11 @@
 //! ones.
 //!
 //! A symmetry of values on a grid is to equal their reflection, or themselves with two axes
-//! exchanged. CG, started on a symmetric problem, never leaves the vectors that share the symmetry, and
-//! converges as if the problem had only their few eigenvalues. A codec that rounds each value for
-//! itself gives equal values equal errors and keeps the symmetry. One whose errors depend on the
-//! place breaks it, and a recovery then needs the iterations of the whole spectrum, whatever the
-//! size of the errors: white noise of the same bound costs the same. Stationary methods and
+//! exchanged. CG, started on a symmetric problem, never leaves the vectors that share the symmetry,
+//! and converges as if the problem had only their few eigenvalues. A codec that rounds each value
+//! for itself gives equal values equal errors and keeps the symmetry. One whose errors depend on
+//! the place breaks it, and a recovery then needs the iterations of the whole spectrum, whatever
+//! the size of the errors: white noise of the same bound costs the same. Stationary methods and
 //! restarted GMRES gain nothing by a symmetry, and lose nothing without it.
 //!
 //! Of a smooth field, a codec that predicts values by decoded ones leaves smooth errors. They
