@@ -35,7 +35,7 @@ fn decode(python: &str, cases: &[PathBuf]) -> Output {
 
 /// Every way of coding that the pages describe and the encoders use; of pco's own, all that its
 /// encoder chooses by itself.
-const WAYS: [&str; 58] = [
+const WAYS: [&str; 60] = [
     "raw f64 lossless",
     "raw f32 lossless",
     "raw i64 lossless",
@@ -77,8 +77,10 @@ const WAYS: [&str; 58] = [
     "pco absolute f64 axes 2",
     "pco absolute f64 axes 6",
     "pco absolute f64 fitted",
+    "pco absolute f64 wide",
     "pco absolute f32 axes 6",
     "pco absolute f32 fitted",
+    "pco absolute f32 wide",
     "pco absolute f64 axes 0 exceptions",
     "pco absolute f32 axes 0 exceptions",
     "pco relative f64 axes 0 exceptions",

@@ -36,6 +36,7 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
         ("pco-odd", fixed(CodecId::Pco, 1e-3), save_odd),
         ("pco-pointwise", pointwise(CodecId::Pco, 1e-3), save_odd),
         ("pco-grids", fixed(CodecId::Pco, 1e-3), save_grids),
+        ("pco-wide", fixed(CodecId::Pco, 0.02), save_waves),
         ("stored-raw", fixed(CodecId::Pco, 0.0), save_solve),
         ("zfp", fixed(CodecId::Zfp, BOUND), save_solve),
         ("zfp-reversible", fixed(CodecId::Zfp, 0.0), save_solve),
@@ -199,6 +200,15 @@ impl OnGrid {
         Self { name, values, singles: Vec::new(), dims, stride: 1 }
     }
 
+    /// Twelve waves of different lengths and directions.
+    fn of_waves(name: &'static str, dims: [usize; 3]) -> Self {
+        let [nx, ny, _] = dims;
+        let at = |i: usize| [i % nx, i / nx % ny, i / nx / ny].map(|place| place as f64);
+        let wave = |[x, y, z]: [f64; 3], k: f64| (k.sin() * x + (2.0 * k).cos() * y + (3.0 * k).sin() * z + k).sin();
+        let values = (0..dims.iter().product()).map(|i| (1..=12).map(|k| wave(at(i), f64::from(k))).sum()).collect();
+        Self { name, values, singles: Vec::new(), dims, stride: 1 }
+    }
+
     /// The same as singles.
     fn in_single(mut self) -> Self {
         self.singles = std::mem::take(&mut self.values).into_iter().map(|x| x as f32).collect();
@@ -249,6 +259,16 @@ fn save_grids(dir: &Path, plan: Plan) {
         OnGrid::new("rough", [10, 9, 8], 300.0),
         OnGrid::new("rough-single", [10, 9, 8], 3.0).in_single(),
         OnGrid::new("three-unknowns", [300, 1, 1], 0.0).interleaved(3),
+    ]);
+    save(dir, plan, &grids);
+}
+
+/// Grids of waves that only a wide predictor tells apart.
+fn save_waves(dir: &Path, plan: Plan) {
+    let grids = Grids(vec![
+        OnGrid::of_waves("waves", [21, 19, 16]),
+        OnGrid::of_waves("waves-single", [21, 19, 16]).in_single(),
+        OnGrid::of_waves("waves-plane", [80, 50, 1]),
     ]);
     save(dir, plan, &grids);
 }

@@ -1,17 +1,17 @@
 //! Pcodec, alone for lossless storage and, under a bound, on integer codes from a lattice.
 //!
-//! Payload, little-endian: the 48-byte header below; in version 2 the 17 coefficients of a fitted
-//! predictor (f32, in the order of `neighbours.rs`); `coded_bytes` of a standalone pco file; then
-//! `n_exceptions` pairs (index u64, bits u64).
+//! Payload, little-endian: the 48-byte header below; the f32 coefficients of a fitted predictor, in
+//! version 2 the 17 of `neighbours.rs`, in version 3 the 84 of `wide.rs`; then `coded_bytes` of a
+//! standalone pco file; then `n_exceptions` pairs (index u64, bits u64).
 //!
 //! | byte | field |
 //! |---|---|
 //! | 0 | magic `RPCO` |
-//! | 4 | version u8: 1, or 2 where the codes are what a fitted predictor leaves |
+//! | 4 | version u8: 1, or 2 or 3 where the codes are what a fitted predictor leaves |
 //! | 5 | mode u8: 0 lossless, 1 absolute, 2 pointwise relative |
 //! | 6 | element u8: 0 f64, 1 f32, 2 i64, 3 bytes |
 //! | 7 | bytes of a code u8: 4 or 8; 0 when lossless |
-//! | 8 | axes differences were taken along u8: 1 fastest, 2, 4 slowest; 0 in version 2 |
+//! | 8 | axes differences were taken along u8: 1 fastest, 2, 4 slowest; 0 in versions 2 and 3 |
 //! | 9 | zeros |
 //! | 16 | step u64: bits of an f64 (absolute), distance of patterns (relative), 0 (lossless) |
 //! | 24 | n u64 |
@@ -21,14 +21,16 @@
 mod fitted;
 mod grid;
 mod lattice;
+mod wide;
 
 use ::pco::data_types::Number;
 use ::pco::{ChunkConfig, standalone};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
 
 use self::fitted::{FITTED_BYTES, Fitted};
-use self::grid::{DifferencedAxes, difference, fitted_pays, sum};
+use self::grid::{DifferencedAxes, SlabCosts, difference, sum};
 use self::lattice::{Quantised, SignedRelative, dequantise, quantise};
+use self::wide::{WIDE_BYTES, Wide};
 use crate::lattice::{Absolute, StepRule};
 use crate::scalar::Scalar;
 use crate::{bytes, effective_bound};
@@ -38,11 +40,17 @@ use crate::{bytes, effective_bound};
 const CODES_LEVEL: usize = 8;
 /// pco's level for values themselves: a third faster than its default at 1 % less ratio.
 const LOSSLESS_LEVEL: usize = 4;
+/// The part of its bytes that a wide predictor has to save; or, where the bandwidth of the storage
+/// is known, the time it takes: for each value, both ways, and for the fit.
+const WIDE_PAYS: f64 = 0.05;
+const WIDE_SECONDS: f64 = 4e-8;
+const WIDE_FIT_SECONDS: f64 = 0.02;
 const HEADER_BYTES: usize = 48;
 const EXCEPTION_BYTES: usize = 16;
 const MAGIC: [u8; 4] = *b"RPCO";
 const VERSION: u8 = 1;
 const VERSION_FITTED: u8 = 2;
+const VERSION_WIDE: u8 = 3;
 /// Absolute bounds above this are taken as if they were this one, which is tighter.
 const LARGEST_BOUND: f64 = f64::from_bits((1023 + 1000) << 52);
 
@@ -113,21 +121,23 @@ fn encode_bounded<T: Scalar>(
     }
     let prediction = CodePrediction::choose(&codes, context, mode);
     prediction.remove(&mut codes, context);
-    let header = PcoHeader {
-        mode,
-        element: T::ELEMENT,
-        prediction,
-        n: values.len(),
-        n_exceptions: exceptions.indices.len(),
-        ..PcoHeader::EMPTY
-    };
     target.resize(HEADER_BYTES, 0);
-    if let CodePrediction::Fitted(fitted) = prediction {
-        target.extend_from_slice(&fitted.to_bytes());
+    match &prediction {
+        CodePrediction::Axes(_) => {}
+        CodePrediction::Fitted(fitted) => target.extend_from_slice(&fitted.to_bytes()),
+        CodePrediction::Wide(wide) => target.extend_from_slice(&wide.to_bytes()),
     }
     let start = target.len();
     let width = compress_codes(&codes, target)?;
-    let header = PcoHeader { width, coded_bytes: target.len() - start, ..header };
+    let header = PcoHeader {
+        mode,
+        element: T::ELEMENT,
+        width,
+        prediction,
+        n: values.len(),
+        n_exceptions: exceptions.indices.len(),
+        coded_bytes: target.len() - start,
+    };
     target[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
     for (index, bits) in exceptions.indices.iter().zip(&exceptions.bits) {
         target.extend_from_slice(&index.to_le_bytes());
@@ -222,43 +232,69 @@ impl BoundedCodes {
 }
 
 /// The prediction that is taken from the codes before pco stores them.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum CodePrediction {
     /// Neighbours along axes.
     Axes(DifferencedAxes),
-    /// A fitted sum of neighbours.
+    /// A fitted sum of the nearest neighbours.
     Fitted(Fitted),
+    /// A fitted sum of more of them.
+    Wide(Box<Wide>),
 }
 
 impl CodePrediction {
-    /// Returns the prediction that leaves the shortest codes, judged on a sample. Multiples of a
-    /// distance of bit patterns are logarithms with a jump at every change of sign: no sum of
-    /// neighbours fits them.
+    /// Returns the prediction that leaves the shortest codes, judged on a sample; a wide one where
+    /// that is worth its time. Multiples of a distance of bit patterns are logarithms with a jump
+    /// at every change of sign: no sum of neighbours fits them.
     fn choose(codes: &[i64], context: &Context, mode: PcoMode) -> Self {
         let axes = DifferencedAxes::choose(codes, context);
         let is_linear = matches!(mode, PcoMode::Absolute { .. });
-        let fitted = is_linear.then(|| Fitted::fit(codes, context)).flatten();
-        let fitted = fitted.filter(|fitted| fitted_pays(codes, context, fitted, axes));
-        fitted.map_or(Self::Axes(axes), Self::Fitted)
+        let Some(fitted) = is_linear.then(|| Fitted::fit(codes, context)).flatten() else { return Self::Axes(axes) };
+        let costs = SlabCosts { codes, context, ignored: 1 };
+        if costs.of(|slab, context| fitted.remove(slab, context))
+            >= costs.of(|slab, context| difference(slab, context, axes))
+        {
+            return Self::Axes(axes);
+        }
+        let costs = SlabCosts { ignored: wide::REACH, ..costs };
+        let near = costs.of(|slab, context| fitted.remove(slab, context));
+        let may_pay = wide_pays(near, 0.0, context);
+        let wide = may_pay.then(|| Wide::fit(codes, context)).flatten().filter(|wide| {
+            let wide = costs.of(|slab, context| wide.remove(slab, context));
+            wide_pays(near, wide, context)
+        });
+        wide.map_or(Self::Fitted(fitted), |wide| Self::Wide(Box::new(wide)))
     }
 
-    fn remove(self, codes: &mut [i64], context: &Context) {
+    fn remove(&self, codes: &mut [i64], context: &Context) {
         match self {
-            Self::Axes(axes) => difference(codes, context, axes),
+            Self::Axes(axes) => difference(codes, context, *axes),
             Self::Fitted(fitted) => fitted.remove(codes, context),
+            Self::Wide(wide) => wide.remove(codes, context),
         }
     }
 
-    fn add(self, codes: &mut [i64], context: &Context) {
+    fn add(&self, codes: &mut [i64], context: &Context) {
         match self {
-            Self::Axes(axes) => sum(codes, context, axes),
+            Self::Axes(axes) => sum(codes, context, *axes),
             Self::Fitted(fitted) => fitted.add(codes, context),
+            Self::Wide(wide) => wide.add(codes, context),
         }
     }
 }
 
+/// Returns whether a wide predictor pays that takes `wide` bits a code and not `near`: if it saves
+/// a twentieth, or, where the bandwidth of the storage is known, more time than it takes.
+fn wide_pays(near: f64, wide: f64, context: &Context) -> bool {
+    let n = context.dims.iter().product::<usize>() as f64;
+    let saved = (near - wide) / 8.0 - (WIDE_BYTES - FITTED_BYTES) as f64 / n;
+    context
+        .bandwidth
+        .map_or(saved > WIDE_PAYS * near / 8.0, |bandwidth| saved > (WIDE_SECONDS + WIDE_FIT_SECONDS / n) * bandwidth)
+}
+
 /// The first bytes of a payload.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct PcoHeader {
     mode: PcoMode,
     element: ElementType,
@@ -280,7 +316,7 @@ impl PcoHeader {
         coded_bytes: 0,
     };
 
-    fn to_bytes(self) -> [u8; HEADER_BYTES] {
+    fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let (mode, step) = match self.mode {
             PcoMode::Lossless => (0, 0),
             PcoMode::Absolute { step } => (1, step.to_bits()),
@@ -288,11 +324,12 @@ impl PcoHeader {
         };
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
-        let (version, axes) = match self.prediction {
-            CodePrediction::Axes(axes) => (VERSION, axes.bits()),
-            CodePrediction::Fitted(_) => (VERSION_FITTED, DifferencedAxes::NONE.bits()),
+        let (version, axes) = match &self.prediction {
+            CodePrediction::Axes(axes) => (VERSION, *axes),
+            CodePrediction::Fitted(_) => (VERSION_FITTED, DifferencedAxes::NONE),
+            CodePrediction::Wide(_) => (VERSION_WIDE, DifferencedAxes::NONE),
         };
-        bytes[4..9].copy_from_slice(&[version, mode, element_code(self.element), self.width, axes]);
+        bytes[4..9].copy_from_slice(&[version, mode, element_code(self.element), self.width, axes.bits()]);
         let words = [step, self.n as u64, self.n_exceptions as u64, self.coded_bytes as u64];
         for (field, word) in bytes[16..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *field = word.to_le_bytes();
@@ -307,15 +344,22 @@ impl PcoHeader {
         if bytes[4] == VERSION {
             return Ok((header, rest));
         }
-        let (fitted, rest) = rest.split_first_chunk::<FITTED_BYTES>().ok_or_else(|| damaged("cut short"))?;
         if header.prediction != CodePrediction::Axes(DifferencedAxes::NONE) || header.mode == PcoMode::Lossless {
             return Err(damaged("axes"));
         }
-        Ok((Self { prediction: CodePrediction::Fitted(Fitted::from_bytes(fitted)), ..header }, rest))
+        let cut = || damaged("cut short");
+        let (prediction, rest) = if bytes[4] == VERSION_FITTED {
+            let (fitted, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+            (CodePrediction::Fitted(Fitted::from_bytes(fitted)), rest)
+        } else {
+            let (wide, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+            (CodePrediction::Wide(Box::new(Wide::from_bytes(wide))), rest)
+        };
+        Ok((Self { prediction, ..header }, rest))
     }
 
     fn from_bytes(bytes: &[u8; HEADER_BYTES], element: ElementType) -> Result<Self, CodecError> {
-        if bytes[..4] != MAGIC || !(VERSION..=VERSION_FITTED).contains(&bytes[4]) || bytes[9..16] != [0; 7] {
+        if bytes[..4] != MAGIC || !(VERSION..=VERSION_WIDE).contains(&bytes[4]) || bytes[9..16] != [0; 7] {
             return Err(damaged("no header of this version"));
         }
         if bytes[6] != element_code(element) {
@@ -388,9 +432,13 @@ impl<'a> PcoPayload<'a> {
             8 => decompress(self.coded, &mut codes)?,
             _ => return Err(damaged("bytes of a code")),
         }
-        if let CodePrediction::Fitted(_) = self.header.prediction
-            && codes.len() != context.dims.iter().product::<usize>()
-        {
+        let fills_grid = codes.len() == context.dims.iter().product::<usize>();
+        let is_of_this_grid = match &self.header.prediction {
+            CodePrediction::Axes(_) => true,
+            CodePrediction::Fitted(_) => fills_grid,
+            CodePrediction::Wide(_) => fills_grid && Wide::covers(context),
+        };
+        if !is_of_this_grid {
             return Err(damaged("a predictor of another grid"));
         }
         self.header.prediction.add(&mut codes, context);
@@ -428,12 +476,47 @@ mod tests {
 
     #[test]
     fn a_header_comes_back_from_its_bytes() {
-        let prediction = CodePrediction::Axes(DifferencedAxes::from_bits(6).unwrap());
         for mode in [PcoMode::Lossless, PcoMode::Absolute { step: 2.5e-4 }, PcoMode::Relative { divisor: 77 }] {
+            let prediction = CodePrediction::Axes(DifferencedAxes::from_bits(6).unwrap());
             let header =
                 PcoHeader { mode, prediction, width: 4, n: 9, n_exceptions: 2, coded_bytes: 51, ..PcoHeader::EMPTY };
-            assert_eq!(PcoHeader::parse(&header.to_bytes(), ElementType::F64), Ok((header, &[][..])));
-            assert!(PcoHeader::parse(&header.to_bytes(), ElementType::F32).is_err());
+            let bytes = header.to_bytes();
+            assert_eq!(PcoHeader::parse(&bytes, ElementType::F64), Ok((header, &[][..])));
+            assert!(PcoHeader::parse(&bytes, ElementType::F32).is_err());
+        }
+    }
+
+    /// Twelve waves of different lengths and directions.
+    fn waves([nx, ny, nz]: [usize; 3]) -> Vec<f64> {
+        let at = |i: usize| [i % nx, i / nx % ny, i / nx / ny].map(|place| place as f64);
+        let wave = |[x, y, z]: [f64; 3], k: f64| (k.sin() * x + (2.0 * k).cos() * y + (3.0 * k).sin() * z + k).sin();
+        (0..nx * ny * nz).map(|i| (1..=12).map(|k| wave(at(i), f64::from(k))).sum()).collect()
+    }
+
+    #[test]
+    fn wide_predictor_is_taken_where_it_pays_and_refused_on_another_grid() {
+        let context = Context::grid([40, 30, 20]);
+        let values = waves(context.dims);
+        let encoded = |bandwidth| {
+            let mut target = Vec::new();
+            let context = Context { bandwidth, ..context };
+            Pco.encode(Values::F64(&values), Bound::Absolute(0.03), &context, &mut target).unwrap();
+            target
+        };
+        let [wide, on_slow, on_fast] = [None, Some(1e5), Some(1e9)].map(encoded);
+        assert_eq!([wide[4], on_slow[4], on_fast[4]], [VERSION_WIDE, VERSION_WIDE, VERSION_FITTED]);
+        assert!(wide == on_slow && wide.len() * 10 < on_fast.len() * 9, "{} and {}", wide.len(), on_fast.len());
+        let mut target = vec![0.0; values.len()];
+        for (dims, is_whole) in [([40, 30, 20], true), ([8, 150, 20], false), ([3000, 8, 1], false)] {
+            let context = Context::grid(dims);
+            let decoded = Pco.decode(&wide, Bound::Lossless, &context, ValuesMut::F64(&mut target));
+            assert_eq!(decoded.is_ok(), is_whole, "{dims:?}");
+        }
+        let context = Context::grid([40, 30, 20]);
+        Pco.decode(&wide, Bound::Lossless, &context, ValuesMut::F64(&mut target)).unwrap();
+        assert!(values.iter().zip(&target).all(|(x, decoded)| (x - decoded).abs() <= 0.03));
+        for cut in [HEADER_BYTES, HEADER_BYTES + FITTED_BYTES, HEADER_BYTES + WIDE_BYTES - 1, wide.len() - 1] {
+            assert!(Pco.decode(&wide[..cut], Bound::Lossless, &context, ValuesMut::F64(&mut target)).is_err());
         }
     }
 

@@ -15,14 +15,18 @@ class Payload:
         magic, version, self.mode, number, self.width, self.axes, *zeros = struct.unpack_from("<4s12B", data)
         self.step, self.n, exceptions, coded = struct.unpack_from("<4Q", data, 16)
         self.element, (expected, self.bits) = element, ELEMENTS[element]
-        require(magic == b"RPCO" and version in (1, 2), "magic or version")
+        require(magic == b"RPCO" and version in (1, 2, 3), "magic or version")
         require(number == expected and not any(zeros), "type or zeros")
         require(self.mode <= RELATIVE and self.axes < 8, "mode or axes")
-        start, self.fitted = 48, None
-        if version == 2:
+        start, self.fitted, self.wide = 48, None, None
+        if version > 1:
             require(self.mode != LOSSLESS and self.axes == 0, "axes and a predictor")
+        if version == 2:
             self.fitted = struct.unpack_from("<17f", data, 48)
             start += 68
+        if version == 3:
+            self.wide = struct.unpack_from("<84f", data, 48)
+            start += 336
         self.coded, pairs = data[start : start + coded], data[start + coded :]
         require(len(self.coded) == coded and len(pairs) == 16 * exceptions, "lengths")
         self.exceptions = list(struct.iter_unpack("<QQ", pairs))
@@ -40,6 +44,9 @@ class Payload:
         require(len(codes) == self.n == dims[0] * dims[1] * dims[2], "number of codes")
         if self.fitted:
             codes = with_prediction(codes, dims, self.fitted)
+        if self.wide:
+            require(stride == 1 and dims[0] > 8 and dims[1] > 8, "a wide predictor")
+            codes = with_wide_prediction(codes, dims, self.wide)
         for axis in range(3):
             if self.axes >> axis & 1:
                 add_up(codes, dims, stride if axis == 0 else 1, axis)
@@ -49,7 +56,7 @@ class Payload:
             require(place < self.n, "place of an exception")
             found[place] = pattern & (1 << self.bits) - 1
         kind = "absolute" if self.mode == ABSOLUTE else "relative"
-        before = "fitted" if self.fitted else f"axes {self.axes}"
+        before = "fitted" if self.fitted else "wide" if self.wide else f"axes {self.axes}"
         odd = " exceptions" if self.exceptions else ""
         return found, {f"{kind} {self.element} {before}{odd}"} | {f"codes {way}" for way in ways}
 
@@ -111,4 +118,45 @@ def with_prediction(left, dims, weights):
                 west = float(code)
                 row.append(west)
             rows[y, z] = [row[0], *row, row[-1]]
+    return codes
+
+
+def with_wide_prediction(left, dims, weights):
+    """The codes, from what the wide predictor leaves of them."""
+    nx, ny, nz = dims
+    near = [
+        (a, b, c)
+        for c in range(4, -1, -1)
+        for b in range(-4, 5)
+        for a in range(-4, 5)
+        if abs(a) + abs(b) + c <= 4 and (c > 0 or b < 0 or b == 0 and a < 0)
+    ]
+    codes, values = [], {}
+
+    def clamped(x, y, z):
+        return values[min(max(x, 0), nx - 1), min(max(y, 0), ny - 1), max(z, 0)]
+
+    def neighbour(x, y, z, a, b, c):
+        if c > 0 or y + b >= 0 and b < 0:
+            return clamped(x + a, y + b, z - c)
+        if b == 0 and x + a >= 0:
+            return values[x + a, y, z]
+        if b == 0 and y > 0:
+            return values[0, y - 1, z]
+        return clamped(x + a, 0, z - 1) if z > 0 else 0.0
+
+    for z in range(nz):
+        used, w = (near, weights[:64]) if z > 0 else (near[44:], weights[64:])
+        for y in range(ny):
+            for x in range(nx):
+                found = [weight * neighbour(x, y, z, *at) for at, weight in zip(used, w)]
+                before, own = 0.0, found[-4]
+                for term in found[:-4]:
+                    before += term
+                for term in found[-3:]:
+                    own += term
+                t = before + own
+                code = signed(left[len(codes)] + (round(t) if abs(t) < 2.0**50 else 0), 64)
+                codes.append(code)
+                values[x, y, z] = float(code)
     return codes

@@ -41,11 +41,11 @@ impl<'a> RowNeighbours<'a> {
 }
 
 /// One place of a walk through the grid.
-struct WalkStep {
+pub(super) struct WalkStep {
     /// The code there, from which others are predicted.
-    code: i64,
+    pub(super) code: i64,
     /// The number that replaces the one there.
-    written: i64,
+    pub(super) written: i64,
 }
 
 impl Fitted {

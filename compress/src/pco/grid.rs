@@ -6,8 +6,6 @@
 
 use recoup_core::Context;
 
-use super::fitted::Fitted;
-
 /// One axis as memory sees it: `extent` slabs of `inner` codes each, again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct GridAxis {
@@ -91,34 +89,39 @@ pub(super) fn sum(codes: &mut [i64], context: &Context, axes: DifferencedAxes) {
     }
 }
 
-/// Slabs of a grid that [`fitted_pays`] looks at, and planes of each.
+/// Slabs of a grid that [`SlabCosts`] looks at, and planes of each that count.
 const SLABS: usize = 3;
-const SLAB_PLANES: usize = 3;
+const JUDGED_PLANES: usize = 2;
 
-/// Returns whether a fitted predictor leaves shorter codes than differences along `axes`, judged on
-/// a few slabs. Their first plane has none before it, which is rare; it does not count where there
-/// are others.
-pub(super) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: DifferencedAxes) -> bool {
-    let [nx, ny, nz] = context.dims;
-    let slab = Context::grid([nx, ny, nz.min(SLAB_PLANES)]);
-    let plane = nx * ny;
-    let planes = slab.dims[2];
-    let ignored = usize::from(planes > 1);
-    let judged = Context::grid([nx, ny, planes - ignored]);
-    let cost = |left: &[i64]| sampled_cost(&left[ignored * plane..], &judged, DifferencedAxes::NONE.bits());
-    let mut by_fit = 0;
-    let mut by_axes = 0;
-    for nth in 1..=SLABS {
-        let first = (nz - planes) * nth / (SLABS + 1);
-        let codes = &codes[first * plane..(first + planes) * plane];
-        let mut fit = codes.to_vec();
-        let mut differences = codes.to_vec();
-        fitted.remove(&mut fit, &slab);
-        difference(&mut differences, &slab, axes);
-        by_fit += cost(&fit);
-        by_axes += cost(&differences);
+/// Costs of codes after a prediction, judged on a few slabs.
+#[derive(Clone, Copy)]
+pub(super) struct SlabCosts<'a> {
+    pub(super) codes: &'a [i64],
+    pub(super) context: &'a Context<'a>,
+    /// Planes at the start of a slab that do not count where there are others: they have too few
+    /// before them, which is rare in the whole grid.
+    pub(super) ignored: usize,
+}
+
+impl SlabCosts<'_> {
+    /// Bits that a code takes, about, after `remove` has taken the prediction from a slab.
+    pub(super) fn of(&self, remove: impl Fn(&mut [i64], &Context)) -> f64 {
+        let [nx, ny, nz] = self.context.dims;
+        let slab = Context::grid([nx, ny, nz.min(self.ignored + JUDGED_PLANES)]);
+        let plane = nx * ny;
+        let planes = slab.dims[2];
+        let ignored = self.ignored.min(planes - 1);
+        let judged = Context::grid([nx, ny, planes - ignored]);
+        let mut bits = 0;
+        for nth in 1..=SLABS {
+            let first = (nz - planes) * nth / (SLABS + 1);
+            let mut left = self.codes[first * plane..(first + planes) * plane].to_vec();
+            remove(&mut left, &slab);
+            bits += sampled_cost(&left[ignored * plane..], &judged, DifferencedAxes::NONE.bits());
+        }
+        let sampled = SLABS * nx * (ny * judged.dims[2]).min(SAMPLED_LINES);
+        bits as f64 / sampled as f64
     }
-    by_fit < by_axes
 }
 
 /// Lines of the fastest axis looked at by [`DifferencedAxes::choose`].
