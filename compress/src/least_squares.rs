@@ -25,6 +25,16 @@ impl<const N: usize> Normal<N> {
         }
     }
 
+    /// Adds the equations of several `values`, each neighbour of which is in a column.
+    pub(crate) fn count_columns(&mut self, near: &[&[f64]; N], values: &[f64]) {
+        for i in 0..N {
+            self.right[i] += dot(near[i], values);
+            for j in 0..=i {
+                self.matrix[i][j] += dot(near[i], near[j]);
+            }
+        }
+    }
+
     /// The equations of both.
     pub(crate) fn add(mut self, other: &Self) -> Self {
         for i in 0..N {
@@ -60,4 +70,19 @@ impl<const N: usize> Normal<N> {
         let coefficients = x.map(|c| c as f32);
         coefficients.iter().all(|c| c.is_finite()).then_some(coefficients)
     }
+}
+
+/// The sum of the products, in eight sums of which each takes every eighth.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f64>() + rest
 }

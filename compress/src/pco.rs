@@ -44,7 +44,7 @@ const LOSSLESS_LEVEL: usize = 4;
 /// is known, the time it takes: for each value, both ways, and for the fit.
 const WIDE_PAYS: f64 = 0.05;
 const WIDE_SECONDS: f64 = 4e-8;
-const WIDE_FIT_SECONDS: f64 = 0.02;
+const WIDE_FIT_SECONDS: f64 = 0.01;
 const HEADER_BYTES: usize = 48;
 const EXCEPTION_BYTES: usize = 16;
 const MAGIC: [u8; 4] = *b"RPCO";

@@ -237,19 +237,23 @@ fn fitted<const N: usize>(
     planes: std::ops::Range<usize>,
     near: &[Neighbour; N],
 ) -> Option<[f32; N]> {
-    let back = near.map(|n| (n.planes_back * ny + REACH) * nx + REACH - n.row * nx - n.place);
+    let len = nx - 2 * REACH;
     let mut normal = Box::new(Normal::EMPTY);
     let rows_of_plane = ny - 2 * REACH;
     let rows = planes.len() * rows_of_plane;
-    let taken = (SAMPLED_VALUES / (nx - 2 * REACH)).max(1).min(rows);
+    let taken = (SAMPLED_VALUES / len).max(1).min(rows);
     for sample in 0..taken {
         let index = sample * rows / taken;
-        let y = REACH + index % rows_of_plane;
+        let y = index % rows_of_plane;
         let z = planes.start + index / rows_of_plane;
-        let start = (z * ny + y) * nx;
-        for at in start + REACH..start + nx - REACH {
-            normal.count(&back.map(|back| codes[at - back] as f64), codes[at] as f64);
-        }
+        let row = |planes_back: usize, row: usize| -> Vec<f64> {
+            let start = ((z - planes_back) * ny + y + row) * nx;
+            codes[start..start + nx].iter().map(|code| *code as f64).collect()
+        };
+        let own = row(0, REACH);
+        let before = near.map(|n| row(n.planes_back, n.row));
+        let columns = std::array::from_fn(|i| &before[i][near[i].place..][..len]);
+        normal.count_columns(&columns, &own[REACH..][..len]);
     }
     normal.solve()
 }
