@@ -188,7 +188,7 @@ impl Hdf5Store {
             publish::remove_directory(&draft).ok();
         })?;
         // One that was replaced is a draft now, and may have stayed.
-        self.drafts.set_littered(self.replaces);
+        self.drafts.ended(self.replaces);
         Ok(())
     }
 
@@ -358,7 +358,7 @@ impl Store for Hdf5Store {
     fn remove(&self, version: u64) -> Result<(), StoreError> {
         self.require_write()?;
         let path = self.version_path(version);
-        if self.drafts.take(version, &path)? { Ok(()) } else { self.drafts.remove(version, &path) }
+        if self.drafts.take(version, &path) { Ok(()) } else { self.drafts.remove(version, &path) }
     }
 
     fn as_files(&self) -> Option<&dyn VersionFiles> {

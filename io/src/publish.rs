@@ -93,7 +93,14 @@ fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
         // Another process reads it, or it is read-only.
         _ => remove_file(path)?,
     }
-    create_file(path).map(|file| (file, false))
+    let created = create_file(path).or_else(|error| match error {
+        // Rank 0 has just put the retired version here, after this rank had looked.
+        StoreError::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+            remove_file(path).and_then(|()| create_file(path))
+        }
+        error => Err(error),
+    });
+    created.map(|file| (file, false))
 }
 
 /// Opens a file of a draft that another rank has made.

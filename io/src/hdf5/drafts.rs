@@ -24,12 +24,22 @@ pub(super) struct Drafts {
 
 #[derive(Debug)]
 struct DraftsState {
-    /// Drafts may have to be removed: one is begun, something failed, or the directory was not
-    /// searched yet.
-    is_littered: bool,
+    leftovers: Leftovers,
     line: Option<VersionRow>,
-    /// A retired version lies at the place of the next draft.
-    is_spare: bool,
+}
+
+/// What lies in the directories of drafts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leftovers {
+    /// Possibly drafts to be removed: something failed, or the directory was not searched yet.
+    Unknown,
+    /// A draft of this store, begun and not ended: nobody else may touch its place.
+    Begun,
+    /// Nothing.
+    Nothing,
+    /// A retired version, at the place of the next draft. It stays there until that is begun:
+    /// another rank may have begun already.
+    Retired,
 }
 
 /// Versions this store has published one after another, of as many ranks each: the same files are
@@ -43,7 +53,7 @@ struct VersionRow {
 
 impl Drafts {
     pub(super) fn new(root: &Path) -> Self {
-        let state = DraftsState { is_littered: true, line: None, is_spare: false };
+        let state = DraftsState { leftovers: Leftovers::Unknown, line: None };
         Self { root: root.to_owned(), state: Mutex::new(state) }
     }
 
@@ -75,11 +85,11 @@ impl Drafts {
     pub(super) fn begin(&self, place: &Path) -> Result<(), StoreError> {
         let mut state = self.lock();
         let is_agreed = state.line.is_some();
-        if state.is_littered {
+        if matches!(state.leftovers, Leftovers::Unknown | Leftovers::Begun) {
             // Another rank may have begun there, if it may begin first.
             self.clear(|path| is_agreed && path == place)?;
         }
-        (state.is_littered, state.is_spare) = (true, false);
+        state.leftovers = Leftovers::Begun;
         if is_agreed { Ok(()) } else { publish::create_directory(place) }
     }
 
@@ -91,26 +101,27 @@ impl Drafts {
             Some(line) if line.ranks == ranks && line.last < version => VersionRow { last: version, ..line },
             _ => VersionRow { first: version, last: version, ranks },
         };
-        (state.line, state.is_littered) = (Some(line), false);
+        (state.line, state.leftovers) = (Some(line), Leftovers::Nothing);
     }
 
-    /// Sets whether there may be drafts to be removed.
-    pub(super) fn set_littered(&self, is_littered: bool) {
-        self.lock().is_littered = is_littered;
+    /// The draft has become a version; one that took another's place may have left that behind.
+    pub(super) fn ended(&self, has_replaced: bool) {
+        self.lock().leftovers = if has_replaced { Leftovers::Unknown } else { Leftovers::Nothing };
     }
 
-    /// Takes the directory `path` of a version that goes as that of the next draft; says whether
-    /// that could be.
-    pub(super) fn take(&self, version: u64, path: &Path) -> Result<bool, StoreError> {
+    /// Takes the directory `path` of a version that goes as that of the next draft, where nothing
+    /// is there; says whether that could be. A draft may be written at this moment by a thread that
+    /// moves versions from one store to the next.
+    pub(super) fn take(&self, version: u64, path: &Path) -> bool {
         let mut state = self.lock();
-        let Some(line) = state.line.filter(|line| (line.first..line.last).contains(&version)) else { return Ok(false) };
-        let Some(place) = self.place_after(Some(line)) else { return Ok(false) };
-        if state.is_spare {
-            publish::remove_directory(&place)?;
+        let Some(line) = state.line.filter(|line| (line.first..line.last).contains(&version)) else { return false };
+        let Some(place) = self.place_after(Some(line)) else { return false };
+        // The rename is refused where another rank has begun there.
+        let is_taken = state.leftovers == Leftovers::Nothing && publish::rename_to_remove(path, &place).is_ok();
+        if is_taken {
+            state.leftovers = Leftovers::Retired;
         }
-        // Refused where another rank has begun there.
-        state.is_spare = publish::rename_to_remove(path, &place).is_ok();
-        Ok(state.is_spare)
+        is_taken
     }
 
     /// Removes a version for good: it is a draft first, so a kill in between leaves no torn
@@ -118,12 +129,14 @@ impl Drafts {
     pub(super) fn remove(&self, version: u64, path: &Path) -> Result<(), StoreError> {
         let mut state = self.lock();
         let place = self.place_of(version);
-        if state.is_littered {
+        if matches!(state.leftovers, Leftovers::Unknown | Leftovers::Begun) {
             publish::remove_directory(&place)?;
         }
         let renamed = publish::rename_to_remove(path, &place);
         renamed.and_then(|()| publish::remove_directory(&place)).map_err(|error| {
-            state.is_littered = true;
+            if state.leftovers != Leftovers::Begun {
+                state.leftovers = Leftovers::Unknown;
+            }
             if publish::is_missing(&error) { StoreError::Missing { version } } else { error }
         })
     }
@@ -132,7 +145,7 @@ impl Drafts {
     pub(super) fn discard(&self) -> Result<(), StoreError> {
         let mut state = self.lock();
         self.clear(|_| false)?;
-        (state.is_littered, state.is_spare) = (false, false);
+        state.leftovers = Leftovers::Nothing;
         Ok(())
     }
 
@@ -147,7 +160,7 @@ impl Drafts {
 impl Drop for Drafts {
     fn drop(&mut self) {
         let state = self.lock();
-        if let (true, Some(place)) = (state.is_spare, self.place_after(state.line)) {
+        if let (Leftovers::Retired, Some(place)) = (state.leftovers, self.place_after(state.line)) {
             // What stays is a draft, which the next store to write here removes.
             publish::remove_directory(&place).ok();
         }
@@ -159,12 +172,16 @@ mod tests {
     use std::fs::{self, File};
     use std::io::Read;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::path::Path;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex, mpsc};
+    use std::time::Duration;
 
     use recoup_core::Store;
     use recoup_testkit::store_suite::SampleVersion;
 
     use crate::hdf5::entries::entries;
+    use crate::publish::watch::watched;
     use crate::{Access, Hdf5Store};
     use crate::{publish, reuse};
 
@@ -331,6 +348,82 @@ mod tests {
             next.publish(&store).unwrap();
             next.assert_whole(&store);
             assert_eq!(fs::read_to_string(&precious).unwrap(), "values", "{}", dir.path().display());
+        }
+    }
+
+    /// A thread wrote a version to the file system while the run's worker retired another there.
+    /// The retired one was put where the draft was being written, or was forgotten there: runs
+    /// ended with 59 whole drafts next to 2 versions, and versions were lost with "File exists".
+    #[test]
+    fn a_version_may_be_retired_at_any_step_of_a_draft() {
+        for ranks in [1, 2] {
+            for at in 0.. {
+                let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+                let store = Arc::new(stored(&dir, ranks));
+                let retirement = Arc::new(Mutex::new(None));
+                let (theirs, started) = (store.clone(), retirement.clone());
+                let mut steps = 0;
+                let watcher = move |_, _: &Path| {
+                    if steps == at {
+                        let (store, (done, is_done)) = (theirs.clone(), mpsc::channel());
+                        let retire = move || store.remove(1).inspect(|()| done.send(()).unwrap_or_default());
+                        *started.lock().unwrap() = Some(std::thread::spawn(retire));
+                        // It cannot end before this thread does where the names are locked.
+                        is_done.recv_timeout(Duration::from_millis(20)).ok();
+                    }
+                    steps += 1;
+                    Ok(())
+                };
+                let mut drained = SampleVersion::new(3, ranks);
+                watched(watcher, || drained.publish(store.as_ref())).unwrap();
+                let Some(retirement) = retirement.lock().unwrap().take() else {
+                    assert!(at > 8, "two files, three syncs and a rename at least");
+                    break;
+                };
+                retirement.join().unwrap().unwrap();
+                drained.assert_whole(store.as_ref());
+                SampleVersion::new(4, ranks).publish(store.as_ref()).unwrap();
+                store.remove(2).unwrap();
+                drop(store);
+                assert_eq!(names(&dir), ["lock", "v000000000003", "v000000000004"], "retired at step {at}");
+            }
+        }
+    }
+
+    /// Two versions went at once while another rank, in a process of its own, had begun in the
+    /// place of the first: its file was removed with that. One that went while the rank was about
+    /// to make its file cost the draft: "File exists".
+    #[test]
+    fn what_another_rank_begins_stays_whenever_versions_go() {
+        for at in 0.. {
+            let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+            let rank_0 = Arc::new(stored(&dir, 2));
+            SampleVersion::new(3, 2).publish(rank_0.as_ref()).unwrap();
+            let rank_1 = Hdf5Store::open(dir.path(), "solve", Access::Join).unwrap();
+            (1..=3).for_each(|version| rank_1.drafts.published(version, 2));
+            let (theirs, mut steps) = (rank_0.clone(), 0);
+            let watcher = move |_, _: &Path| {
+                if steps == at {
+                    let rank_0 = theirs.clone();
+                    std::thread::spawn(move || rank_0.remove(2)).join().unwrap().unwrap();
+                }
+                steps += 1;
+                Ok(())
+            };
+            let begun = watched(watcher, || rank_1.begin(4, 1).unwrap());
+            let is_over = rank_0.versions().unwrap() == [1, 2, 3];
+            if is_over {
+                rank_0.remove(2).unwrap();
+            }
+            rank_0.remove(1).unwrap();
+            let mut next = SampleVersion::new(4, 2);
+            next.publish_drafts(rank_0.as_ref(), vec![rank_0.begin(4, 0).unwrap(), begun]).unwrap();
+            next.assert_whole(rank_0.as_ref());
+            assert_eq!(names(&dir), ["lock", "v000000000003", "v000000000004"], "gone at step {at}");
+            if is_over {
+                assert!(at > 2, "looked for, not found, made");
+                break;
+            }
         }
     }
 
