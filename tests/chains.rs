@@ -181,6 +181,41 @@ fn a_damaged_link_costs_what_hangs_on_it_and_is_named() {
     }
 }
 
+/// Somebody removed an older version under a running job: up to eight later ones were reported as
+/// saved that nothing could decode, and the job could not go on from any of them.
+#[test]
+fn versions_are_saved_whole_after_any_link_of_their_chain_was_removed() {
+    for ranks in [1, 2] {
+        for link in [2, 3, 4] {
+            let dir = tempfile::tempdir().unwrap();
+            let manifests = Threads::launch(ranks, |comm| {
+                let builder = recoup::open(dir.path()).plan(fixed_plan(CodecId::Qb)).key_every(100).keep(100);
+                let mut session = builder.build_on(&comm).unwrap();
+                let mut save = |versions: std::ops::RangeInclusive<u64>| {
+                    for version in versions {
+                        let mut x = state(comm.rank(), version);
+                        let rows = Distribution::Rows { first: (comm.rank() * N) as u64, global: (ranks * N) as u64 };
+                        let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
+                        session.checkpoint(fixed_plan(CodecId::Qb), progress(version), &[&owner]).unwrap();
+                    }
+                    session.wait().unwrap();
+                    session.take_outcomes().iter().for_each(|o| assert!(matches!(o, Outcome::Saved(_)), "{o:?}"));
+                };
+                save(1..=4);
+                comm.barrier().unwrap();
+                if comm.rank() == 0 {
+                    fs::remove_dir_all(version_dir(dir.path(), link)).unwrap();
+                }
+                comm.barrier().unwrap();
+                save(5..=6);
+                drop(session);
+                parents(&reading(dir.path()))
+            });
+            assert_eq!(manifests[0][3..], [(5, vec![]), (6, vec![5])], "{link} removed");
+        }
+    }
+}
+
 /// Payloads of a chain of versions that were waited for, and the values of the last, on `threads`
 /// threads.
 fn made_on(threads: usize) -> (Vec<Vec<u8>>, Vec<f64>) {

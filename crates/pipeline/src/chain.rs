@@ -82,9 +82,9 @@ impl<'a> PlacedParent<'a> {
 /// A version the next one may be coded against.
 #[derive(Debug, Default)]
 pub(crate) struct Base {
-    /// Versions that are decoded before it, one after the other; 0 for a key. The same on all
-    /// ranks.
-    pub(crate) depth: usize,
+    /// The version, and those that are decoded before it, one after the other: a key has itself
+    /// alone. None where nothing may follow. The same on all ranks.
+    pub(crate) chain: Vec<u64>,
     /// The part of this rank; none where nothing may follow.
     pub(crate) variables: Vec<Decoded>,
     /// The variables of this rank whose changes alone may follow.
@@ -209,9 +209,20 @@ impl Chains {
     pub(crate) fn may_follow(&self, version: u64, parent: u64, store: &dyn Store) -> bool {
         // Versions ascend along a chain, so no chain is endless; a run that counts from 0 again
         // begins a new one.
-        let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
         let stays = || store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
-        !is_key_due && parent < version && stays()
+        self.is_open() && parent < version && stays()
+    }
+
+    /// Returns whether the next version may be coded against the published one; the same on all
+    /// ranks.
+    pub(crate) fn is_open(&self) -> bool {
+        (1..self.key_every).contains(&self.published.chain.len())
+    }
+
+    /// Returns a version that the next one would need, and that is not in the store any more.
+    pub(crate) fn lost(&self, store: &dyn Store) -> Option<u64> {
+        let there = store.versions().unwrap_or_default();
+        self.published.chain.iter().copied().find(|version| there.binary_search(version).is_err())
     }
 
     /// Takes a variable of the version under way whose changes are tracked.
@@ -235,16 +246,20 @@ impl Chains {
 
     /// Makes the version under way the one the next may be coded against, now that it counts.
     /// `follows` says whether any frame of any rank was coded against the version before.
-    pub(crate) fn publish(&mut self, follows: bool) {
-        let depth = if follows { self.published.depth.saturating_add(1) } else { 0 };
+    pub(crate) fn publish(&mut self, version: u64, follows: bool) {
+        let mut chain = std::mem::take(&mut self.published.chain);
+        if !follows {
+            chain.clear();
+        }
+        chain.push(version);
         let variables = std::mem::take(&mut self.draft);
         let tracked = std::mem::take(&mut self.draft_tracked);
-        self.replace(Base { depth, variables, tracked });
+        self.replace(Base { chain, variables, tracked });
     }
 
     /// Makes the next version a key, so that those before it may be removed.
     pub(crate) fn end(&mut self) {
-        self.published.depth = usize::MAX;
+        self.published.chain.clear();
     }
 
     /// Drops the version under way: it does not count.

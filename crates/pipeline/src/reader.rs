@@ -99,20 +99,19 @@ impl<'a> ChainReader<'a> {
         Ok(read)
     }
 
-    /// Counts the versions that are decoded one after the other before this one; 0 for a key. Where
-    /// a manifest on the way is missing or damaged, more than any chain has.
-    pub(crate) fn depth(&mut self, manifest: &Manifest) -> usize {
-        let mut depth = 0;
-        let mut child = manifest.version;
+    /// Returns a version and those that are decoded before it, one after the other; none where a
+    /// manifest on the way is missing or damaged.
+    pub(crate) fn chain(&mut self, manifest: &Manifest) -> Vec<u64> {
+        let mut chain = vec![manifest.version];
         let mut level = manifest.parents();
         while let Some(&newest) = level.last() {
             let manifests = level.iter().map(|&parent| self.manifest(parent)).collect::<Result<Vec<_>, _>>();
-            let Some(manifests) = manifests.ok().filter(|_| newest < child) else { return usize::MAX };
+            let is_below = chain.last().is_some_and(|&child| newest < child);
+            let Some(manifests) = manifests.ok().filter(|_| is_below) else { return Vec::new() };
             level = manifests.iter().flat_map(|manifest| manifest.parents()).collect();
-            depth += 1;
-            child = newest;
+            chain.push(newest);
         }
-        depth
+        chain
     }
 
     /// Reads and decodes a whole variable of a version, to `room` where its values rest, or here.

@@ -2,7 +2,7 @@
 
 use recoup_core::{
     Difference, HeldValues, Iteration, Manifest, Note, Progress, Registered, ResidualRecord, Resume, Scheme,
-    SolveError, StoreError, SystemRecord, Tiered, Variable, agreed, each, from_rank_0, gather_json,
+    SolveError, StoreError, SystemRecord, Tiered, Variable, agreed, broadcast_json, each, from_rank_0, gather_json,
 };
 
 use crate::buffer::Buffer;
@@ -197,8 +197,8 @@ impl Session {
                     restored.notes = self.notes()?;
                     restored.seconds = self.ledger.clock.recovery_seconds(start, &candidate.frames_read);
                     self.account_for(&restored, &candidate.manifest);
-                    let depth = self.agreed_depth(&mut reader, &candidate.manifest)?;
-                    self.chain_from(Base { depth, variables: candidate.into_parents(), tracked: Vec::new() })?;
+                    let chain = broadcast_json(self.comm.as_ref(), || reader.chain(&candidate.manifest))?;
+                    self.chain_from(Base { chain, variables: candidate.into_parents(), tracked: Vec::new() })?;
                     return Ok(Some(restored));
                 }
                 CommonVerdict::Damaged(damage) => skipped.push(Skipped { version, damage }),
@@ -264,13 +264,6 @@ impl Session {
     /// Returns rank 0's list of versions, on every rank.
     fn agreed_versions(&self) -> Result<Vec<u64>, PipelineError> {
         Ok(from_rank_0(self.comm.as_ref(), || self.store.versions())?)
-    }
-
-    /// Returns the depth of a version, where one rank may fail to read what another has read.
-    /// Collective.
-    fn agreed_depth(&self, reader: &mut ChainReader<'_>, manifest: &Manifest) -> Result<usize, PipelineError> {
-        let deepest = self.comm.max(i64::try_from(reader.depth(manifest)).unwrap_or(i64::MAX))?;
-        Ok(usize::try_from(deepest).unwrap_or(usize::MAX))
     }
 
     /// Reads this rank's part of a version.

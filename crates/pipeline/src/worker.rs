@@ -260,6 +260,7 @@ impl Worker {
             let swept = self.keeper.sweep_before(job.progress.iteration, store.as_ref(), comm.as_ref())?;
             self.swept(swept, summary);
         }
+        self.look_after_chain()?;
         let mut draft = self.begin(job)?;
         if let Err(error) = brought {
             draft = DraftState::Lost(error.into());
@@ -278,6 +279,24 @@ impl Worker {
         let part = draft.seal()?;
         summary.spent.write_seconds += since(self.context.clock.now(), start);
         Ok(part)
+    }
+
+    /// Makes the next version a key where one that it would be coded against is gone: somebody has
+    /// removed it. Collective where versions are coded against others.
+    fn look_after_chain(&mut self) -> Result<(), CheckpointFailure> {
+        let WorkerContext { store, comm, .. } = &self.context;
+        let chains = &mut self.encoder.chains;
+        if !chains.is_open() {
+            return Ok(());
+        }
+        let lost = if comm.rank() == 0 { chains.lost(store.as_ref()) } else { None };
+        if let Some(version) = lost {
+            tracing::warn!(version, "a version that later ones are coded against is gone: the next one stands alone");
+        }
+        if comm.max(i64::from(lost.is_some()))? > 0 {
+            chains.end();
+        }
+        Ok(())
     }
 
     /// Begins this rank's draft: where the order matters, rank 0 begins before the others do.
@@ -332,7 +351,7 @@ impl Worker {
         let manifest = self.identity.manifest(job, parts, VersionResiduals { whole: summary.residual, columns });
         let WorkerContext { store, comm, .. } = &self.context;
         let next_begin = store.publish(&manifest, comm.as_ref())?;
-        self.encoder.chains.publish(!manifest.parents().is_empty());
+        self.encoder.chains.publish(manifest.version, !manifest.parents().is_empty());
         let swept = self.keeper.published(manifest, store.as_ref(), comm.as_ref())?;
         self.swept(swept, summary);
         Ok(next_begin)
