@@ -3,10 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use recoup::Builder;
 use recoup::comm::Solo;
-use recoup::core::Scheme;
+use recoup::core::{Note, Scheme, Store};
+use recoup::io::{Access, Hdf5Store};
+use recoup::pipeline::Outcome;
 
 use crate::support::{Problem, plan};
 
@@ -75,6 +78,48 @@ fn a_killed_process_goes_on_from_memory() {
         let left = std::fs::read_dir(folder.path().join("memory")).unwrap();
         let of_user = left.map(|entry| entry.unwrap().path()).next().unwrap();
         assert_eq!(std::fs::read_dir(of_user).unwrap().count(), 0, "{tiers}: nothing is left in memory");
+    }
+}
+
+/// A thread moves versions on to the directory while the worker retires older ones there. They
+/// took each other's directories: undisturbed runs ended with 59 whole drafts next to two versions,
+/// and four of 448 lost the solution.
+#[test]
+fn the_directory_behind_memory_holds_its_versions_and_nothing_else_at_any_pace() {
+    let problem = Problem::poisson(8);
+    for seed in 0..16_u64 {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        std::fs::create_dir(folder.path().join("memory")).unwrap();
+        let options = recoup::TierOptions {
+            memory_dir: folder.path().join("memory"),
+            pfs_every: recoup::PfsEvery::Given(1 + seed % 2),
+            drain: Some([recoup::Drain::Skip, recoup::Drain::Wait][seed as usize / 2 % 2]),
+            ..recoup::TierOptions::from("memory,pfs".parse::<recoup::cache::TierList>().unwrap())
+        };
+        let keep = 1 + seed as usize % 3;
+        let builder = problem.builder(&folder.path().join("ckpt"), plan(Scheme::Lossless), 1).keep(keep);
+        let mut session = builder.tier_options(options).build().unwrap();
+        let mut solver = problem.solver("jacobi").unwrap();
+        for step in 0..40 {
+            solver.step().unwrap();
+            session.step(solver.as_ref()).unwrap();
+            let random = (40 * seed + step + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            std::thread::sleep(Duration::from_micros(random % 1500));
+        }
+        let notes = session.finish().unwrap();
+        let failed = |note: &&Note| !note.to_string().contains("still on its way");
+        assert_eq!(notes.iter().find(failed), None, "seed {seed}");
+        for outcome in session.take_outcomes() {
+            assert!(matches!(outcome, Outcome::Saved(_)), "seed {seed}: {outcome:?}");
+        }
+        drop(session);
+        let store = Hdf5Store::open(folder.path().join("ckpt"), "solve", Access::Read).unwrap();
+        let versions = store.versions().unwrap();
+        let names = std::fs::read_dir(folder.path().join("ckpt/solve")).unwrap().count();
+        assert_eq!((versions.len(), names), (keep, keep + 1), "seed {seed}: versions, and the lock");
+        for version in versions {
+            assert_eq!(store.inspect_damage(version).unwrap(), [], "seed {seed}, version {version}");
+        }
     }
 }
 
