@@ -186,10 +186,7 @@ impl Hdf5Store {
         self.publish_draft(manifest, &draft).inspect_err(|_| {
             // The first error is the one to report; the next draft tries again to clear the place.
             publish::remove_directory(&draft).ok();
-        })?;
-        // One that was replaced is a draft now, and may have stayed.
-        self.drafts.ended(self.replaces);
-        Ok(())
+        })
     }
 
     /// Everything of `publish` that comes after the draft was found.
@@ -281,6 +278,8 @@ impl Store for Hdf5Store {
         if self.ranks_per_file == 1 {
             by_rank_0(comm, || self.publish_sealed(manifest))?;
             if !self.is_plain() {
+                // One that was replaced is a draft now, and may have stayed.
+                self.drafts.ended(self.replaces);
                 return Ok(NextBegin::RankZeroFirst);
             }
             self.drafts.published(manifest.version, manifest.ranks);
@@ -299,6 +298,7 @@ impl Store for Hdf5Store {
             }
         })?;
         by_rank_0(comm, || self.publish_sealed(&placed))?;
+        self.drafts.ended(self.replaces);
         Ok(NextBegin::RankZeroFirst)
     }
 

@@ -24,16 +24,16 @@ pub(super) struct Drafts {
 
 #[derive(Debug)]
 struct DraftsState {
-    leftovers: Leftovers,
+    drafted: Drafted,
     line: Option<VersionRow>,
 }
 
-/// What lies in the directories of drafts.
+/// The contents of the directories of drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leftovers {
+enum Drafted {
     /// Possibly drafts to be removed: something failed, or the directory was not searched yet.
     Unknown,
-    /// A draft of this store, begun and not ended: nobody else may touch its place.
+    /// A draft of this store, begun and not ended: no other may touch its place.
     Begun,
     /// Nothing.
     Nothing,
@@ -53,7 +53,7 @@ struct VersionRow {
 
 impl Drafts {
     pub(super) fn new(root: &Path) -> Self {
-        let state = DraftsState { leftovers: Leftovers::Unknown, line: None };
+        let state = DraftsState { drafted: Drafted::Unknown, line: None };
         Self { root: root.to_owned(), state: Mutex::new(state) }
     }
 
@@ -85,11 +85,11 @@ impl Drafts {
     pub(super) fn begin(&self, place: &Path) -> Result<(), StoreError> {
         let mut state = self.lock();
         let is_agreed = state.line.is_some();
-        if matches!(state.leftovers, Leftovers::Unknown | Leftovers::Begun) {
+        if matches!(state.drafted, Drafted::Unknown | Drafted::Begun) {
             // Another rank may have begun there, if it may begin first.
             self.clear(|path| is_agreed && path == place)?;
         }
-        state.leftovers = Leftovers::Begun;
+        state.drafted = Drafted::Begun;
         if is_agreed { Ok(()) } else { publish::create_directory(place) }
     }
 
@@ -101,12 +101,13 @@ impl Drafts {
             Some(line) if line.ranks == ranks && line.last < version => VersionRow { last: version, ..line },
             _ => VersionRow { first: version, last: version, ranks },
         };
-        (state.line, state.leftovers) = (Some(line), Leftovers::Nothing);
+        (state.line, state.drafted) = (Some(line), Drafted::Nothing);
     }
 
-    /// The draft has become a version; one that took another's place may have left that behind.
+    /// The draft has become a version where no row is kept; one that took another's place may have
+    /// left that behind.
     pub(super) fn ended(&self, has_replaced: bool) {
-        self.lock().leftovers = if has_replaced { Leftovers::Unknown } else { Leftovers::Nothing };
+        self.lock().drafted = if has_replaced { Drafted::Unknown } else { Drafted::Nothing };
     }
 
     /// Takes the directory `path` of a version that goes as that of the next draft, where nothing
@@ -117,9 +118,9 @@ impl Drafts {
         let Some(line) = state.line.filter(|line| (line.first..line.last).contains(&version)) else { return false };
         let Some(place) = self.place_after(Some(line)) else { return false };
         // The rename is refused where another rank has begun there.
-        let is_taken = state.leftovers == Leftovers::Nothing && publish::rename_to_remove(path, &place).is_ok();
+        let is_taken = state.drafted == Drafted::Nothing && publish::rename_to_remove(path, &place).is_ok();
         if is_taken {
-            state.leftovers = Leftovers::Retired;
+            state.drafted = Drafted::Retired;
         }
         is_taken
     }
@@ -129,13 +130,13 @@ impl Drafts {
     pub(super) fn remove(&self, version: u64, path: &Path) -> Result<(), StoreError> {
         let mut state = self.lock();
         let place = self.place_of(version);
-        if matches!(state.leftovers, Leftovers::Unknown | Leftovers::Begun) {
+        if matches!(state.drafted, Drafted::Unknown | Drafted::Begun) {
             publish::remove_directory(&place)?;
         }
         let renamed = publish::rename_to_remove(path, &place);
         renamed.and_then(|()| publish::remove_directory(&place)).map_err(|error| {
-            if state.leftovers != Leftovers::Begun {
-                state.leftovers = Leftovers::Unknown;
+            if state.drafted != Drafted::Begun {
+                state.drafted = Drafted::Unknown;
             }
             if publish::is_missing(&error) { StoreError::Missing { version } } else { error }
         })
@@ -145,7 +146,7 @@ impl Drafts {
     pub(super) fn discard(&self) -> Result<(), StoreError> {
         let mut state = self.lock();
         self.clear(|_| false)?;
-        state.leftovers = Leftovers::Nothing;
+        state.drafted = Drafted::Nothing;
         Ok(())
     }
 
@@ -160,7 +161,7 @@ impl Drafts {
 impl Drop for Drafts {
     fn drop(&mut self) {
         let state = self.lock();
-        if let (Leftovers::Retired, Some(place)) = (state.leftovers, self.place_after(state.line)) {
+        if let (Drafted::Retired, Some(place)) = (state.drafted, self.place_after(state.line)) {
             // What stays is a draft, which the next store to write here removes.
             publish::remove_directory(&place).ok();
         }
@@ -361,11 +362,13 @@ mod tests {
                 let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
                 let store = Arc::new(stored(&dir, ranks));
                 let retirement = Arc::new(Mutex::new(None));
-                let (theirs, started) = (store.clone(), retirement.clone());
+                let theirs = store.clone();
+                let started = retirement.clone();
                 let mut steps = 0;
                 let watcher = move |_, _: &Path| {
                     if steps == at {
-                        let (store, (done, is_done)) = (theirs.clone(), mpsc::channel());
+                        let store = theirs.clone();
+                        let (done, is_done) = mpsc::channel();
                         let retire = move || store.remove(1).inspect(|()| done.send(()).unwrap_or_default());
                         *started.lock().unwrap() = Some(std::thread::spawn(retire));
                         // It cannot end before this thread does where the names are locked.
@@ -401,7 +404,8 @@ mod tests {
             SampleVersion::new(3, 2).publish(rank_0.as_ref()).unwrap();
             let rank_1 = Hdf5Store::open(dir.path(), "solve", Access::Join).unwrap();
             (1..=3).for_each(|version| rank_1.drafts.published(version, 2));
-            let (theirs, mut steps) = (rank_0.clone(), 0);
+            let theirs = rank_0.clone();
+            let mut steps = 0;
             let watcher = move |_, _: &Path| {
                 if steps == at {
                     let rank_0 = theirs.clone();
