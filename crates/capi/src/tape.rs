@@ -408,7 +408,7 @@ pub extern "C" fn recoup_tape_close(tape: RecoupTape) -> i32 {
         let shared = tapes().remove(&tape).ok_or_else(|| no_tape(tape))?;
         let open = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
         match open {
-            Some(mut open) if open.has_directory && !open.tape.is_empty() => open.tape.save()?,
+            Some(mut open) if open.has_directory => open.tape.save()?,
             _ => {}
         }
         Ok(RECOUP_OK)

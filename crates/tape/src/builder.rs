@@ -367,7 +367,7 @@ impl TapeBuilder {
             Leftovers::Refuse if !found.is_empty() => {
                 return Err(TapeError::Occupied { path: path.to_owned(), n_states: found.len() });
             }
-            Leftovers::Clear => directory.clear(&found).map_err(refused)?,
+            Leftovers::Clear => directory.clear().map_err(refused)?,
             Leftovers::Refuse | Leftovers::Reopen => {}
         }
         Ok(Arc::new(directory))

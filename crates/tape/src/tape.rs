@@ -267,6 +267,18 @@ impl Tape {
         self.shelf().shelf.save()
     }
 
+    /// Ends the tape. States that rest in the spill directory stay there.
+    ///
+    /// # Errors
+    /// [`TapeError::Spill`] names a file that the system does not remove, though its state was
+    /// popped.
+    pub fn close(self) -> Result<(), TapeError> {
+        let spill = self.shelf().shelf.spill_directory();
+        drop(self);
+        let removed = spill.map_or(Ok(()), |spill| spill.remove_stale());
+        removed.map_err(|reason| TapeError::Spill { reason })
+    }
+
     /// Returns the steps on the tape in the order of their pushes.
     ///
     /// # Errors
