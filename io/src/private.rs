@@ -8,9 +8,9 @@
 //! Files must be regular, belong to us and have one name, because a hard link would be a second way
 //! to them.
 //!
-//! A place that the user has chosen, such as a spill directory or the file of a versioned memory, may
-//! be read by others and shared with a group. It must belong to us or to root, and users outside
-//! the group must not write to it: [`PrivateDir::make_shared`] and [`open_own_file`].
+//! A place that the user has chosen, such as a spill directory or the file of a versioned memory,
+//! may be read by others and shared with a group. It must belong to us or to root, and users
+//! outside the group must not write to it: [`PrivateDir::make_shared`] and [`open_own_file`].
 //!
 //! Promises: what fails a check is refused by name and left as it is. Only root and this user, and
 //! the group of a shared place, can replace or remove what is in a [`PrivateDir`]. Must not know
@@ -43,10 +43,10 @@ const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLO
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Who may reach a directory besides this user and root.
+/// Users who may reach a directory besides this one and root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    /// Nobody.
+enum DirectoryReach {
+    /// None.
     Closed,
     /// Everybody may read, and the group may write.
     Shared,
@@ -57,7 +57,7 @@ enum Reach {
 #[derive(Debug)]
 pub struct PrivateDir {
     fd: OwnedFd,
-    reach: Reach,
+    reach: DirectoryReach,
     /// Path of the directory, for messages.
     path: PathBuf,
 }
@@ -71,7 +71,7 @@ impl PrivateDir {
     /// to others; [`StoreError::Io`] otherwise.
     pub fn open(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
         let path = plain(path.as_ref());
-        enter(CWD, &path.clone(), path, Reach::Closed)
+        enter(CWD, &path.clone(), path, DirectoryReach::Closed)
     }
 
     /// Opens the directory at `path`, and makes it first, with those above it, if there is none.
@@ -81,7 +81,7 @@ impl PrivateDir {
     pub fn make(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = plain(path.as_ref());
         make_parent(&path)?;
-        make_at(CWD, &path.clone(), path, Reach::Closed)
+        make_at(CWD, &path.clone(), path, DirectoryReach::Closed)
     }
 
     /// Opens the directory at `path`, and makes it first, with those above it, if there is none.
@@ -96,7 +96,7 @@ impl PrivateDir {
         let made = DirBuilder::new().recursive(true).mode(0o777 & !WRITE_BY_OTHERS).create(path);
         made.map_err(|source| refused("create", path, source))?;
         let place = path.canonicalize().map_err(|source| refused("open", path, source))?;
-        let entered = enter(CWD, &place, path.to_owned(), Reach::Shared)?;
+        let entered = enter(CWD, &place, path.to_owned(), DirectoryReach::Shared)?;
         entered.ok_or_else(|| refused("open", path, io::ErrorKind::NotFound.into()))
     }
 
@@ -107,7 +107,7 @@ impl PrivateDir {
     pub fn make_new(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = plain(path.as_ref());
         mkdirat(CWD, &path, Mode::RWXU).map_err(|errno| refused("create", &path, errno.into()))?;
-        enter_made(CWD, &path.clone(), path, Reach::Closed)
+        enter_made(CWD, &path.clone(), path, DirectoryReach::Closed)
     }
 
     /// Opens a directory in this one; `None` if there is none.
@@ -195,8 +195,8 @@ impl PrivateDir {
     }
 }
 
-/// Opens a regular file that the user has chosen to read and to write, if nobody else can have
-/// written to it but root and a group. Links are followed.
+/// Opens a regular file that the user has chosen, to read and to write, if only this user, root and
+/// a group can have written to it. Links are followed.
 ///
 /// # Errors
 /// Those of the operating system; for another user's file, for one that users outside its group
@@ -224,7 +224,7 @@ fn make_parent(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn make_at(base: BorrowedFd<'_>, name: &Path, path: PathBuf, reach: Reach) -> Result<PrivateDir, StoreError> {
+fn make_at(base: BorrowedFd<'_>, name: &Path, path: PathBuf, reach: DirectoryReach) -> Result<PrivateDir, StoreError> {
     match mkdirat(base, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(refused("create", &path, errno.into())),
@@ -232,12 +232,22 @@ fn make_at(base: BorrowedFd<'_>, name: &Path, path: PathBuf, reach: Reach) -> Re
     enter_made(base, name, path, reach)
 }
 
-fn enter_made(base: BorrowedFd<'_>, name: &Path, path: PathBuf, reach: Reach) -> Result<PrivateDir, StoreError> {
+fn enter_made(
+    base: BorrowedFd<'_>,
+    name: &Path,
+    path: PathBuf,
+    reach: DirectoryReach,
+) -> Result<PrivateDir, StoreError> {
     let gone = refused("open", &path, io::ErrorKind::NotFound.into());
     enter(base, name, path, reach)?.ok_or(gone)
 }
 
-fn enter(base: BorrowedFd<'_>, name: &Path, path: PathBuf, reach: Reach) -> Result<Option<PrivateDir>, StoreError> {
+fn enter(
+    base: BorrowedFd<'_>,
+    name: &Path,
+    path: PathBuf,
+    reach: DirectoryReach,
+) -> Result<Option<PrivateDir>, StoreError> {
     let fault = |found: &Stat| directory_fault(found, reach);
     let fd = match openat(base, name, DIRECTORY, Mode::empty()) {
         Ok(fd) => fd,
@@ -270,21 +280,21 @@ fn not_private(path: &Path, what: String) -> StoreError {
     StoreError::NotPrivate { path: path.display().to_string(), what }
 }
 
-fn directory_fault(found: &Stat, reach: Reach) -> Option<String> {
+fn directory_fault(found: &Stat, reach: DirectoryReach) -> Option<String> {
     let mode = found.st_mode & 0o7777;
     let open = || format!("is open to other users (mode {mode:04o}, expected 0700): remove it, or take another place");
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory if reach == Reach::Shared => shared_fault(found),
+        FileType::Directory if reach == DirectoryReach::Shared => shared_fault(found),
         FileType::Directory => owner_fault(found).or_else(|| (mode & 0o077 != 0).then(open)),
         FileType::Symlink => Some("is a link, expected a directory: remove it, or take another place".to_owned()),
         _ => Some("is not a directory: remove it, or take another place".to_owned()),
     }
 }
 
-fn file_fault(found: &Stat, reach: Reach) -> Option<String> {
+fn file_fault(found: &Stat, reach: DirectoryReach) -> Option<String> {
     let names = found.st_nlink;
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile if reach == Reach::Shared => shared_fault(found),
+        FileType::RegularFile if reach == DirectoryReach::Shared => shared_fault(found),
         FileType::RegularFile if names == 1 => owner_fault(found),
         FileType::RegularFile => Some(format!("has {names} names, expected 1: remove it")),
         FileType::Symlink => Some("is a link, expected a file: remove it".to_owned()),
@@ -324,7 +334,7 @@ fn remove_at(base: BorrowedFd<'_>, name: &CString) -> rustix::io::Result<()> {
         done => return done,
     };
     let directory = match openat(base, name, DIRECTORY, Mode::empty()) {
-        // It is none: a file that nobody may remove.
+        // It is none: an immutable file.
         Err(Errno::NOTDIR) => return Err(refusal),
         opened => opened?,
     };
