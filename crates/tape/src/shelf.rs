@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use recoup_core::CodecId;
+
 use crate::error::TapeError;
 use crate::machine::TapeMachine;
 use crate::payload::{PayloadSource, PayloadTarget, RecordSource, RecordTarget};
@@ -22,6 +24,8 @@ pub(crate) struct StateShelf {
     ids: BTreeMap<u64, StateId>,
     /// Number of the next push.
     number: u64,
+    /// Coded states of an earlier run whose checksum was not compared yet, and their places.
+    unchecked: BTreeMap<StateId, u64>,
 }
 
 /// A file of the spill directory that holds no whole state.
@@ -39,7 +43,8 @@ impl StateShelf {
         spill: Option<Arc<SpillDirectory>>,
         coder: Option<Arc<RecordCoder>>,
     ) -> Self {
-        Self { machine, spill, coder, headers: BTreeMap::new(), ids: BTreeMap::new(), number: 0 }
+        let headers = BTreeMap::new();
+        Self { machine, spill, coder, headers, ids: BTreeMap::new(), number: 0, unchecked: BTreeMap::new() }
     }
 
     /// Takes in the states that the spill directory holds, and returns the damaged ones.
@@ -73,6 +78,9 @@ impl StateShelf {
             let adopted = self.machine.adopt(self.bytes_of(&header));
             let adopted = adopted.map_err(|source| TapeError::Place { step, source })?;
             spill.adopt(adopted.extent.start, name);
+            if header.codec != CodecId::Raw {
+                self.unchecked.insert(adopted.id, adopted.extent.start);
+            }
             self.note(adopted.id, header);
         }
         Ok(damaged)
@@ -188,6 +196,18 @@ impl StateShelf {
     pub(crate) fn next_step(&self) -> Option<u64> {
         let id = self.machine.next_pop()?;
         self.headers.get(&id).map(|header| header.step)
+    }
+
+    /// Returns the header of a state, once the checksum of its file held. Room is made by it: that
+    /// of a payload that is not coded is not larger than the file, any other may be.
+    pub(crate) fn checked_header(&mut self, step: u64) -> Result<StateHeader, TapeError> {
+        let id = self.id(step)?;
+        if let (Some(start), Some(spill)) = (self.unchecked.get(&id), &self.spill) {
+            let refused = |reason| TapeError::Place { step, source: PlaceError::Copy { id, reason } };
+            spill.check(*start).map_err(refused)?;
+            self.unchecked.remove(&id);
+        }
+        self.header(step)
     }
 
     /// Returns the header of a state.

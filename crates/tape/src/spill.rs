@@ -9,9 +9,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use recoup_core::StoreError;
+use recoup_core::{CodecId, StoreError};
 use recoup_io::{FileLock, PrivateDir};
 
+use crate::host_memory::host_memory_bytes;
 use crate::record::{self, HEADER_BYTES, StateHeader, TRAILER_BYTES};
 
 /// Ends of the names of files with a state, and of files that are being written.
@@ -170,7 +171,20 @@ impl SpillDirectory {
         if file_name(&header) != name {
             return Err(format!("its header is that of {}", file_name(&header)));
         }
+        let value_bytes = header.as_raw().payload_bytes;
+        let is_whole = header.codec != CodecId::Raw || header.check_length().is_ok();
+        if !is_whole || value_bytes > host_memory_bytes() {
+            return Err(format!("values of {value_bytes} bytes in a payload of {}", header.payload_bytes));
+        }
         Ok(header)
+    }
+
+    /// Compares the checksum of the file at a place. Takes as much memory as the file is long.
+    pub(crate) fn check(&self, start: u64) -> Result<(), String> {
+        let name = self.files().places.get(&start).cloned().unwrap_or_default();
+        let header = self.read_header(&name);
+        let checked = header.and_then(|header| self.read_record(&name, &mut vec![0; header.place_bytes()]));
+        checked.map_err(|finding| format!("{}: {finding}", self.path_of(&name).display()))
     }
 
     fn read_record(&self, name: &str, record: &mut [u8]) -> Result<(), String> {

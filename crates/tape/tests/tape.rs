@@ -323,7 +323,7 @@ fn drafts_of_a_killed_process_are_removed_and_other_files_stay() {
     assert_eq!(files(dir.path()), [dir.path().join("notes.txt")]);
 }
 
-/// The system refused to remove the file of a popped state, and nobody was told. The step was
+/// The system refused to remove the file of a popped state, and no error said so. The step was
 /// pushed again and saved, and the next run got the old value.
 #[test]
 fn a_step_that_was_pushed_again_comes_back_with_its_last_value() {
@@ -357,7 +357,7 @@ fn a_file_that_the_system_does_not_remove_is_named() {
     (0..2).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
     let file = files(dir.path()).pop().unwrap();
     if !protect("+i", &file) {
-        eprintln!("SKIPPED: files that nobody may remove need root and a file system that has them");
+        eprintln!("SKIPPED: immutable files need root and a file system that has them");
         return;
     }
     assert_eq!(pop(&mut tape).unwrap(), (1, field(1, LEN)));
@@ -418,6 +418,40 @@ fn a_folder_or_a_state_that_others_may_have_written_is_refused() {
     set_mode(&files(&spill)[0], 0o666);
     let tape = builder().reopen().build().unwrap();
     assert!(tape.is_empty() && tape.damaged()[0].reason.contains("mode 0666"), "{:?}", tape.damaged());
+}
+
+/// A file whose header asked for more values than any payload holds ended the program when room was
+/// made for them.
+#[test]
+fn no_room_is_made_by_a_header_whose_checksum_does_not_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = || lossless(Tape::builder().host(1 << 20).spill(dir.path()));
+    let mut tape = builder().build().unwrap();
+    tape.push(0, Values::F64(&field(0, LEN))).unwrap();
+    tape.save().unwrap();
+    drop(tape);
+    let file = files(dir.path()).remove(0);
+    let whole = fs::read(&file).unwrap();
+    for bit in 0..64 {
+        let mut bytes = whole.clone();
+        bytes[40 + bit / 8] ^= 1 << (bit % 8);
+        fs::write(&file, bytes).unwrap();
+        let mut tape = builder().reopen().build().unwrap();
+        if tape.damaged().is_empty() {
+            let error = tape.shape(0).unwrap_err().to_string();
+            assert!(error.contains("checksum"), "bit {bit}: {error}");
+            assert!(tape.pop(ValuesMut::F64(&mut [0.0; LEN])).is_err(), "bit {bit}");
+        }
+    }
+    // Right checksums, and more than the machine has.
+    let mut bytes = whole.clone();
+    bytes[45] = 1;
+    let end = bytes.len() - 16;
+    let crc = crc32c::crc32c(&bytes[..end]);
+    bytes[end + 8..end + 12].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&file, bytes).unwrap();
+    let tape = builder().reopen().build().unwrap();
+    assert!(tape.is_empty() && tape.damaged()[0].reason.contains("in a payload of"), "{:?}", tape.damaged());
 }
 
 /// Counts decodes of QB.
