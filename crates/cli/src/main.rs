@@ -16,6 +16,7 @@ mod observe;
 mod options;
 mod output;
 mod place;
+mod printable;
 mod problem;
 mod ranks;
 mod report;
