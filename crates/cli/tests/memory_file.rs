@@ -104,3 +104,17 @@ fn names_give_the_terminal_no_orders_and_a_pipe_is_no_memory() {
     let (code, text) = memory("list", dir.path());
     assert!(code == 1 && text.contains("a file expected"), "{code}: {text}");
 }
+
+/// Reading the command line overflowed a stack of 256 KiB.
+#[test]
+fn a_small_stack_is_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    write_versions(&dir.path().join("heat.memory"));
+    for words in ["memory list heat.memory", "memory verify heat.memory", "solve --poisson3d 6 --method cg --pc jacobi"]
+    {
+        let line = format!("ulimit -s 256; exec \"$0\" {words}");
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-c", &line, env!("CARGO_BIN_EXE_recoup")]).current_dir(dir.path()).output().unwrap();
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
