@@ -29,8 +29,10 @@ pub use hdf5::{Access, Hdf5Store, STATUS};
 pub use import::{ImportError, read_hdf5, read_npy};
 pub use lock::FileLock;
 pub use memory::MemoryStore;
-pub use private::PrivateDir;
+pub use private::{PrivateDir, open_own_file};
 pub use publish::{make_durable, put_new, put_parts, put_result, put_whole};
+pub use regular::open_regular;
+pub use sys::HeldSizeSignal;
 pub use throttle::{SLICE_BYTES, Throttle};
 
 /// The conditions that every manifest must satisfy, and its text under its checksum: for stores

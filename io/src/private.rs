@@ -1,4 +1,4 @@
-//! Directories that only this user can reach, for places whose names anybody can guess.
+//! Directories and files that other users cannot change, so that what is read there can be trusted.
 //!
 //! Everybody may write to `/dev/shm` and `/tmp`. Another user can make our directory there before
 //! we do, or a link to one of his, and then read, replace or remove what a restore will trust. So a
@@ -8,11 +8,16 @@
 //! Files must be regular, belong to us and have one name, because a hard link would be a second way
 //! to them.
 //!
-//! Promises: what fails a check is refused by name and left as it is. Only root and this user can
-//! read, replace or remove what is in a [`PrivateDir`]. Must not know what the files hold.
+//! A place that the user has chosen, such as a spill directory or the file of a versioned memory,
+//! may be read by others and shared with a group. It must belong to us or to root, and users
+//! outside the group must not write to it: [`PrivateDir::make_shared`] and [`open_own_file`].
+//!
+//! Promises: what fails a check is refused by name and left as it is. Only root and this user, and
+//! the group of a shared place, can replace or remove what is in a [`PrivateDir`]. Must not know
+//! what the files hold.
 
 use std::ffi::CString;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
@@ -22,7 +27,12 @@ use recoup_core::StoreError;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::lock::FileLock;
 use crate::publish::refused;
+use crate::regular;
+
+/// Right of users outside the group to write.
+const WRITE_BY_OTHERS: u32 = 0o002;
 
 /// The flags directories are opened with: never through a link.
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -33,10 +43,21 @@ const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLO
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A directory of this user's, not a link, closed to everybody else; held open.
+/// Users who may reach a directory besides this one and root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DirectoryReach {
+    /// None.
+    Closed,
+    /// Everybody may read, and the group may write.
+    Shared,
+}
+
+/// A directory of this user's that others cannot change; held open. Unless it is shared, it is no
+/// link, and closed to everybody else.
 #[derive(Debug)]
 pub struct PrivateDir {
     fd: OwnedFd,
+    reach: DirectoryReach,
     /// Path of the directory, for messages.
     path: PathBuf,
 }
@@ -50,7 +71,7 @@ impl PrivateDir {
     /// to others; [`StoreError::Io`] otherwise.
     pub fn open(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
         let path = plain(path.as_ref());
-        enter(CWD, &path.clone(), path)
+        enter(CWD, &path.clone(), path, DirectoryReach::Closed)
     }
 
     /// Opens the directory at `path`, and makes it first, with those above it, if there is none.
@@ -60,7 +81,23 @@ impl PrivateDir {
     pub fn make(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = plain(path.as_ref());
         make_parent(&path)?;
-        make_at(CWD, &path.clone(), path)
+        make_at(CWD, &path.clone(), path, DirectoryReach::Closed)
+    }
+
+    /// Opens the directory at `path`, and makes it first, with those above it, if there is none.
+    /// Others may read it, and a group may share it. Links are followed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotPrivate`] for a directory of another user and for one that users outside
+    /// its group may write to; [`StoreError::Io`] otherwise.
+    pub fn make_shared(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        // Whatever the mask of the process is, it must not make a directory that is refused.
+        let made = DirBuilder::new().recursive(true).mode(0o777 & !WRITE_BY_OTHERS).create(path);
+        made.map_err(|source| refused("create", path, source))?;
+        let place = path.canonicalize().map_err(|source| refused("open", path, source))?;
+        let entered = enter(CWD, &place, path.to_owned(), DirectoryReach::Shared)?;
+        entered.ok_or_else(|| refused("open", path, io::ErrorKind::NotFound.into()))
     }
 
     /// Makes the directory at `path`, which must not be there.
@@ -70,7 +107,7 @@ impl PrivateDir {
     pub fn make_new(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = plain(path.as_ref());
         mkdirat(CWD, &path, Mode::RWXU).map_err(|errno| refused("create", &path, errno.into()))?;
-        enter_made(CWD, &path.clone(), path)
+        enter_made(CWD, &path.clone(), path, DirectoryReach::Closed)
     }
 
     /// Opens a directory in this one; `None` if there is none.
@@ -78,7 +115,7 @@ impl PrivateDir {
     /// # Errors
     /// As [`PrivateDir::open`].
     pub fn open_dir(&self, name: &str) -> Result<Option<Self>, StoreError> {
-        enter(self.fd.as_fd(), Path::new(name), self.path.join(name))
+        enter(self.fd.as_fd(), Path::new(name), self.path.join(name), self.reach)
     }
 
     /// Opens a directory in this one, and makes it first if there is none.
@@ -86,20 +123,22 @@ impl PrivateDir {
     /// # Errors
     /// As [`PrivateDir::open`].
     pub fn make_dir(&self, name: &str) -> Result<Self, StoreError> {
-        make_at(self.fd.as_fd(), Path::new(name), self.path.join(name))
+        make_at(self.fd.as_fd(), Path::new(name), self.path.join(name), self.reach)
     }
 
     /// Opens a file in this directory to read it.
     ///
     /// # Errors
     /// [`StoreError::NotPrivate`] for a link, for anything but a regular file, for another user's
-    /// file and for one with several names; [`StoreError::Io`] otherwise.
+    /// file, for one with several names and, in a shared directory, for one that others may write
+    /// to; [`StoreError::Io`] otherwise.
     pub fn open_file(&self, name: &str) -> Result<File, StoreError> {
         let path = self.path.join(name);
         let fd = openat(&self.fd, name, FILE, Mode::empty());
-        let fd = fd.map_err(|errno| self.why_not(name, errno, file_fault))?;
+        let fault = |found: &Stat| file_fault(found, self.reach);
+        let fd = fd.map_err(|errno| why_not(self.fd.as_fd(), Path::new(name), &path, errno, fault))?;
         let found = fstat(&fd).map_err(|errno| refused("open", &path, errno.into()))?;
-        match file_fault(&found) {
+        match fault(&found) {
             Some(what) => Err(not_private(&path, what)),
             None => Ok(fd.into()),
         }
@@ -140,14 +179,33 @@ impl PrivateDir {
         remove_at(self.fd.as_fd(), &name).map_err(failed)
     }
 
+    /// Locks the directory, without a wait.
+    ///
+    /// # Errors
+    /// As for [`FileLock::take`].
+    pub fn lock(&self) -> Result<FileLock, TryLockError> {
+        let fd = self.fd.try_clone().map_err(TryLockError::Error)?;
+        FileLock::take(fd.into())
+    }
+
     /// Returns the path of this directory when it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    fn why_not(&self, name: &str, errno: Errno, fault: fn(&Stat) -> Option<String>) -> StoreError {
-        why_not(self.fd.as_fd(), Path::new(name), &self.path.join(name), errno, fault)
+/// Opens a regular file that the user has chosen, to read and to write, if only this user, root and
+/// a group can have written to it. Links are followed.
+///
+/// # Errors
+/// Those of the operating system; for another user's file, for one that users outside its group
+/// may write to, and for anything but a file, an error that says so.
+pub fn open_own_file(path: &Path) -> io::Result<File> {
+    let file = regular::open_to_write(path)?;
+    match shared_fault(&fstat(&file)?) {
+        Some(what) => Err(io::Error::other(what)),
+        None => Ok(file),
     }
 }
 
@@ -166,29 +224,40 @@ fn make_parent(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn make_at(base: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Result<PrivateDir, StoreError> {
+fn make_at(base: BorrowedFd<'_>, name: &Path, path: PathBuf, reach: DirectoryReach) -> Result<PrivateDir, StoreError> {
     match mkdirat(base, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(refused("create", &path, errno.into())),
     }
-    enter_made(base, name, path)
+    enter_made(base, name, path, reach)
 }
 
-fn enter_made(base: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Result<PrivateDir, StoreError> {
+fn enter_made(
+    base: BorrowedFd<'_>,
+    name: &Path,
+    path: PathBuf,
+    reach: DirectoryReach,
+) -> Result<PrivateDir, StoreError> {
     let gone = refused("open", &path, io::ErrorKind::NotFound.into());
-    enter(base, name, path)?.ok_or(gone)
+    enter(base, name, path, reach)?.ok_or(gone)
 }
 
-fn enter(base: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Result<Option<PrivateDir>, StoreError> {
+fn enter(
+    base: BorrowedFd<'_>,
+    name: &Path,
+    path: PathBuf,
+    reach: DirectoryReach,
+) -> Result<Option<PrivateDir>, StoreError> {
+    let fault = |found: &Stat| directory_fault(found, reach);
     let fd = match openat(base, name, DIRECTORY, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(why_not(base, name, &path, errno, directory_fault)),
+        Err(errno) => return Err(why_not(base, name, &path, errno, fault)),
     };
     let found = fstat(&fd).map_err(|errno| refused("open", &path, errno.into()))?;
-    match directory_fault(&found) {
+    match fault(&found) {
         Some(what) => Err(not_private(&path, what)),
-        None => Ok(Some(PrivateDir { fd, path })),
+        None => Ok(Some(PrivateDir { fd, reach, path })),
     }
 }
 
@@ -198,7 +267,7 @@ fn why_not(
     name: &Path,
     path: &Path,
     errno: Errno,
-    fault: fn(&Stat) -> Option<String>,
+    fault: impl Fn(&Stat) -> Option<String>,
 ) -> StoreError {
     let found = statat(base, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     match found.as_ref().and_then(fault) {
@@ -211,24 +280,36 @@ fn not_private(path: &Path, what: String) -> StoreError {
     StoreError::NotPrivate { path: path.display().to_string(), what }
 }
 
-fn directory_fault(found: &Stat) -> Option<String> {
+fn directory_fault(found: &Stat, reach: DirectoryReach) -> Option<String> {
     let mode = found.st_mode & 0o7777;
     let open = || format!("is open to other users (mode {mode:04o}, expected 0700): remove it, or take another place");
     match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory if reach == DirectoryReach::Shared => shared_fault(found),
         FileType::Directory => owner_fault(found).or_else(|| (mode & 0o077 != 0).then(open)),
         FileType::Symlink => Some("is a link, expected a directory: remove it, or take another place".to_owned()),
         _ => Some("is not a directory: remove it, or take another place".to_owned()),
     }
 }
 
-fn file_fault(found: &Stat) -> Option<String> {
+fn file_fault(found: &Stat, reach: DirectoryReach) -> Option<String> {
     let names = found.st_nlink;
     match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile if reach == DirectoryReach::Shared => shared_fault(found),
         FileType::RegularFile if names == 1 => owner_fault(found),
         FileType::RegularFile => Some(format!("has {names} names, expected 1: remove it")),
         FileType::Symlink => Some("is a link, expected a file: remove it".to_owned()),
         _ => Some("is not a regular file: remove it".to_owned()),
     }
+}
+
+/// Returns how users other than root and the group could have put something here.
+fn shared_fault(found: &Stat) -> Option<String> {
+    let mode = found.st_mode & 0o7777;
+    let open =
+        || format!("users outside its group may write to it (mode {mode:04o}): chmod o-w, or take another place");
+    let is_roots = found.st_uid == 0;
+    let owner = if is_roots { None } else { owner_fault(found) };
+    owner.or_else(|| (mode & WRITE_BY_OTHERS != 0).then(open))
 }
 
 fn owner_fault(found: &Stat) -> Option<String> {
@@ -246,13 +327,17 @@ fn entries(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<CString>> {
 }
 
 fn remove_at(base: BorrowedFd<'_>, name: &CString) -> rustix::io::Result<()> {
-    match unlinkat(base, name, AtFlags::empty()) {
+    let refusal = match unlinkat(base, name, AtFlags::empty()) {
         // Systems say in two ways that it is a directory.
-        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(errno @ (Errno::ISDIR | Errno::PERM)) => errno,
         Err(Errno::NOENT) => return Ok(()),
         done => return done,
-    }
-    let directory = openat(base, name, DIRECTORY, Mode::empty())?;
+    };
+    let directory = match openat(base, name, DIRECTORY, Mode::empty()) {
+        // It is none: an immutable file.
+        Err(Errno::NOTDIR) => return Err(refusal),
+        opened => opened?,
+    };
     entries(directory.as_fd())?.iter().try_for_each(|name| remove_at(directory.as_fd(), name))?;
     match unlinkat(base, name, AtFlags::REMOVEDIR) {
         Err(Errno::NOENT) => Ok(()),

@@ -10,10 +10,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use recoup_core::StoreError;
+use recoup_core::{FullCause, StoreError};
 
 use crate::direct::{DirectFile, WholeFile};
 use crate::reuse;
+use crate::sys::HeldSizeSignal;
 
 /// The steps that change the disk, as a test sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +45,16 @@ impl Step {
 fn step<T>(step: Step, path: &Path, run: impl FnOnce() -> io::Result<T>) -> Result<T, StoreError> {
     #[cfg(test)]
     let run = || watch::before(step, path).and_then(|()| run());
+    let _held = HeldSizeSignal::begin();
     run().map_err(|source| refused(step.action(), path, source))
 }
 
 /// Converts an error of the operating system.
 pub(crate) fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     let path = path.display().to_string();
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
-        _ => StoreError::Io { action, path, source },
+    match FullCause::of(&source) {
+        Some(cause) => StoreError::Full { path, cause },
+        None => StoreError::Io { action, path, source },
     }
 }
 
@@ -164,10 +166,8 @@ pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let draft = Path::new(&name);
-    let made = step(Step::CreateFile, draft, || {
-        no_link(&mut File::options()).write(true).create(true).truncate(true).open(draft)
-    });
-    write_at(&made?, draft, bytes, 0)?;
+    let made = make_draft(draft, 0o666)?;
+    write_at(&made, draft, bytes, 0)?;
     rename_to_remove(draft, path)
 }
 
@@ -179,10 +179,7 @@ pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 /// [`StoreError::Full`] or [`StoreError::Io`]; then no piece of the new file is left.
 pub fn put_parts(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
     let draft = path.with_file_name(format!("{}.new", file_name(path)));
-    let made = step(Step::CreateFile, &draft, || {
-        no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft)
-    });
-    let mut file = DirectFile::new(made?, false);
+    let mut file = DirectFile::new(make_draft(&draft, OWN_MODE)?, false);
     let mut offset = 0;
     let mut write = |part: &&[u8]| {
         let start = offset;
@@ -201,18 +198,102 @@ pub fn put_parts(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
 /// # Errors
 /// [`StoreError::Full`] or [`StoreError::Io`]; then no piece of the new file is left.
 pub fn put_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    let draft = path.with_file_name(format!(".{}.{}.new", file_name(path), std::process::id()));
-    let make = || no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft);
-    let file = step(Step::CreateFile, &draft, make)?;
-    let written = write_at(&file, &draft, bytes, 0).and_then(|()| sync_file(&file, &draft));
+    let draft = NamelessDraft::beside(path, OWN_MODE)?;
+    write_at(&draft.file, path, bytes, 0).and_then(|()| sync_file(&draft.file, path))?;
     // A second name, unlike a rename, never takes the place of a file.
-    let linked = written.and_then(|()| step(Step::Rename, path, || fs::hard_link(&draft, path)));
-    remove_file(&draft).ok();
-    match linked {
+    match step(Step::Rename, path, || draft.link(path)) {
         Ok(()) => sync_directory(parent(path)).map(|()| true),
         Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Mode of files that are read again by this user alone: with any mask of the process, users
+/// outside the group cannot write to them.
+const OWN_MODE: u32 = 0o664;
+
+/// Makes a draft next to its place. A file, link or pipe of that name, which an earlier process or
+/// another user has left, is replaced and not written to.
+fn make_draft(draft: &Path, mode: u32) -> Result<File, StoreError> {
+    let make = || File::options().write(true).create_new(true).mode(mode).open(draft);
+    step(Step::CreateFile, draft, || match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(draft).and_then(|()| make()),
+        made => made,
+    })
+}
+
+/// A file that gets its name once it is whole. Until then it has none where the file system allows
+/// that, and a process that is killed leaves nothing.
+struct NamelessDraft {
+    file: File,
+    /// Its name until then, for file systems where every file has one.
+    name: PathBuf,
+    has_name: bool,
+}
+
+impl NamelessDraft {
+    fn beside(path: &Path, mode: u32) -> Result<Self, StoreError> {
+        let name = path.with_file_name(format!(".{}.{}.new", file_name(path), std::process::id()));
+        match step(Step::CreateFile, &name, || Ok(nameless(parent(path), mode)))? {
+            Some(file) => Ok(Self { file, name, has_name: false }),
+            None => Ok(Self { file: make_draft(&name, mode)?, name, has_name: true }),
+        }
+    }
+
+    /// Gives the file a name that is not taken.
+    fn link(&self, path: &Path) -> io::Result<()> {
+        if self.has_name { fs::hard_link(&self.name, path) } else { link_nameless(&self.file, path) }
+    }
+
+    /// Puts the file in the place of one of that name.
+    fn rename(mut self, path: &Path) -> Result<(), StoreError> {
+        if !self.has_name {
+            remove_file(&self.name)?;
+            step(Step::Rename, &self.name, || link_nameless(&self.file, &self.name))?;
+            self.has_name = true;
+        }
+        rename_to_remove(&self.name, path)?;
+        self.has_name = false;
+        Ok(())
+    }
+}
+
+impl Drop for NamelessDraft {
+    fn drop(&mut self) {
+        if self.has_name {
+            remove_file(&self.name).ok();
+        }
+    }
+}
+
+/// Directory of the names that open files without one can be reached by.
+#[cfg(target_os = "linux")]
+const OPEN_FILES: &str = "/proc/self/fd";
+
+#[cfg(target_os = "linux")]
+fn nameless(directory: &Path, mode: u32) -> Option<File> {
+    let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
+    let made = || File::options().write(true).mode(mode).custom_flags(flags).open(directory).ok();
+    Path::new(OPEN_FILES).exists().then(made).flatten()
+}
+
+#[cfg(target_os = "linux")]
+fn link_nameless(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let open = format!("{OPEN_FILES}/{}", file.as_raw_fd());
+    Ok(linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &Path, _: u32) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link_nameless(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Makes files of a directory durable, and their entries.
@@ -241,18 +322,14 @@ pub fn put_result(path: &Path, fill: impl FnOnce(&mut dyn io::Write) -> io::Resu
         fill(&mut out)?;
         out.flush()
     };
-    let draft = place.with_file_name(format!(".{}.{}.new", file_name(&place), std::process::id()));
-    let make = || no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft);
     let is_special = fs::metadata(&place).is_ok_and(|found| !found.is_file());
-    let drafted = if is_special { None } else { step(Step::CreateFile, &draft, make).ok() };
-    let Some(file) = drafted else {
+    let drafted = if is_special { None } else { NamelessDraft::beside(&place, 0o666).ok() };
+    let Some(draft) = drafted else {
         let file = step(Step::OpenFile, path, || File::create(&place))?;
         return step(Step::Write, path, || filled(&file));
     };
-    let written = step(Step::Write, path, || filled(&file)).and_then(|()| sync_file(&file, path));
-    written.and_then(|()| rename_to_remove(&draft, &place)).inspect_err(|_| {
-        remove_file(&draft).ok();
-    })
+    step(Step::Write, path, || filled(&draft.file)).and_then(|()| sync_file(&draft.file, path))?;
+    draft.rename(&place)
 }
 
 /// Removes a file; one that is gone is fine.
@@ -422,6 +499,46 @@ mod tests {
         }
     }
     use crate::{Access, Hdf5Store};
+
+    /// A process that was killed early left `.x.memory.PID.new` there.
+    #[test]
+    fn a_new_file_has_no_name_before_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        if nameless(dir.path(), OWN_MODE).is_none() {
+            eprintln!("SKIPPED: every file has a name in this file system");
+            return;
+        }
+        let result = dir.path().join("result");
+        let memory = dir.path().join("memory");
+        let n_files = |dir: &Path| fs::read_dir(dir).unwrap().count();
+        let folder = dir.path().to_owned();
+        let is_nameless = move |step, _: &Path| {
+            assert!(step != Step::Write || n_files(&folder) == 0);
+            Ok(())
+        };
+        watched(is_nameless, || put_result(&result, |out| out.write_all(b"values")).unwrap());
+        assert_eq!(fs::read(&result).unwrap(), b"values");
+        put_result(&result, |out| out.write_all(b"others")).unwrap();
+        assert_eq!(fs::read(&result).unwrap(), b"others");
+        assert!(put_new(&memory, b"values").unwrap() && !put_new(&memory, b"others").unwrap());
+        assert_eq!(fs::read(&memory).unwrap(), b"values");
+        assert_eq!(n_files(dir.path()), 2);
+    }
+
+    /// A pipe that another user had put there was waited for, and a second name of a file of ours
+    /// had it overwritten.
+    #[test]
+    fn a_draft_never_writes_to_what_has_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("precious"), "values").unwrap();
+        fs::hard_link(at("precious"), at("whole.new")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("parts.new"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        put_whole(&at("whole"), b"status").unwrap();
+        put_parts(&at("parts"), &[b"state"]).unwrap();
+        assert_eq!(fs::read(at("precious")).unwrap(), b"values");
+        assert_eq!(["whole", "parts"].map(|name| fs::read(at(name)).unwrap()), [b"status".to_vec(), b"state".to_vec()]);
+    }
 
     /// What the solver's side adds is counted by
     /// `one_value_passes_six_files_down_to_the_store_and_none_twice` of the pipeline. The throttle

@@ -1,28 +1,45 @@
-//! Opens the files of a version for reading: files, never links, pipes or devices.
+//! Opens regular files, never pipes or devices: opening a pipe would wait for its other end.
 //!
 //! A writer never puts a link into a version. One found there leads to bytes the version does not
-//! own, and opening a pipe would wait forever.
+//! own, so links are refused there. A path that the user gives may be one.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file for reading.
+/// Opens a regular file of a version for reading.
 ///
 /// # Errors
 /// Those of the operating system; for a symbolic link or anything but a file, an error that says
 /// so.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // Without blocking, a pipe without a writer opens at once. It changes nothing for a file.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
-    let file = file.map_err(|error| match error.raw_os_error() {
+    let file = open_with(File::options().read(true), OFlags::NOFOLLOW, path);
+    file.map_err(|error| match error.raw_os_error() {
         Some(code) if code == libc::ELOOP => io::Error::other("a file expected, a symbolic link found"),
         _ => error,
-    })?;
+    })
+}
+
+/// Opens a regular file that the user names for reading. Links are followed.
+///
+/// # Errors
+/// Those of the operating system; for anything but a file, an error that says so.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_with(File::options().read(true), OFlags::empty(), path)
+}
+
+/// Opens a regular file that the user names for reading and writing. Links are followed.
+pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
+    open_with(File::options().read(true).write(true), OFlags::empty(), path)
+}
+
+fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
+    // Without blocking, a pipe without a writer opens at once. It changes nothing for a file.
+    let flags = flags | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits() as i32).open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
     }
@@ -51,5 +68,11 @@ mod tests {
             assert!(error.contains("a file expected") && error.contains(what), "{name}: {error}");
         }
         assert_eq!(open(&at("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        for of_user in [open_regular, open_to_write] {
+            assert!(of_user(&at("file")).is_ok() && of_user(&at("link")).is_ok());
+            for name in ["pipe", "directory"] {
+                assert!(of_user(&at(name)).is_err(), "{name}");
+            }
+        }
     }
 }

@@ -35,7 +35,13 @@ pub use error::{AnnotateError, Refusal};
 pub fn annotate(source: &Path, flags: &[String]) -> Result<String, AnnotateError> {
     let file = source.display().to_string();
     let unread = |error| AnnotateError::Source { file: file.clone(), source: error };
-    let text = std::fs::read_to_string(source).map_err(unread)?;
+    // Another process may have made a pipe of this name, which is a wait without an end.
+    let is_file = std::fs::metadata(source).map(|found| found.is_file());
+    let text = is_file.and_then(|is_file| match is_file {
+        true => std::fs::read_to_string(source),
+        false => Err(std::io::Error::other("a file expected, a directory, pipe or device found")),
+    });
+    let text = text.map_err(unread)?;
     let refused = |refusals| AnnotateError::Refused { file: file.clone(), refusals };
     let directives = directive::directives(&text).map_err(|refusal| refused(vec![refusal]))?;
     let tree = clang::tree(source, flags)?;

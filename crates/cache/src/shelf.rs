@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use recoup_core::StoreError;
+use recoup_core::{FullCause, StoreError};
 use recoup_io::PrivateDir;
 
 use crate::node::Node;
@@ -274,9 +274,9 @@ fn names(directory: Option<PrivateDir>) -> Result<Vec<String>, StoreError> {
 
 fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     let path = path.display().to_string();
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
-        _ => StoreError::Io { action, path, source },
+    match FullCause::of(&source) {
+        Some(cause) => StoreError::Full { path, cause },
+        None => StoreError::Io { action, path, source },
     }
 }
 

@@ -31,14 +31,14 @@
 // A pointer is NULL, a size or a number is out of its range, or regions overlap.
 #define RECOUP_E_ARGUMENT -1
 
-// The number is not an open handle.
+// The number is not an open handle, or it was opened by the process that this one was forked from.
 #define RECOUP_E_HANDLE -2
 
 // The options have an unknown key or an impossible value.
 #define RECOUP_E_OPTIONS -3
 
 // The call is not allowed now: variables and operator come before the first restore or step, and
-// callbacks must not call their handle.
+// callbacks must not call their handle, nor a signal handler the one whose call it interrupts.
 #define RECOUP_E_ORDER -4
 
 // The name is taken, too long or has characters that are not allowed.
@@ -609,7 +609,7 @@ int32_t recoup_tape_next(recoup_tape tape, uint64_t *step);
 
 // Writes type and number of the values of a step.
 //
-// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP.
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_DAMAGED.
 //
 // `type` and `count` are NULL or can be written.
 int32_t recoup_tape_shape(recoup_tape tape, uint64_t step, int32_t *type, uint64_t *count);

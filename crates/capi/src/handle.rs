@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::comm::LentComm;
@@ -11,6 +10,7 @@ use recoup::core::{Plan, Progress, Registered, SafePoint, Scheme, Status};
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session};
 
 use crate::how::RECOUP_FIRST_GUESS;
+use crate::numbers::{check_process, next_number};
 use crate::operator::CallbackOperator;
 use crate::options::HandleOptions;
 use crate::protected::{ApplicationState, ProtectedRegions, RecoupRebuild};
@@ -107,12 +107,6 @@ impl At {
 }
 
 static HANDLES: Mutex<BTreeMap<RecoupHandle, Arc<Handle>>> = Mutex::new(BTreeMap::new());
-static NEXT: AtomicU64 = AtomicU64::new(1);
-
-/// Returns a number that no handle and no tape has had.
-pub(crate) fn next_number() -> u64 {
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
 
 fn handles() -> MutexGuard<'static, BTreeMap<RecoupHandle, Arc<Handle>>> {
     HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,6 +124,7 @@ impl Handle {
 
     /// Returns the handle of a number.
     pub(crate) fn of(number: RecoupHandle) -> Result<Arc<Self>, CallFailure> {
+        check_process(number)?;
         let handle = handles().get(&number).cloned();
         let handle =
             handle.ok_or_else(|| CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open handle")))?;

@@ -13,6 +13,7 @@ mod memory_array;
 mod memory_options;
 mod memory_pace;
 mod memory_view;
+mod numbers;
 mod operator;
 mod options;
 mod protected;

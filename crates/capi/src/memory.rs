@@ -9,10 +9,10 @@ use recoup::io::SystemClock;
 use recoup::memory::{Memory, Versioned, VersionedArray as _};
 
 use crate::calls::{check_name, out, text, write_line};
-use crate::handle::next_number;
 use crate::memory_array::{LentArray, LentValues, kind_of};
 use crate::memory_options::FileOptions;
 use crate::memory_pace::MemoryPace;
+use crate::numbers::{NumberedCall, next_number};
 use crate::status::{CallFailure, RECOUP_E_HANDLE, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
 
 /// A versioned memory: arrays of the program, and a file with versions of them. 0 is none. Memories
@@ -75,6 +75,7 @@ pub(crate) fn with_memory<R>(
     number: RecoupMemory,
     body: impl FnOnce(&mut OpenMemory) -> Result<R, CallFailure>,
 ) -> Result<R, CallFailure> {
+    let _call = NumberedCall::begin(number)?;
     let shared = memories().get(&number).cloned().ok_or_else(|| no_memory(number))?;
     let mut open = shared.lock().unwrap_or_else(PoisonError::into_inner);
     body(open.as_mut().ok_or_else(|| no_memory(number))?)
@@ -419,6 +420,7 @@ pub unsafe extern "C" fn recoup_memory_damaged(
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_memory_close(memory: RecoupMemory) -> i32 {
     guarded(|| {
+        let _call = NumberedCall::begin(memory)?;
         let shared = memories().remove(&memory).ok_or_else(|| no_memory(memory))?;
         drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
         Ok(RECOUP_OK)

@@ -8,9 +8,9 @@ use recoup::core::{LentMut, ValuesMut};
 use recoup::memory::{StructureSummary, VersionView};
 
 use crate::calls::{out, text};
-use crate::handle::next_number;
 use crate::memory::{RecoupMemory, with_memory};
 use crate::memory_array::{LentValues, code_of, kind_of};
+use crate::numbers::{check_process, next_number};
 use crate::status::{CallFailure, RECOUP_E_HANDLE, RECOUP_E_MISMATCH, RECOUP_E_NAME, RECOUP_OK, guarded};
 
 /// A view: one version of a memory, to be read. 0 is none. Views are not used again after
@@ -24,6 +24,7 @@ fn views() -> MutexGuard<'static, BTreeMap<RecoupView, Arc<VersionView>>> {
 }
 
 fn view_of(number: RecoupView) -> Result<Arc<VersionView>, CallFailure> {
+    check_process(number)?;
     views().get(&number).cloned().ok_or_else(|| no_view(number))
 }
 
@@ -136,6 +137,7 @@ pub unsafe extern "C" fn recoup_view_read(
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_view_close(view: RecoupView) -> i32 {
     guarded(|| {
+        check_process(view)?;
         let closed = views().remove(&view);
         closed.map(|_| RECOUP_OK).ok_or_else(|| no_view(view))
     })

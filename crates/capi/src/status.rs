@@ -1,6 +1,6 @@
 //! The results of calls: an integer, and a message for the thread that called.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,12 +17,12 @@ pub const RECOUP_NO_VERSION: i32 = 1;
 pub const RECOUP_EMPTY: i32 = 2;
 /// A pointer is NULL, a size or a number is out of its range, or regions overlap.
 pub const RECOUP_E_ARGUMENT: i32 = -1;
-/// The number is not an open handle.
+/// The number is not an open handle, or it was opened by the process that this one was forked from.
 pub const RECOUP_E_HANDLE: i32 = -2;
 /// The options have an unknown key or an impossible value.
 pub const RECOUP_E_OPTIONS: i32 = -3;
 /// The call is not allowed now: variables and operator come before the first restore or step, and
-/// callbacks must not call their handle.
+/// callbacks must not call their handle, nor a signal handler the one whose call it interrupts.
 pub const RECOUP_E_ORDER: i32 = -4;
 /// The name is taken, too long or has characters that are not allowed.
 pub const RECOUP_E_NAME: i32 = -5;
@@ -56,12 +56,23 @@ pub const RECOUP_E_INTERNAL: i32 = -99;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallFailure {
     pub(crate) code: i32,
+    /// Empty for [`INTERRUPTED`].
     pub(crate) message: String,
 }
+
+/// The message of a call that a signal handler made in the middle of another one.
+const INTERRUPTED: &CStr = c"this thread is in a call of the same memory or tape: a signal handler sets a flag, \
+                             and the program calls when it sees the flag";
 
 impl CallFailure {
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
+    }
+
+    /// The failure of a call in the middle of another one of the same thread. The allocator may be
+    /// in the middle of a call, too, so this one takes no memory.
+    pub(crate) const fn interrupted() -> Self {
+        Self { code: RECOUP_E_ORDER, message: String::new() }
     }
 
     pub(crate) fn argument(message: impl Into<String>) -> Self {
@@ -138,6 +149,7 @@ impl From<MemoryError> for CallFailure {
             MemoryError::TwoOfOneName { .. } | MemoryError::Name { .. } => RECOUP_E_NAME,
             MemoryError::TooManyBlocks => RECOUP_E_FULL,
             MemoryError::Undecided => RECOUP_E_NOT_SAVED,
+            MemoryError::Forked { .. } => RECOUP_E_HANDLE,
         };
         Self::new(code, error.to_string())
     }
@@ -156,6 +168,7 @@ impl From<TapeError> for CallFailure {
             TapeError::Codec { source: CodecError::Damaged { .. }, .. } | TapeError::Orphan { .. } => RECOUP_E_DAMAGED,
             TapeError::Codec { .. } | TapeError::OtherCodec { .. } => RECOUP_E_OPTIONS,
             TapeError::ChainedOrder => RECOUP_E_ORDER,
+            TapeError::Forked { .. } => RECOUP_E_HANDLE,
             TapeError::Place { source, .. } => match source {
                 PlaceError::TooLarge { .. } | PlaceError::Full { .. } => RECOUP_E_FULL,
                 PlaceError::Copy { .. } | PlaceError::Kept { .. } => RECOUP_E_STORE,
@@ -176,6 +189,8 @@ impl From<TapeError> for CallFailure {
 
 thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
+    /// The last failure was that of a signal handler.
+    static IS_INTERRUPTED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs the body of a call: errors become codes and messages, panics do not get out.
@@ -190,6 +205,10 @@ pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, CallFailure>) -> i32 {
             CallFailure::new(RECOUP_E_INTERNAL, format!("panicked: {text}"))
         }
     };
+    IS_INTERRUPTED.set(failure.message.is_empty());
+    if failure.message.is_empty() {
+        return failure.code;
+    }
     // A text without a zero byte is a C string: the default is never taken.
     let text = CString::new(failure.message.replace('\0', " ")).unwrap_or_default();
     // Without its thread-local storage a thread that ends has no message.
@@ -201,6 +220,9 @@ pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, CallFailure>) -> i32 {
 /// did. Valid until the next call of this thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_message() -> *const c_char {
+    if IS_INTERRUPTED.get() {
+        return INTERRUPTED.as_ptr();
+    }
     MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 

@@ -8,7 +8,7 @@ use recoup::core::{Lent, LentMut};
 use recoup::tape::{PlaceError, StateShape, Tape, TapeError};
 
 use crate::calls::{out, text, write_line};
-use crate::handle::next_number;
+use crate::numbers::{NumberedCall, next_number};
 use crate::protected::{LentMemory, LentType, RECOUP_I64};
 use crate::status::{
     CallFailure, RECOUP_E_DAMAGED, RECOUP_E_HANDLE, RECOUP_E_INTERNAL, RECOUP_EMPTY, RECOUP_OK, guarded,
@@ -58,6 +58,7 @@ fn tapes() -> MutexGuard<'static, BTreeMap<RecoupTape, SharedTape>> {
 
 /// Runs `body` alone on an open tape.
 fn with<R>(number: RecoupTape, body: impl FnOnce(&mut OpenTape) -> Result<R, CallFailure>) -> Result<R, CallFailure> {
+    let _call = NumberedCall::begin(number)?;
     let shared = tapes().get(&number).cloned().ok_or_else(|| no_tape(number))?;
     let mut open = shared.lock().unwrap_or_else(PoisonError::into_inner);
     body(open.as_mut().ok_or_else(|| no_tape(number))?)
@@ -152,7 +153,7 @@ pub unsafe extern "C" fn recoup_tape_next(tape: RecoupTape, step: *mut u64) -> i
 
 /// Writes type and number of the values of a step.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_DAMAGED.
 ///
 /// # Safety
 /// `type` and `count` are NULL or can be written.
@@ -162,7 +163,8 @@ pub unsafe extern "C" fn recoup_tape_shape(tape: RecoupTape, step: u64, r#type: 
         with(tape, |open| {
             let type_target = out("type", r#type)?;
             let count_target = out("count", count)?;
-            let StateShape { element, dims } = open.tape.shape(step)?;
+            let shape = open.tape.shape(step).map_err(|error| reading_failure(&open.tape, error));
+            let StateShape { element, dims } = shape?;
             let code = LentType::code(element);
             let code = code.ok_or_else(|| CallFailure::new(RECOUP_E_INTERNAL, format!("no code for {element}")))?;
             // SAFETY: neither is NULL, and both are the caller's to be written.
@@ -405,10 +407,11 @@ pub unsafe extern "C" fn recoup_tape_damaged(tape: RecoupTape, index: u64, line:
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_close(tape: RecoupTape) -> i32 {
     guarded(|| {
+        let _call = NumberedCall::begin(tape)?;
         let shared = tapes().remove(&tape).ok_or_else(|| no_tape(tape))?;
         let open = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
         match open {
-            Some(mut open) if open.has_directory && !open.tape.is_empty() => open.tape.save()?,
+            Some(mut open) if open.has_directory => open.tape.save()?,
             _ => {}
         }
         Ok(RECOUP_OK)
@@ -423,7 +426,7 @@ fn state_memory(step: u64, code: i32, start: *mut c_void, count: u64) -> Result<
 /// The room for the state of a step: as many values as it has, if there are as many.
 fn room(tape: &Tape, step: u64, code: i32, start: *mut c_void, capacity: u64) -> Result<LentMemory, CallFailure> {
     let memory = state_memory(step, code, start, capacity)?;
-    let n_values = tape.shape(step)?.dims.iter().product();
+    let n_values = tape.shape(step).map_err(|error| reading_failure(tape, error))?.dims.iter().product();
     memory.first(n_values).map_err(|what| CallFailure::argument(format!("step {step}: {what}")))
 }
 
@@ -437,7 +440,7 @@ fn steps_memory(steps: *mut u64, count: u64) -> Result<(), CallFailure> {
 /// Tells a state that cannot be read from one that an earlier push could not write.
 fn reading_failure(tape: &Tape, error: TapeError) -> CallFailure {
     let is_damaged = match &error {
-        TapeError::Place { step, source: PlaceError::Copy { .. } } => tape.shape(*step).is_ok(),
+        TapeError::Place { step, source: PlaceError::Copy { .. } } => tape.contains(*step),
         _ => false,
     };
     let failure = CallFailure::from(error);

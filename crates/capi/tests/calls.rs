@@ -7,13 +7,14 @@ use recoup::memory::{Memory, MemoryOptions, MvGraph};
 use crate::build::{compile, has, output, strict};
 
 /// Sources with the calls of handles, with values of every type, with blocks and many systems, and
-/// with the calls of tapes and of versioned memories.
-const SOURCES: [&str; 5] = [
+/// with the calls of tapes and of versioned memories, in forked processes and signal handlers too.
+const SOURCES: [&str; 6] = [
     "crates/capi/tests/c/calls.c",
     "crates/capi/tests/c/numbers.c",
     "crates/capi/tests/c/many.c",
     "crates/capi/tests/c/tape.c",
     "crates/capi/tests/c/memory.c",
+    "crates/capi/tests/c/processes.c",
 ];
 
 fn calls(flags: &[&str], before: &[&str]) {

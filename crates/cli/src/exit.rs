@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use crate::printable::printable;
+
 /// The exit codes, as the help shows them.
 pub(crate) const HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not converged, 4 no usable checkpoint, \
                                5 a part is not available here, 75 stopped with a version, by a signal or before the end of \
@@ -59,12 +61,13 @@ impl From<Exit> for ExitCode {
 /// Returns one line that names every cause once: many errors repeat their source in their own text.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut line = String::new();
+    // Causes have names that come from files.
     for cause in error.chain().map(ToString::to_string) {
         if !line.contains(&cause) {
             line = if line.is_empty() { cause } else { format!("{line}: {cause}") };
         }
     }
-    line
+    printable(&line)
 }
 
 /// Returns whether the reader of the output is gone.

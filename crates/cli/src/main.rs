@@ -16,6 +16,7 @@ mod observe;
 mod options;
 mod output;
 mod place;
+mod printable;
 mod problem;
 mod ranks;
 mod report;
@@ -95,14 +96,24 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let matches = command_line().try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // The description of all commands takes more stack than `ulimit -s 256` gives this thread.
+    let parser = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES).spawn(parsed);
+    let cli = parser.ok().and_then(|parser| parser.join().ok()).unwrap_or_else(parsed);
     let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let log = std::io::stderr.with_filter(|_| ranks::is_first());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).with_target(false).init();
 
     let outcome = Output::new(cli.json, cli.json_file).and_then(|output| run(&cli.command, &output));
     ranks::conclude(outcome).into()
+}
+
+/// Stack of the thread that reads the command line.
+const PARSER_STACK_BYTES: usize = 2 << 20;
+
+/// Reads the command line; ends the program with help, and for what it does not allow.
+fn parsed() -> Cli {
+    let matches = command_line().try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(command: &Command, output: &Output) -> Result<Exit> {

@@ -10,6 +10,7 @@ use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::printable::printable;
 use crate::results::require_writable;
 use crate::{ranks, version};
 
@@ -94,7 +95,7 @@ impl Output {
             serde_json::to_writer(&mut stdout, document)?;
             writeln!(stdout)?;
         } else {
-            write!(stdout, "{}", table(document.report))?;
+            stdout.write_all(printable(&table(document.report).to_string()).as_bytes())?;
         }
         Ok(stdout.flush()?)
     }

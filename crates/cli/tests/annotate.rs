@@ -50,3 +50,20 @@ fn without_clang_the_error_says_what_to_install() {
     assert_eq!(output.status.code(), Some(5));
     assert!(said(&output).contains("apt-get install clang"), "{}", said(&output));
 }
+
+/// `-o` with the name of the source left the program of the user overwritten.
+#[test]
+fn the_source_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lu.c");
+    let link = folder.path().join("out.c");
+    std::fs::copy(source(), &file).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let expected = std::fs::read(&file).unwrap();
+    for target in [&file, &link] {
+        let output = annotate(&[file.to_str().unwrap(), "-o", target.to_str().unwrap()]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains("names this file twice"), "{}", said(&output));
+        assert!(std::fs::read(&file).unwrap() == expected);
+    }
+}

@@ -84,3 +84,37 @@ fn advice_has_half_the_time_for_greedy_and_the_optimum_for_auto() {
         assert!(text.contains("auto saves every "), "{text}");
     }
 }
+
+/// The name of an array cleared the screen of whoever listed the file, and a pipe of its name was
+/// waited for without an end.
+#[test]
+fn names_give_the_terminal_no_orders_and_a_pipe_is_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("heat.memory");
+    let mut writer = Memory::open(&path, MemoryOptions::default()).unwrap();
+    writer.commit(1, &mut [&mut MvArray::new("heat\u{1b}[2J\u{9b}31m", vec![1.5_f64; 20])]).unwrap();
+    for task in ["list", "verify"] {
+        let (code, text) = memory(task, dir.path());
+        assert!(code == 0 && text.contains("heat\\u{1b}[2J\\u{9b}31m"), "{text}");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");
+    }
+    drop(writer);
+    std::fs::remove_file(&path).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let (code, text) = memory("list", dir.path());
+    assert!(code == 1 && text.contains("a file expected"), "{code}: {text}");
+}
+
+/// Reading the command line overflowed a stack of 256 KiB.
+#[test]
+fn a_small_stack_is_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    write_versions(&dir.path().join("heat.memory"));
+    for words in ["memory list heat.memory", "memory verify heat.memory", "solve --poisson3d 6 --method cg --pc jacobi"]
+    {
+        let line = format!("ulimit -s 256; exec \"$0\" {words}");
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-c", &line, env!("CARGO_BIN_EXE_recoup")]).current_dir(dir.path()).output().unwrap();
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

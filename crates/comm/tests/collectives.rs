@@ -3,7 +3,7 @@
 
 use recoup_comm::Threads;
 use recoup_core::{
-    CommError, RankError, StoreError, agreed, broadcast_json, broadcast_words, by_rank_0, each, from_rank_0,
+    CommError, FullCause, RankError, StoreError, agreed, broadcast_json, broadcast_words, by_rank_0, each, from_rank_0,
     gather_json, gather_words, gathered, summed,
 };
 use serde::{Deserialize, Serialize, Serializer};
@@ -12,7 +12,7 @@ const RANKS: usize = 3;
 
 /// The error that rank 1 alone has.
 fn of_rank_1(rank: usize) -> Result<usize, StoreError> {
-    if rank == 1 { Err(StoreError::Full { path: "/disk".to_owned() }) } else { Ok(rank) }
+    if rank == 1 { Err(StoreError::Full { path: "/disk".to_owned(), cause: FullCause::Quota }) } else { Ok(rank) }
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn what_one_rank_cannot_do_fails_on_all_in_its_words() {
         told
     });
     for (rank, told) in seen.iter().enumerate() {
-        let full = StoreError::Full { path: "/disk".to_owned() };
+        let full = StoreError::Full { path: "/disk".to_owned(), cause: FullCause::Quota };
         let expected = if rank == 1 { full } else { StoreError::of_rank(1, full.to_string()) };
         assert!(told.iter().all(|words| *words == expected.to_string()), "rank {rank}: {told:?}");
     }

@@ -63,7 +63,7 @@ pub use policy::{
 pub use profile::MethodProfile;
 pub use resume::Resume;
 pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};
-pub use store_error::{Damage, StoreError};
+pub use store_error::{Damage, FullCause, StoreError};
 pub use values::{ElementType, Values, ValuesMut};
 pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};
 pub use zones::{LastWrite, Mark, Zones};

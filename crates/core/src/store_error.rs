@@ -49,6 +49,33 @@ impl fmt::Display for Damage {
     }
 }
 
+/// The limit that a file met when it was to grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FullCause {
+    /// The device has no space left.
+    #[error("no space left on device")]
+    Device,
+    /// The user, group or project has used up its quota.
+    #[error("disk quota exceeded")]
+    Quota,
+    /// The process may write no larger files.
+    #[error("the file would be larger than the process may write (ulimit -f)")]
+    FileSize,
+}
+
+impl FullCause {
+    /// Returns the limit that an error of the operating system is about, if it is about one.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        match error.kind() {
+            io::ErrorKind::StorageFull => Some(Self::Device),
+            io::ErrorKind::QuotaExceeded => Some(Self::Quota),
+            io::ErrorKind::FileTooLarge => Some(Self::FileSize),
+            _ => None,
+        }
+    }
+}
+
 /// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -67,11 +94,13 @@ pub enum StoreError {
     /// wait for it.
     #[error("given up on the way")]
     GivenUp,
-    /// The device is full; the last version is untouched.
-    #[error("{path}: no space left on device")]
+    /// No more bytes fit; the last version is untouched.
+    #[error("{path}: {cause}")]
     Full {
         /// The path.
         path: String,
+        /// The limit that was met.
+        cause: FullCause,
     },
     /// The communicator failed.
     #[error(transparent)]

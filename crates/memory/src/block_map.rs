@@ -45,6 +45,14 @@ impl BlockMap {
         }
     }
 
+    /// Takes the user of each place away, and the places behind the last that has one: there may be
+    /// no room for them in the file.
+    pub(crate) fn take_back(&mut self, places: impl IntoIterator<Item = u32>) {
+        self.release(places);
+        let end = self.uses.iter().rposition(|uses| *uses > 0).map_or(0, |last| last + 1);
+        self.uses.truncate(end);
+    }
+
     /// Has places handed out in turn, round a file of at least this number of places.
     pub(crate) fn go_round(&mut self, places: usize) {
         self.round = places;

@@ -83,6 +83,14 @@ pub enum MemoryError {
     /// Another process, or another part of this one, writes the file.
     #[error("another writer has the file open; any number may read it")]
     Locked,
+    /// A process that was forked has the memory of its parent.
+    #[error("process {opener} opened this memory, process {here} was forked from it: a file has one writer")]
+    Forked {
+        /// The process that opened it.
+        opener: u32,
+        /// The process that called.
+        here: u32,
+    },
     /// Something is damaged, and is not given out.
     #[error("{0}")]
     Damaged(MemoryFinding),

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use recoup_io::HeldSizeSignal;
 use rustix::fs::FallocateFlags;
 
 use crate::medium::{ByteSource, Medium};
@@ -52,6 +53,7 @@ impl Medium for FileMedium {
     fn store(&mut self, at: u64, bytes: &[u8]) -> io::Result<u32> {
         // The checksum first: it brings the bytes into the cache that the write reads them from.
         let crc = crc32c::crc32c(bytes);
+        let _held = HeldSizeSignal::begin();
         self.file.write_all_at(bytes, at)?;
         Ok(crc)
     }
@@ -105,6 +107,7 @@ pub(crate) fn grow_file(file: &File, bytes: u64) -> io::Result<()> {
     if bytes <= before {
         return Ok(());
     }
+    let _held = HeldSizeSignal::begin();
     match rustix::fs::fallocate(file, FallocateFlags::empty(), before, bytes - before) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(bytes),

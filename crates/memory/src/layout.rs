@@ -97,7 +97,9 @@ impl RootLine {
                 catalogue_bytes: fields.u64()?,
             })
         })();
-        root.filter(|root| is_block_size(root.block_bytes as usize)).ok_or(RootRefusal::Damaged)
+        // A version follows every root.
+        let is_sound = |root: &Self| root.number < u64::MAX && is_block_size(root.block_bytes as usize);
+        root.filter(is_sound).ok_or(RootRefusal::Damaged)
     }
 }
 

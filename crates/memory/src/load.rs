@@ -3,6 +3,7 @@
 //! Promises: whatever the bytes are, every version that is named has a list and tables under
 //! checksums that hold. Nothing panics, and no more memory is taken than the file is long.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{MemoryError, MemoryFinding, refused};
@@ -140,10 +141,13 @@ fn catalogue(source: &dyn ByteSource, root: &RootLine) -> Result<Vec<VersionReco
     if crc32c::crc32c(&bytes) != root.catalogue_crc {
         return Err("its checksum does not hold");
     }
-    decode_catalogue(&bytes).ok_or("it is none that a commit writes")
+    let records = decode_catalogue(&bytes).ok_or("it is none that a commit writes")?;
+    // Later commits would write lists whose numbers do not rise.
+    let is_roots = records.last().map_or(0, |newest| newest.number) == root.number;
+    if is_roots { Ok(records) } else { Err("it does not end with the version of its root") }
 }
 
-/// Reads the tables of the versions; tables that versions share are read once.
+/// Reads the tables of the versions.
 fn load_versions(
     source: &dyn ByteSource,
     root: &RootLine,
@@ -151,18 +155,14 @@ fn load_versions(
     findings: &mut Vec<MemoryFinding>,
 ) -> Vec<Arc<VersionTables>> {
     let mut versions: Vec<Arc<VersionTables>> = Vec::with_capacity(records.len());
+    let mut tables = TableLoader { source, root, tables: BTreeMap::new(), read_bytes: 0 };
     for record in records {
-        let before = versions.last().cloned();
-        let load_one = |structure: &StructureRecord| {
-            let shared = before.as_ref().and_then(|version| version.find(&structure.name));
-            let shared = shared.filter(|table| is_table_of(table, structure));
-            let table = shared
-                .map_or_else(|| load_table(source, root, structure, record.number), |table| Ok(Arc::clone(table)));
+        let mut load_one = |structure: &StructureRecord| {
             let named = |table| NamedTable { name: structure.name.clone(), table };
             let finding = |what| MemoryFinding::Table { number: record.number, name: structure.name.clone(), what };
-            table.map(named).map_err(finding)
+            tables.load(structure, record.number).map(named).map_err(finding)
         };
-        let loaded: Vec<Result<NamedTable, MemoryFinding>> = record.structures.iter().map(load_one).collect();
+        let loaded: Vec<Result<NamedTable, MemoryFinding>> = record.structures.iter().map(&mut load_one).collect();
         let n_before = findings.len();
         findings.extend(loaded.iter().filter_map(|table| table.as_ref().err().cloned()));
         if findings.len() == n_before {
@@ -173,36 +173,57 @@ fn load_versions(
     versions
 }
 
-fn is_table_of(table: &StructureTable, record: &StructureRecord) -> bool {
-    let is_there = u64::from(table.run.start) == record.table_place && table.crc == record.table_crc;
-    is_there && table.kind == record.kind && table.len == record.len
+/// The entry of a structure about its block table: place, checksum, number and type of values.
+type TableKey = (u64, u32, u64, u8);
+
+/// Reads block tables, each once, however many structures name it. No two of those that a commit
+/// writes share a byte, so all of them together are not larger than the file.
+struct TableLoader<'a> {
+    source: &'a dyn ByteSource,
+    root: &'a RootLine,
+    tables: BTreeMap<TableKey, Result<Arc<StructureTable>, &'static str>>,
+    /// Bytes of tables that were read.
+    read_bytes: u64,
 }
 
-fn load_table(
-    source: &dyn ByteSource,
-    root: &RootLine,
-    record: &StructureRecord,
-    number: u64,
-) -> Result<Arc<StructureTable>, &'static str> {
-    let block_bytes = u64::from(root.block_bytes);
-    let file_bytes = source.bytes().map_err(|_| "the size of the file cannot be read")?;
-    // No structure is larger than its file, so a restore takes no more memory than that.
-    let bytes = record.len.checked_mul(record.kind.bytes() as u64).filter(|bytes| *bytes <= file_bytes);
-    let n_blocks = bytes.ok_or("it would be larger than the file")?.div_ceil(block_bytes);
-    let read = read_run(source, root, record.table_place, n_blocks * ENTRY_BYTES as u64)
-        .map_err(|_| "the file ends before its block table")?;
-    if crc32c::crc32c(&read) != record.table_crc {
-        return Err("the checksum of its block table does not hold");
+impl TableLoader<'_> {
+    fn load(&mut self, record: &StructureRecord, number: u64) -> Result<Arc<StructureTable>, &'static str> {
+        let key = (record.table_place, record.table_crc, record.len, record.kind as u8);
+        if let Some(known) = self.tables.get(&key) {
+            return known.clone();
+        }
+        let loaded = self.read(record, number).map(Arc::new);
+        self.tables.insert(key, loaded.clone());
+        loaded
     }
-    let blocks = decode_table(&read);
-    let n_places = file_bytes.saturating_sub(HEAD_BYTES) / block_bytes;
-    if blocks.iter().any(|block| u64::from(block.place) >= n_places) {
-        return Err("the file ends before its blocks");
+
+    fn read(&mut self, record: &StructureRecord, number: u64) -> Result<StructureTable, &'static str> {
+        let Self { source, root, .. } = *self;
+        let block_bytes = u64::from(root.block_bytes);
+        let file_bytes = source.bytes().map_err(|_| "the size of the file cannot be read")?;
+        // No structure is larger than its file, so a restore takes no more memory than that.
+        let bytes = record.len.checked_mul(record.kind.bytes() as u64).filter(|bytes| *bytes <= file_bytes);
+        let n_blocks = bytes.ok_or("it would be larger than the file")?.div_ceil(block_bytes);
+        let table_bytes = n_blocks * ENTRY_BYTES as u64;
+        self.read_bytes = self.read_bytes.saturating_add(table_bytes);
+        if self.read_bytes > file_bytes {
+            return Err("its block table lies in that of another structure");
+        }
+        let read = read_run(source, root, record.table_place, table_bytes)
+            .map_err(|_| "the file ends before its block table")?;
+        if crc32c::crc32c(&read) != record.table_crc {
+            return Err("the checksum of its block table does not hold");
+        }
+        let blocks = decode_table(&read);
+        let n_places = file_bytes.saturating_sub(HEAD_BYTES) / block_bytes;
+        if blocks.iter().any(|block| u64::from(block.place) >= n_places) {
+            return Err("the file ends before its blocks");
+        }
+        if blocks.iter().any(|block| block.birth > number) {
+            return Err("its block table names a later version");
+        }
+        let first = record.table_place as u32;
+        let run = first..first + table_places(blocks.len(), block_bytes as usize) as u32;
+        Ok(StructureTable { kind: record.kind, len: record.len, blocks, run, crc: record.table_crc })
     }
-    if blocks.iter().any(|block| block.birth > number) {
-        return Err("its block table names a later version");
-    }
-    let first = record.table_place as u32;
-    let run = first..first + table_places(blocks.len(), block_bytes as usize) as u32;
-    Ok(Arc::new(StructureTable { kind: record.kind, len: record.len, blocks, run, crc: record.table_crc }))
 }

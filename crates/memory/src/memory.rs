@@ -3,13 +3,14 @@
 //! Promises: a commit that returns has made its version durable; one that fails leaves the versions
 //! before whole. A place is used again only when no version, view or array needs it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
-use recoup_io::FileLock;
+use recoup_core::StoreError;
+use recoup_io::{FileLock, open_own_file};
 use recoup_model::commit_cost::CommitWork;
 
 use crate::block_map::BlockMap;
@@ -53,6 +54,8 @@ pub struct Memory {
     catalogue: Vec<u32>,
     /// A root was stored, and its fence failed.
     is_undecided: bool,
+    /// The process that opened it.
+    process: u32,
     findings: Vec<MemoryFinding>,
     /// The work of the last commit that returned.
     work: CommitWork,
@@ -96,7 +99,8 @@ struct WrittenVersion {
 }
 
 impl Memory {
-    /// Opens a file, and makes it if there is none. Roots, the list of versions and block tables
+    /// Opens a file, and makes it if there is none. It must belong to this user or to root, and
+    /// users outside its group must not write to it. Roots, the list of versions and block tables
     /// are checked now, each block when it is read. What is damaged is in
     /// [`findings`](Self::findings).
     ///
@@ -104,12 +108,11 @@ impl Memory {
     /// [`MemoryError::Locked`], [`MemoryError::NotMemory`], [`MemoryError::Format`],
     /// [`MemoryError::NoRoot`], [`MemoryError::BlockBytes`] and [`MemoryError::Io`].
     pub fn open(path: &Path, options: MemoryOptions) -> Result<Self, MemoryError> {
-        let open = || File::options().read(true).write(true).open(path);
-        let file = match open() {
+        let file = match open_own_file(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let made = recoup_io::put_new(path, &first_bytes(options.block_bytes)?).map_err(std::io::Error::other);
+                let made = recoup_io::put_new(path, &first_bytes(options.block_bytes)?).map_err(system_error);
                 made.map_err(refused("make the file"))?;
-                open()
+                open_own_file(path)
             }
             result => result,
         };
@@ -140,8 +143,9 @@ impl Memory {
         let catalogue: Vec<u32> = (first..first + n_places).collect();
         map.hold(catalogue.iter().copied());
         let mut tables: Vec<Arc<StructureTable>> = Vec::new();
+        let mut known = BTreeSet::new();
         for structure in loaded.versions.iter().flat_map(|version| &version.structures) {
-            if !tables.iter().any(|table| Arc::ptr_eq(table, &structure.table)) {
+            if known.insert(Arc::as_ptr(&structure.table)) {
                 map.hold(structure.table.places());
                 tables.push(Arc::clone(&structure.table));
             }
@@ -157,6 +161,7 @@ impl Memory {
             map,
             catalogue,
             is_undecided: false,
+            process: std::process::id(),
             findings: loaded.findings,
             work: CommitWork::default(),
             order: CommitOrder::default(),
@@ -216,10 +221,19 @@ impl Memory {
     /// version is retired.
     ///
     /// # Errors
-    /// [`MemoryError::NoVersion`].
+    /// [`MemoryError::NoVersion`] and [`MemoryError::Forked`].
     pub fn view(&self, number: u64) -> Result<VersionView, MemoryError> {
+        self.check_process()?;
         let version = self.versions.iter().find(|version| version.number == number);
         version.map(|version| self.view_of(version)).ok_or(MemoryError::NoVersion { number })
+    }
+
+    /// Refuses calls of a process that was forked: the file and its lock are those of both, and
+    /// each would use the places of the other.
+    fn check_process(&self) -> Result<(), MemoryError> {
+        let opener = self.process;
+        let here = std::process::id();
+        if here == opener { Ok(()) } else { Err(MemoryError::Forked { opener, here }) }
     }
 
     fn view_of(&self, version: &Arc<VersionTables>) -> VersionView {
@@ -233,10 +247,12 @@ impl Memory {
     /// version.
     ///
     /// # Errors
-    /// [`MemoryError::TwoOfOneName`], [`MemoryError::Name`], [`MemoryError::TooManyBlocks`] and
-    /// [`MemoryError::Io`]: the version does not count, and the ones before stay. If the last step
-    /// fails, it may count; every later commit is [`MemoryError::Undecided`] then.
+    /// [`MemoryError::TwoOfOneName`], [`MemoryError::Name`], [`MemoryError::TooManyBlocks`],
+    /// [`MemoryError::Forked`] and [`MemoryError::Io`]: the version does not count, and the ones
+    /// before stay. If the last step fails, it may count; every later commit is
+    /// [`MemoryError::Undecided`] then.
     pub fn commit(&mut self, step: u64, state: &mut [&mut dyn Versioned]) -> Result<u64, MemoryError> {
+        self.check_process()?;
         if self.is_undecided {
             return Err(MemoryError::Undecided);
         }
@@ -250,7 +266,7 @@ impl Memory {
         self.sweep();
         let mut taken = Vec::new();
         let written = self.write(step, &arrays, &mut taken);
-        let written = written.inspect_err(|_| self.map.release(taken))?;
+        let written = written.inspect_err(|_| self.map.take_back(taken))?;
         self.publish(&written.root)?;
         self.adopt(&written);
         self.work = written.work;
@@ -476,6 +492,14 @@ pub fn first_bytes(block_bytes: usize) -> Result<Vec<u8>, MemoryError> {
     let mut bytes = empty.encode().to_vec();
     bytes.resize(HEAD_BYTES as usize, 0);
     Ok(bytes)
+}
+
+/// The system's error in one of a store.
+fn system_error(error: StoreError) -> std::io::Error {
+    match error {
+        StoreError::Io { source, .. } => source,
+        other => std::io::Error::other(other),
+    }
 }
 
 fn medium_of(file: File, kind: MediumKind) -> std::io::Result<Box<dyn Medium>> {

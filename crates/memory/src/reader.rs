@@ -1,9 +1,10 @@
 //! Reading a memory while another process writes it.
 
 use std::fmt;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+
+use recoup_io::open_regular;
 
 use crate::blocks::ViewHold;
 use crate::error::{MemoryError, MemoryFinding, refused};
@@ -33,7 +34,7 @@ impl MemoryReader {
     /// # Errors
     /// [`MemoryError::Io`], and what is wrong with a file that has no versions to look for.
     pub fn open(path: &Path) -> Result<Self, MemoryError> {
-        let file = File::open(path).map_err(refused("open the file"))?;
+        let file = open_regular(path).map_err(refused("open the file"))?;
         let reader = Self::of(Arc::new(FileSource { file: Arc::new(file) }));
         reader.load()?;
         Ok(reader)

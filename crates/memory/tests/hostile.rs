@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recoup_memory::{ByteSource, MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, MvArray};
 
@@ -133,26 +134,117 @@ fn damaged_files_opened_to_be_written_keep_what_is_whole_and_go_on() {
     }
 }
 
+/// A structure in a list that no commit has written: bytes, with a block table.
+struct ForgedStructure {
+    name: String,
+    len: u64,
+    table_crc: u32,
+    table_place: u64,
+}
+
+/// A file of places of 512 bytes with one version. Its root and its list have right checksums.
+fn forged(root: u64, version: u64, structures: &[ForgedStructure], places: &[u8]) -> Vec<u8> {
+    let mut list = [1_u32.to_le_bytes(), [0; 4]].concat();
+    list.extend([version.to_le_bytes(), 1_u64.to_le_bytes()].concat());
+    list.extend([(structures.len() as u32).to_le_bytes(), [0; 4]].concat());
+    for ForgedStructure { name, len, table_crc, table_place } in structures {
+        list.extend((name.len() as u16).to_le_bytes());
+        list.extend([6, 0]);
+        list.extend(table_crc.to_le_bytes());
+        list.extend([len.to_le_bytes(), table_place.to_le_bytes()].concat());
+        list.extend(name.as_bytes());
+        list.resize(list.len().next_multiple_of(8), 0);
+    }
+    let mut head = b"RCMEMRY\x01".to_vec();
+    head.extend(root.to_le_bytes());
+    head.extend([512_u32.to_le_bytes(), crc32c::crc32c(&list).to_le_bytes()].concat());
+    head.extend([(places.len() as u64 / 512).to_le_bytes(), (list.len() as u64).to_le_bytes()].concat());
+    head.resize(60, 0);
+    head.extend(crc32c::crc32c(&head).to_le_bytes());
+    let mut bytes = vec![0; 8192];
+    let slot = if root % 2 == 0 { 0 } else { 4096 };
+    bytes[slot..slot + 64].copy_from_slice(&head);
+    bytes.extend([places, &list].concat());
+    bytes.resize(bytes.len().next_multiple_of(512), 0);
+    bytes
+}
+
 #[test]
 fn a_structure_larger_than_its_file_is_refused_before_memory_is_taken() {
-    // A list under a right checksum that no commit has written: 2^60 values in a table of nothing.
-    let mut list = Vec::new();
-    list.extend([1_u32.to_le_bytes(), [0; 4]].concat());
-    list.extend([1_u64.to_le_bytes(), 1_u64.to_le_bytes()].concat());
-    list.extend([1_u32.to_le_bytes(), [0; 4]].concat());
-    list.extend([1, 0, 0, 0]);
-    list.extend(0_u32.to_le_bytes());
-    list.extend([(1_u64 << 60).to_le_bytes(), 0_u64.to_le_bytes(), *b"x\0\0\0\0\0\0\0"].concat());
-    let mut root = b"RCMEMRY\x01".to_vec();
-    root.extend(1_u64.to_le_bytes());
-    root.extend([512_u32.to_le_bytes(), crc32c::crc32c(&list).to_le_bytes()].concat());
-    root.extend([0_u64.to_le_bytes(), (list.len() as u64).to_le_bytes()].concat());
-    root.resize(60, 0);
-    root.extend(crc32c::crc32c(&root).to_le_bytes());
-    let mut bytes = vec![0; 8192 + 512];
-    bytes[4096..4160].copy_from_slice(&root);
-    bytes[8192..8192 + list.len()].copy_from_slice(&list);
+    // 2^60 values in a table of nothing.
+    let structure = ForgedStructure { name: "x".to_owned(), len: 1 << 60, table_crc: 0, table_place: 0 };
+    let bytes = forged(1, 1, &[structure], &[]);
     let (versions, findings) = MemoryReader::of(Arc::new(FileBytes(bytes))).versions().unwrap();
     assert_eq!(versions, []);
     assert!(findings.iter().any(|finding| finding.to_string().contains("x: it would be larger than the file")));
+}
+
+/// Bytes of a file, and how many were read.
+struct CountedBytes {
+    inner: FileBytes,
+    n_read: AtomicUsize,
+}
+
+impl ByteSource for CountedBytes {
+    fn bytes(&self) -> io::Result<u64> {
+        self.inner.bytes()
+    }
+
+    fn read(&self, at: u64, target: &mut [u8]) -> io::Result<()> {
+        self.n_read.fetch_add(target.len(), Ordering::Relaxed);
+        self.inner.read(at, target)
+    }
+}
+
+/// A file of 4 MB whose structures all name one block table took 2.6 GB and 36 s.
+#[test]
+fn tables_that_many_structures_name_take_no_more_than_the_file_has() {
+    let n_blocks = 1000_u64;
+    let table: Vec<u8> = (0..n_blocks).flat_map(|_| [[0; 8], 1_u64.to_le_bytes()].concat()).collect();
+    let mut places = table.clone();
+    // As long as the structures say to be.
+    places.resize(512 * n_blocks as usize, 0);
+    for is_longer in [false, true] {
+        let structure = |index: u64| ForgedStructure {
+            name: format!("{index:08x}"),
+            len: 512 * n_blocks - if is_longer { index % 512 } else { 0 },
+            table_crc: crc32c::crc32c(&table),
+            table_place: 0,
+        };
+        let structures: Vec<ForgedStructure> = (0..2000).map(structure).collect();
+        let inner = FileBytes(forged(1, 1, &structures, &places));
+        let file_bytes = inner.0.len();
+        let source = Arc::new(CountedBytes { inner, n_read: AtomicUsize::new(0) });
+        let (versions, findings) = MemoryReader::of(Arc::clone(&source) as Arc<dyn ByteSource>).versions().unwrap();
+        let n_read = source.n_read.load(Ordering::Relaxed);
+        assert!(n_read <= 2 * file_bytes, "{n_read} bytes of {file_bytes}");
+        assert_eq!(versions.len(), usize::from(!is_longer), "{findings:?}");
+        let words = "its block table lies in that of another structure";
+        assert_eq!(findings.iter().any(|finding| finding.to_string().contains(words)), is_longer);
+    }
+}
+
+/// The next commit had a lower number than the list, which no reader took then.
+#[test]
+fn a_list_with_a_version_above_its_root_loses_no_later_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("forged.memory");
+    let mut older = forged(0, 0, &[], &[]);
+    let list_bytes = 32;
+    // Root 0 of an empty file, and root 1 of a list with version 7.
+    older[32..40].fill(0);
+    older[20..24].fill(0);
+    let crc = crc32c::crc32c(&older[..60]);
+    older[60..64].copy_from_slice(&crc.to_le_bytes());
+    let mut bytes = forged(1, 7, &[], &[]);
+    assert!(bytes.len() >= 8192 + list_bytes);
+    bytes[..64].copy_from_slice(&older[..64]);
+    std::fs::write(&path, bytes).unwrap();
+    let mut heat = MvArray::new("heat", vec![1.5_f64; 100]);
+    let mut memory = Memory::open(&path, MemoryOptions::default()).unwrap();
+    assert!(memory.findings().iter().any(|finding| finding.to_string().contains("the version of its root")));
+    let last = (1..=3).map(|step| memory.commit(step, &mut [&mut heat]).unwrap()).last();
+    drop(memory);
+    let memory = Memory::open(&path, MemoryOptions::default()).unwrap();
+    assert_eq!(memory.versions().last().map(|version| version.number), last);
 }

@@ -198,8 +198,7 @@ impl PyTape {
     /// Ends the tape. States that rest in the spill directory stay there.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let tape = self.locked()?.0.take();
-        py.detach(|| drop(tape));
-        Ok(())
+        py.detach(|| tape.map_or(Ok(()), Tape::close)).map_err(refused)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::coded::CodedShelf;
 use crate::coder::StateCoder;
 use crate::coding::CodingSettings;
 use crate::error::TapeError;
+use crate::host_memory::host_memory_bytes;
 use crate::machine::TapeMachine;
 use crate::record::has_word_for;
 use crate::record_coder::RecordCoder;
@@ -367,7 +368,7 @@ impl TapeBuilder {
             Leftovers::Refuse if !found.is_empty() => {
                 return Err(TapeError::Occupied { path: path.to_owned(), n_states: found.len() });
             }
-            Leftovers::Clear => directory.clear(&found).map_err(refused)?,
+            Leftovers::Clear => directory.clear().map_err(refused)?,
             Leftovers::Refuse | Leftovers::Reopen => {}
         }
         Ok(Arc::new(directory))
@@ -376,14 +377,6 @@ impl TapeBuilder {
 
 /// Refuses more memory than the machine has: the system would grant it, and end the program later.
 fn check_memory(asked: u64) -> Result<(), TapeError> {
-    #[cfg(target_os = "linux")]
-    {
-        let system = rustix::system::sysinfo();
-        let available = system.totalram as u64 * u64::from(system.mem_unit);
-        if asked > available {
-            return Err(TapeError::Memory { asked, available });
-        }
-    }
-    let _ = asked;
-    Ok(())
+    let available = host_memory_bytes();
+    if asked > available { Err(TapeError::Memory { asked, available }) } else { Ok(()) }
 }

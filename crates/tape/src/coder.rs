@@ -141,10 +141,12 @@ impl StateCoder {
         payload: &[u8],
         parent: Option<&DecodedState>,
     ) -> Result<DecodedState, TapeError> {
+        if header.codec == CodecId::Raw {
+            header.check_length().map_err(|source| TapeError::Codec { step: header.step, source })?;
+        }
         let mut values = self.spare.pop().unwrap_or_else(StateValues::new);
         values.reshape(header.element, header.len());
         if header.codec == CodecId::Raw {
-            header.check_length().map_err(|source| TapeError::Codec { step: header.step, source })?;
             read_bytes(payload, values.values_mut());
         } else {
             self.decode_coded(header, payload, parent, values.values_mut())?;

@@ -152,6 +152,14 @@ pub enum TapeError {
     /// States that follow each other are popped in reverse only.
     #[error("states coded against each other leave in reverse; code each alone for another order")]
     ChainedOrder,
+    /// A process that was forked has the tape of its parent, and none of its threads.
+    #[error("process {opener} made this tape, process {here} was forked from it: make one of its own")]
+    Forked {
+        /// The process that made it.
+        opener: u32,
+        /// The process that called.
+        here: u32,
+    },
     /// The codec's thread has ended.
     #[error("the thread that codes states has panicked; states after the last call that worked are lost")]
     Stopped,

@@ -21,6 +21,7 @@ mod driver;
 mod error;
 mod event;
 mod host;
+mod host_memory;
 mod level;
 mod machine;
 mod mover;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use recoup_core::CodecId;
+
 use crate::error::TapeError;
 use crate::machine::TapeMachine;
 use crate::payload::{PayloadSource, PayloadTarget, RecordSource, RecordTarget};
 use crate::record::{StateHeader, StateLink};
 use crate::record_coder::RecordCoder;
-use crate::spill::SpillDirectory;
+use crate::spill::{FoundState, SpillDirectory};
 use crate::work::{PlaceError, StateBytes, StateId};
 
 /// Records in levels of memory, by the steps of the program.
@@ -22,6 +24,8 @@ pub(crate) struct StateShelf {
     ids: BTreeMap<u64, StateId>,
     /// Number of the next push.
     number: u64,
+    /// Coded states of an earlier run whose checksum was not compared yet, and their places.
+    unchecked: BTreeMap<StateId, u64>,
 }
 
 /// A file of the spill directory that holds no whole state.
@@ -39,30 +43,44 @@ impl StateShelf {
         spill: Option<Arc<SpillDirectory>>,
         coder: Option<Arc<RecordCoder>>,
     ) -> Self {
-        Self { machine, spill, coder, headers: BTreeMap::new(), ids: BTreeMap::new(), number: 0 }
+        let headers = BTreeMap::new();
+        Self { machine, spill, coder, headers, ids: BTreeMap::new(), number: 0, unchecked: BTreeMap::new() }
     }
 
     /// Takes in the states that the spill directory holds, and returns the damaged ones.
     pub(crate) fn reopen(&mut self) -> Result<Vec<DamagedState>, TapeError> {
         let Some(spill) = self.spill.clone() else { return Ok(Vec::new()) };
+        let found = spill.found().map_err(|reason| TapeError::Spill { reason })?;
+        // No new file takes the name of one that is there, whole or not.
+        self.number = found.iter().map(|state| state.number.saturating_add(1)).max().unwrap_or(0);
+        let headers = found.iter().filter_map(|state| state.header.as_ref().ok());
+        let newest: BTreeMap<u64, u64> = headers.map(|header| (header.step, header.number)).collect();
         let mut damaged = Vec::new();
-        for state in spill.found().map_err(|reason| TapeError::Spill { reason })? {
-            let header = match state.header {
-                Ok(header) if !self.ids.contains_key(&header.step) => header,
-                Ok(header) => {
-                    let reason = format!("step {} is there twice", header.step);
-                    damaged.push(DamagedState { path: state.path, reason });
-                    continue;
-                }
+        for FoundState { name, header, .. } in found {
+            let path = spill.path_of(&name);
+            let kept = match header {
+                Ok(header) if newest[&header.step] == header.number => Ok(header),
+                // The step was popped and pushed again before the system removed this file.
+                Ok(_) => match spill.discard_superseded(name.clone()) {
+                    Ok(()) => continue,
+                    Err(reason) => Err(reason),
+                },
+                Err(reason) => Err(reason),
+            };
+            let header = match kept {
+                Ok(header) => header,
                 Err(reason) => {
-                    damaged.push(DamagedState { path: state.path, reason });
+                    damaged.push(DamagedState { path, reason });
                     continue;
                 }
             };
             let step = header.step;
             let adopted = self.machine.adopt(self.bytes_of(&header));
             let adopted = adopted.map_err(|source| TapeError::Place { step, source })?;
-            spill.adopt(adopted.extent.start, state.path);
+            spill.adopt(adopted.extent.start, name);
+            if header.codec != CodecId::Raw {
+                self.unchecked.insert(adopted.id, adopted.extent.start);
+            }
             self.note(adopted.id, header);
         }
         Ok(damaged)
@@ -88,10 +106,15 @@ impl StateShelf {
         self.coder.as_deref()
     }
 
+    /// Returns the directory that states are spilled to.
+    pub(crate) fn spill_directory(&self) -> Option<Arc<SpillDirectory>> {
+        self.spill.clone()
+    }
+
     fn note(&mut self, id: StateId, header: StateHeader) {
         self.headers.insert(id, header);
         self.ids.insert(header.step, id);
-        self.number = self.number.max(header.number + 1);
+        self.number = self.number.max(header.number.saturating_add(1));
     }
 
     /// Pushes a record: a header, whose number is set here, and its payload.
@@ -173,6 +196,18 @@ impl StateShelf {
     pub(crate) fn next_step(&self) -> Option<u64> {
         let id = self.machine.next_pop()?;
         self.headers.get(&id).map(|header| header.step)
+    }
+
+    /// Returns the header of a state, once the checksum of its file held. Room is made by it: that
+    /// of a payload that is not coded is not larger than the file, any other may be.
+    pub(crate) fn checked_header(&mut self, step: u64) -> Result<StateHeader, TapeError> {
+        let id = self.id(step)?;
+        if let (Some(start), Some(spill)) = (self.unchecked.get(&id), &self.spill) {
+            let refused = |reason| TapeError::Place { step, source: PlaceError::Copy { id, reason } };
+            spill.check(*start).map_err(refused)?;
+            self.unchecked.remove(&id);
+        }
+        self.header(step)
     }
 
     /// Returns the header of a state.

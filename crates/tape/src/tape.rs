@@ -16,7 +16,8 @@ use crate::stage::CodingStage;
 /// States of a forward pass, given back in reverse or in any order that is announced.
 ///
 /// A push returns when the state is copied; levels of memory, the codec and the spill directory
-/// work behind the program. A tape is used by one thread at a time.
+/// work behind the program. A tape is used by one thread at a time. In a process that was forked,
+/// each call that waits or works is [`TapeError::Forked`].
 ///
 /// ```
 /// use recoup_core::{Values, ValuesMut};
@@ -47,6 +48,8 @@ pub struct Tape {
     spare: SpareCopy,
     report: TapeReport,
     clock: SystemClock,
+    /// The process that made it.
+    process: u32,
 }
 
 /// Type and extents of a state.
@@ -86,7 +89,8 @@ impl Tape {
         let shelf = Arc::new(Mutex::new(shelf));
         let stage = if is_coded { Some(CodingStage::start(&shelf)?) } else { None };
         let report = TapeReport::default();
-        Ok(Self { stage, shelf, steps, dims, damaged, spare: None, report, clock: SystemClock::new() })
+        let process = std::process::id();
+        Ok(Self { stage, shelf, steps, dims, damaged, spare: None, report, clock: SystemClock::new(), process })
     }
 
     /// Pushes the state of a step. With a codec, the error of a push may be returned by a later
@@ -131,6 +135,7 @@ impl Tape {
     }
 
     fn push_source(&mut self, step: u64, source: PayloadSource<'_>, dims: [usize; 3]) -> Result<(), TapeError> {
+        self.check_process()?;
         let begun = self.clock.now();
         if self.known_steps().contains(&step) {
             return Err(TapeError::Duplicate { step });
@@ -249,6 +254,7 @@ impl Tape {
     /// # Errors
     /// The error of a push that is coded now.
     pub fn turn(&mut self) -> Result<(), TapeError> {
+        self.check_process()?;
         match &self.stage {
             Some(stage) => stage.look_ahead(),
             None => self.shelf().shelf.turn(),
@@ -265,6 +271,19 @@ impl Tape {
     pub fn save(&mut self) -> Result<(), TapeError> {
         self.settle()?;
         self.shelf().shelf.save()
+    }
+
+    /// Ends the tape. States that rest in the spill directory stay there.
+    ///
+    /// # Errors
+    /// [`TapeError::Spill`] names a file that the system does not remove, though its state was
+    /// popped.
+    pub fn close(self) -> Result<(), TapeError> {
+        self.check_process()?;
+        let spill = self.shelf().shelf.spill_directory();
+        drop(self);
+        let removed = spill.map_or(Ok(()), |spill| spill.remove_stale());
+        removed.map_err(|reason| TapeError::Spill { reason })
     }
 
     /// Returns the steps on the tape in the order of their pushes.
@@ -288,10 +307,11 @@ impl Tape {
     /// Returns the type and the extents of a state, to make room for it.
     ///
     /// # Errors
-    /// [`TapeError::Unknown`], and the error of a push that was coded meanwhile.
+    /// [`TapeError::Unknown`], [`TapeError::Place`] for a damaged file, and the error of a push
+    /// that was coded meanwhile.
     pub fn shape(&self, step: u64) -> Result<StateShape, TapeError> {
         self.settle()?;
-        let header = self.shelf().shelf.header(step)?;
+        let header = self.shelf().shelf.checked_header(step)?;
         Ok(StateShape { element: header.element, dims: header.dims.map(|extent| extent as usize) })
     }
 
@@ -325,8 +345,16 @@ impl Tape {
         TapeReport { stored_bytes: self.shelf().shelf.stored_bytes(), ..self.report }
     }
 
+    /// Refuses calls of a process that was forked: they would wait for threads that it lacks.
+    fn check_process(&self) -> Result<(), TapeError> {
+        let opener = self.process;
+        let here = std::process::id();
+        if here == opener { Ok(()) } else { Err(TapeError::Forked { opener, here }) }
+    }
+
     /// Waits for the codec. A state that it could not push is not on the tape.
     fn settle(&self) -> Result<(), TapeError> {
+        self.check_process()?;
         let settled = self.stage.as_ref().map_or(Ok(()), CodingStage::settle);
         if settled.is_err() {
             self.count_again();
@@ -348,5 +376,15 @@ impl Tape {
     /// A shelf is right after a panic of the codec's thread: what was not pushed is not there.
     fn shelf(&self) -> MutexGuard<'_, CodedShelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A process that was forked leaves threads, files and memory of the tape to its parent.
+impl Drop for Tape {
+    fn drop(&mut self) {
+        if self.check_process().is_err() {
+            std::mem::forget(self.stage.take());
+            std::mem::forget(Arc::clone(&self.shelf));
+        }
     }
 }

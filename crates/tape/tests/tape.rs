@@ -323,6 +323,137 @@ fn drafts_of_a_killed_process_are_removed_and_other_files_stay() {
     assert_eq!(files(dir.path()), [dir.path().join("notes.txt")]);
 }
 
+/// The system refused to remove the file of a popped state, and no error said so. The step was
+/// pushed again and saved, and the next run got the old value.
+#[test]
+fn a_step_that_was_pushed_again_comes_back_with_its_last_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = || Tape::builder().spill(dir.path());
+    let mut tape = builder().build().unwrap();
+    (0..4).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+    let old = files(dir.path()).pop().unwrap();
+    let bytes = fs::read(&old).unwrap();
+    assert_eq!(pop(&mut tape).unwrap().0, 3);
+    tape.push(3, Values::F64(&[333.0; LEN])).unwrap();
+    tape.save().unwrap();
+    drop(tape);
+    fs::write(&old, bytes).unwrap();
+    let mut tape = builder().reopen().build().unwrap();
+    assert_eq!(tape.steps().unwrap(), [0, 1, 2, 3]);
+    assert_eq!(pop(&mut tape).unwrap(), (3, vec![333.0; LEN]));
+    drop(tape);
+    assert_eq!(builder().reopen().build().unwrap().steps().unwrap(), [0, 1, 2], "the old one went, too");
+}
+
+/// As above: saving and closing name a file that stays.
+#[test]
+fn a_file_that_the_system_does_not_remove_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let protect = |flag: &str, path: &Path| {
+        let done = std::process::Command::new("chattr").arg(flag).arg(path).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    let mut tape = Tape::builder().spill(dir.path()).build().unwrap();
+    (0..2).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+    let file = files(dir.path()).pop().unwrap();
+    if !protect("+i", &file) {
+        eprintln!("SKIPPED: immutable files need root and a file system that has them");
+        return;
+    }
+    assert_eq!(pop(&mut tape).unwrap(), (1, field(1, LEN)));
+    let saved = tape.save().unwrap_err().to_string();
+    let closed = tape.close().unwrap_err().to_string();
+    let tape = Tape::builder().spill(dir.path()).reopen().build().unwrap();
+    assert_eq!(tape.steps().unwrap(), [0, 1], "it is back");
+    drop(tape);
+    assert!(protect("-i", &file));
+    for error in [saved, closed] {
+        assert!(error.contains(file.to_str().unwrap()) && error.contains("would be back"), "{error}");
+    }
+}
+
+/// `clear` removed every `*.state` of the folder, and opening every `*.state.new`, also through
+/// links of other users.
+#[test]
+fn files_that_no_tape_has_made_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let kept = ["run.state", "run.state.new", "12-3.state", "0000000001-x.state"];
+    kept.iter().for_each(|name| fs::write(at(name), "the user's own").unwrap());
+    std::os::unix::fs::symlink(at("run.state"), at("0000000007-7.state")).unwrap();
+    std::os::unix::fs::symlink(at("run.state"), at("0000000008-8.state.new")).unwrap();
+    let mut tape = Tape::builder().spill(dir.path()).clear().build().unwrap();
+    let named: Vec<_> = tape.damaged().iter().map(|state| (state.path.clone(), state.reason.clone())).collect();
+    assert!(
+        matches!(&named[..], [(path, why)] if *path == at("0000000007-7.state") && why.contains("link")),
+        "{named:?}"
+    );
+    tape.push(7, Values::F64(&field(7, LEN))).unwrap();
+    tape.save().unwrap();
+    drop(tape);
+    Tape::builder().spill(dir.path()).clear().build().unwrap();
+    assert_eq!(files(dir.path()).len(), kept.len() + 2, "{:?}", files(dir.path()));
+    assert!(kept.iter().all(|name| fs::read_to_string(at(name)).unwrap() == "the user's own"));
+}
+
+/// A folder that everybody may write to was used with the values that another user put there.
+#[test]
+fn a_folder_or_a_state_that_others_may_have_written_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let builder = || Tape::builder().spill(dir.path().join("spill"));
+    let mut tape = builder().build().unwrap();
+    tape.push(0, Values::F64(&field(0, LEN))).unwrap();
+    drop(tape);
+    let spill = dir.path().join("spill");
+    for open in [0o777, 0o1777] {
+        set_mode(&spill, open);
+        let error = builder().reopen().build().unwrap_err().to_string();
+        assert!(error.contains(&format!("mode {open:04o}")) && error.contains("chmod o-w"), "{error}");
+    }
+    // A group may share it.
+    set_mode(&spill, 0o2775);
+    assert_eq!(builder().reopen().build().unwrap().steps().unwrap(), [0]);
+    set_mode(&files(&spill)[0], 0o666);
+    let tape = builder().reopen().build().unwrap();
+    assert!(tape.is_empty() && tape.damaged()[0].reason.contains("mode 0666"), "{:?}", tape.damaged());
+}
+
+/// A file whose header asked for more values than any payload holds ended the program when room was
+/// made for them.
+#[test]
+fn no_room_is_made_by_a_header_whose_checksum_does_not_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = || lossless(Tape::builder().host(1 << 20).spill(dir.path()));
+    let mut tape = builder().build().unwrap();
+    tape.push(0, Values::F64(&field(0, LEN))).unwrap();
+    tape.save().unwrap();
+    drop(tape);
+    let file = files(dir.path()).remove(0);
+    let whole = fs::read(&file).unwrap();
+    for bit in 0..64 {
+        let mut bytes = whole.clone();
+        bytes[40 + bit / 8] ^= 1 << (bit % 8);
+        fs::write(&file, bytes).unwrap();
+        let mut tape = builder().reopen().build().unwrap();
+        if tape.damaged().is_empty() {
+            let error = tape.shape(0).unwrap_err().to_string();
+            assert!(error.contains("checksum"), "bit {bit}: {error}");
+            assert!(tape.pop(ValuesMut::F64(&mut [0.0; LEN])).is_err(), "bit {bit}");
+        }
+    }
+    // Right checksums, and more than the machine has.
+    let mut bytes = whole.clone();
+    bytes[45] = 1;
+    let end = bytes.len() - 16;
+    let crc = crc32c::crc32c(&bytes[..end]);
+    bytes[end + 8..end + 12].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&file, bytes).unwrap();
+    let tape = builder().reopen().build().unwrap();
+    assert!(tape.is_empty() && tape.damaged()[0].reason.contains("in a payload of"), "{:?}", tape.damaged());
+}
+
 /// Counts decodes of QB.
 #[derive(Default)]
 struct CountingQb {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_core::{
-    Comm, Draft, Frame, Manifest, NextBegin, NextCall, Sealed, Store, StoreDecorator, StoreError, VariableRecord,
-    agreed,
+    Comm, Draft, Frame, FullCause, Manifest, NextBegin, NextCall, Sealed, Store, StoreDecorator, StoreError,
+    VariableRecord, agreed,
 };
 
 /// The operations that fail, counted from 0 over all ranks and drafts.
@@ -39,7 +39,7 @@ impl Fuse {
         let operation = self.count.fetch_add(1, Ordering::AcqRel);
         let path = "crashing store".to_owned();
         match self.crash {
-            Crash::FullFrom(n) if operation >= n => Err(StoreError::Full { path }),
+            Crash::FullFrom(n) if operation >= n => Err(StoreError::Full { path, cause: FullCause::Device }),
             Crash::At(n) if operation != n => Ok(()),
             Crash::From(n) if operation < n => Ok(()),
             Crash::Never | Crash::FullFrom(_) => Ok(()),

@@ -4,9 +4,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use recoup::io::put_result;
 use recoup_annotate::{AnnotateError, annotate};
 
 use crate::exit::Exit;
+use crate::results::require_writable;
 
 /// Text of the help after the options.
 const DIRECTIVES: &str = "Directives, in main, in this order:
@@ -19,7 +21,8 @@ const DIRECTIVES: &str = "Directives, in main, in this order:
 The written program needs recoup_annotate.h and librecoup. A line that cannot be
 annotated is named, and nothing is written.
 
-Exit codes: 0 written, 1 refused, 5 clang is not on this machine.";
+Exit codes: 0 written, 1 refused, 2 the target is the source or cannot be
+written, 5 clang is not on this machine.";
 
 /// Options of `recoup annotate`.
 #[derive(clap::Args, Clone, Debug)]
@@ -42,12 +45,15 @@ pub(crate) struct Args {
 /// # Errors
 /// When the source cannot be annotated, or the program cannot be written.
 pub(crate) fn run(args: &Args) -> Result<Exit> {
+    if let Some(file) = &args.output {
+        require_writable(file, "--output")?;
+    }
     let text = annotate(&args.file, &args.flags).map_err(|error| match error {
         error @ AnnotateError::NoClang { .. } => Exit::NotAvailable.because(error.to_string()),
         error => error.into(),
     })?;
     match &args.output {
-        Some(file) => std::fs::write(file, text).with_context(|| file.display().to_string())?,
+        Some(file) => put_result(file, |out| out.write_all(text.as_bytes()))?,
         None => std::io::stdout().write_all(text.as_bytes()).context("writing to stdout")?,
     }
     Ok(Exit::Done)

@@ -211,11 +211,14 @@ class Tape:
         return self not in _open
 
     def close(self) -> None:
-        """Ends the tape. States that the spill directory has stay there, and others go: call `save` before to keep all."""
+        """Ends the tape. States that the spill directory has stay there, and others go: call `save` before to keep all.
+
+        Raises `Error` that names the file of a popped state if the system does not remove it.
+        """
         if not self.closed:
-            self._native.close()
             self._shapes.clear()
             _open.discard(self)
+            self._native.close()
 
     def __enter__(self) -> Tape:
         return self

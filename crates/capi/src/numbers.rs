@@ -1,0 +1,74 @@
+//! The numbers of handles, tapes, memories and views.
+//!
+//! Promises: a number tells the process that opened it, so a call in a process forked from it is an
+//! error before it takes a lock that no thread there gives back. A thread has one call of a number
+//! at a time: a signal handler that comes in between gets an error, and takes no memory for it.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::status::{CallFailure, RECOUP_E_HANDLE};
+
+/// Bits of a number that count; those above them are the process.
+const COUNT_BITS: u32 = 32;
+/// Calls of a thread in each other, by callbacks, that are marked.
+const CALLS_MOST: usize = 4;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    /// The numbers whose calls are under way in this thread; 0 for none.
+    static UNDER_WAY: Cell<[u64; CALLS_MOST]> = const { Cell::new([0; CALLS_MOST]) };
+}
+
+/// Returns a number that nothing else has had in this process.
+pub(crate) fn next_number() -> u64 {
+    u64::from(std::process::id()) << COUNT_BITS | NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Refuses a number that the process has from the one it was forked from.
+pub(crate) fn check_process(number: u64) -> Result<(), CallFailure> {
+    let opener = number >> COUNT_BITS;
+    let here = std::process::id();
+    let count = number & ((1 << COUNT_BITS) - 1);
+    let was_given = count > 0 && count < NEXT.load(Ordering::Relaxed);
+    if opener == 0 || opener == u64::from(here) || !was_given {
+        return Ok(());
+    }
+    let what = format!("process {opener} opened it, process {here} was forked from it: open one of its own");
+    Err(CallFailure::new(RECOUP_E_HANDLE, what))
+}
+
+/// A call of a number that is under way in this thread, until it is dropped.
+pub(crate) struct NumberedCall {
+    number: u64,
+}
+
+impl NumberedCall {
+    /// Begins a call.
+    pub(crate) fn begin(number: u64) -> Result<Self, CallFailure> {
+        check_process(number)?;
+        let under_way = UNDER_WAY.get();
+        if number > 0 && under_way.contains(&number) {
+            return Err(CallFailure::interrupted());
+        }
+        replace(0, number);
+        Ok(Self { number })
+    }
+}
+
+impl Drop for NumberedCall {
+    fn drop(&mut self) {
+        replace(self.number, 0);
+    }
+}
+
+/// Puts a number in the first place that has another. Calls in each other beyond the places are not
+/// marked.
+fn replace(before: u64, after: u64) {
+    let mut under_way = UNDER_WAY.get();
+    if let Some(place) = under_way.iter_mut().find(|place| **place == before) {
+        *place = after;
+        UNDER_WAY.set(under_way);
+    }
+}
