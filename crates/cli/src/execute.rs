@@ -127,7 +127,8 @@ impl<'a> Execution<'a> {
         }
         let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
         let max_iterations = setup.args().max_iterations;
-        let executed = self.baseline_iterations.unwrap_or(max_iterations).saturating_mul(EXECUTED_FACTOR);
+        let executed = self.baseline_iterations.map_or(max_iterations, |baseline| baseline.min(max_iterations));
+        let executed = executed.saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
             session: self.session(observers.saves.clone())?,
             failures,

@@ -210,6 +210,21 @@ fn run_reports_its_keys_and_survives_failures_under_every_scheme() {
     }
 }
 
+/// Failures that came faster than a cycle of GMRES kept a run from ever ending, and it saw neither
+/// signals nor its time limit.
+#[test]
+fn failures_faster_than_a_cycle_are_put_off_and_a_stop_is_seen_among_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 12 --rhs-kind random --method gmres --restart 10 --rtol 1e-8 --threads 1 --scheme traditional \
+               --interval 10it --baseline-iterations 1000 --failures inject --dir";
+    let report = json(&format!("{run} d --mtti 10us"), dir.path(), 0);
+    let notes = report["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains("the MTTI is too short for this run")), "{report}");
+    assert!(report["failures"].as_u64().unwrap() > 25, "{report}");
+    let report = json(&format!("{run} e --mtti 10us --time-limit 1ms"), dir.path(), 75);
+    assert_eq!(report["ended"], "stopped");
+}
+
 #[test]
 fn completions_and_manual_pages_name_every_command() {
     let dir = tempfile::tempdir().unwrap();

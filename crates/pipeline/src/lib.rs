@@ -54,6 +54,7 @@ mod session;
 mod spare;
 mod staging;
 mod staging_rule;
+mod strikes;
 mod suspicion;
 mod symmetry;
 mod sys;

@@ -77,6 +77,14 @@ impl EndArgs {
     }
 }
 
+impl End {
+    /// Returns whether it is time to stop work that saves nothing.
+    pub(crate) fn is_near(&self) -> bool {
+        let asked = Duration::try_from_secs_f64(self.args.stop_before.unwrap_or(0.0)).unwrap_or(Duration::MAX);
+        self.clock.now().saturating_add(asked) >= self.at
+    }
+}
+
 /// Raises a flag when it is time to stop.
 pub(crate) struct Deadline {
     end: End,
