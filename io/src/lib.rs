@@ -4,6 +4,7 @@
 //! Promises: a version counts only when every byte of it is durable; every flipped or missing byte
 //! is found and named, and no byte that fails its checksum is handed out. FORMAT.md states the
 //! layout. Must not know what a payload means: codecs, solvers and policies are elsewhere.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod array;
 mod check;

@@ -4,6 +4,7 @@
 //! Promises: with `--json` one object on stdout and nothing else there; a table otherwise; logs and
 //! progress on stderr; the exit codes of [`exit::Exit`]. Every command is a thin layer over the
 //! library: what it can do, a program that links `recoup` can do too.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod account;
 mod commands;
@@ -21,6 +22,7 @@ mod ranks;
 mod report;
 mod results;
 mod solved;
+mod tell;
 mod vector_file;
 mod version;
 
@@ -28,13 +30,15 @@ use std::error::Error as _;
 use std::num::{ParseFloatError, ParseIntError};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
-use crate::exit::Exit;
+use crate::execute::survive_file_limits;
+use crate::exit::{Exit, PANICKED};
 use crate::output::Output;
 
 /// Checkpoints for iterative solvers that forget only what the solver can win back.
@@ -94,14 +98,31 @@ enum Command {
     Man(commands::man::Args),
 }
 
+/// The stack of the program, whatever the limit of the shell.
+const STACK_BYTES: usize = 8 << 20;
+
 fn main() -> ExitCode {
+    let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK_BYTES).spawn(conducted);
+    match thread.map(JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        // The panic has told its message.
+        Ok(Err(_)) => ExitCode::from(PANICKED),
+        Err(_) => conducted(),
+    }
+}
+
+/// Reads the command line, and does what it says.
+fn conducted() -> ExitCode {
     let matches = command_line().try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let log = std::io::stderr.with_filter(|_| ranks::is_first());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).with_target(false).init();
+    // It would panic where stderr cannot be written to.
+    let logger = tracing_subscriber::fmt().log_internal_errors(false);
+    logger.with_env_filter(filter).with_writer(log).with_target(false).init();
 
-    let outcome = Output::new(cli.json, cli.json_file).and_then(|output| run(&cli.command, &output));
+    let output = survive_file_limits().and_then(|()| Output::new(cli.json, cli.json_file));
+    let outcome = output.and_then(|output| run(&cli.command, &output));
     ranks::conclude(outcome).into()
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{self, Exit};
 use crate::problem::LinearProblem;
 use crate::ranks::{self, agree};
+use crate::tell::tell;
 use crate::vector_file::{self, FileKind, ITERATE};
 
 /// Files a solve reads its first guess from, and writes its result to.
@@ -86,7 +87,7 @@ impl ResultArgs {
         match vector_file::write(path, "--solution", ITERATE, &whole) {
             Ok(()) => {
                 let what = if converged { "the solution" } else { "the last iterate, which is no solution," };
-                eprintln!("{what} is in {}", path.display());
+                tell(format_args!("{what} is in {}", path.display()));
                 results.solution = Some(path.clone());
             }
             Err(error) => results.unwritten.push(format!("--solution: {}", exit::message(&error))),

@@ -172,12 +172,13 @@ fn another_problems_versions_are_told_apart_by_size_and_name_first() {
     assert!(err.contains("another problem of the same size (512 unknowns and 3200 nonzeros): another right-hand side"));
 }
 
-/// A limit on file sizes stands for a full disk: every version fails in the same way.
+/// A limit on file sizes stands for a full disk: every version fails in the same way. The signal of
+/// the limit ended the program, and so did a small stack.
 #[test]
 fn failed_versions_are_a_row_and_their_reason_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let solve = CG.replace("poisson3d 8", "poisson3d 16");
-    let command = format!("ulimit -f 64; trap '' XFSZ; exec {} run {solve} {SAVE}", env!("CARGO_BIN_EXE_recoup"));
+    let command = format!("ulimit -f 64; ulimit -s 256; exec {} run {solve} {SAVE}", env!("CARGO_BIN_EXE_recoup"));
     let output = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
@@ -241,4 +242,25 @@ fn listing_of_versions_fits_100_columns_with_3_digits() {
     let bounds = out.split_whitespace().filter_map(|word| word.strip_prefix("absolute:"));
     let digits: Vec<usize> = bounds.map(|bound| bound.split('e').next().unwrap().len()).collect();
     assert!(!digits.is_empty() && digits.iter().all(|&digits| digits == "1.23".len()), "{out}");
+}
+
+/// Whatever was printed for people ended a resume with a panic, code 101, before its first
+/// iteration.
+#[test]
+fn a_run_does_not_need_its_stderr_and_says_when_its_result_is_lost() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let closed = || std::io::pipe().unwrap().1;
+    let command = |arguments: &str, dir: &Path, stdout: Stdio, stderr: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        command.args(arguments.split_whitespace()).current_dir(dir).env("RECOUP_LOG", "debug").stdin(Stdio::null());
+        command.stdout(stdout).stderr(stderr).status().unwrap().code()
+    };
+    for stderr in [&|| full().into(), &|| closed().into()] as [&dyn Fn() -> Stdio; 2] {
+        let dir = tempfile::tempdir().unwrap();
+        told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+        assert_eq!(command(&format!("run {CG} {SAVE}"), dir.path(), Stdio::null(), stderr()), Some(0));
+        assert_eq!(command(&format!("run {CG} {SAVE} --x0 none.npy"), dir.path(), Stdio::null(), stderr()), Some(2));
+        assert_eq!(command(&format!("run {CG} {SAVE} --fresh"), dir.path(), full().into(), stderr()), Some(1));
+        told("verify d", dir.path(), 0);
+    }
 }

@@ -36,6 +36,7 @@ use crate::output::{Output, TextTable, bytes, dropped, percent, seconds};
 use crate::problem::LinearProblem;
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve_watched, too_short};
+use crate::tell::tell;
 use last::{Ending, RunDocument, last_note, solution_note};
 
 /// Runs and reports.
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let Some(Ending { report, note }) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, |report| table(&report.run))?;
     if let Some(note) = note.filter(|_| is_first()) {
-        eprintln!("{note}");
+        tell(note);
     }
     report.results.told()?;
     let is_stopped = report.run.ended == ended_name(Ended::Stopped);
@@ -205,7 +206,7 @@ fn undisturbed(args: &Args, setup: &Setup<'_>, signals: &StopSignals) -> Result<
         return Ok(None);
     }
     if ranks::is_first() {
-        eprintln!("solving without failures first, for comparison (--baseline-iterations N skips this)");
+        tell(format_args!("solving without failures first, for comparison (--baseline-iterations N skips this)"));
     }
     let stop_in_time = &mut |_: &Progress| {
         if signals.end.as_ref().is_some_and(End::is_near) {
