@@ -5,15 +5,15 @@
 //! what is synced. Under test each step can be watched and made to fail. Must not know what the
 //! bytes mean.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use recoup_core::StoreError;
 
 use crate::direct::{DirectFile, WholeFile};
-use crate::reuse;
+use crate::{regular, reuse};
 
 /// The steps that change the disk, as a test sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +61,6 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Opens a file only if its name is not a link. In a directory that a group shares, everybody in
-/// the group can guess the name of the next file, and a link of that name would have another file
-/// of this user's overwritten.
-pub(crate) fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-}
-
 /// Makes a directory and those above it; one that is there is fine.
 pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
@@ -87,7 +80,7 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
 /// Reuses the file left by a retired version if no other process can be reading it; otherwise
 /// creates a new one. Returns whether it was reused.
 fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
-    match step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).write(true).open(path)) {
+    match step(Step::OpenFile, path, || regular::open_with(File::options().read(true).write(true), path)) {
         Ok(file) if reuse::is_ours_alone(&file) => return Ok((file, true)),
         Err(error) if is_missing(&error) => {}
         // Another process reads it, or it is read-only.
@@ -98,7 +91,7 @@ fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
 
 /// Opens a file of a draft that another rank has made.
 pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
-    step(Step::OpenFile, path, || no_link(&mut File::options()).write(true).open(path))
+    step(Step::OpenFile, path, || regular::open_with(File::options().write(true), path))
 }
 
 /// Writes all bytes at `offset`.
@@ -158,7 +151,7 @@ pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     name.push(".new");
     let draft = Path::new(&name);
     let made = step(Step::CreateFile, draft, || {
-        no_link(&mut File::options()).write(true).create(true).truncate(true).open(draft)
+        regular::open_with(File::options().write(true).create(true).truncate(true), draft)
     });
     write_at(&made?, draft, bytes, 0)?;
     rename_to_remove(draft, path)
@@ -173,7 +166,7 @@ pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 pub fn put_parts(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
     let draft = path.with_file_name(format!("{}.new", file_name(path)));
     let made = step(Step::CreateFile, &draft, || {
-        no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft)
+        regular::open_with(File::options().write(true).create(true).truncate(true), &draft)
     });
     let mut file = DirectFile::new(made?, false);
     let mut offset = 0;
@@ -195,7 +188,7 @@ pub fn put_parts(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
 /// [`StoreError::Full`] or [`StoreError::Io`]; then no piece of the new file is left.
 pub fn put_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     let draft = path.with_file_name(format!(".{}.{}.new", file_name(path), std::process::id()));
-    let make = || no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft);
+    let make = || regular::open_with(File::options().write(true).create(true).truncate(true), &draft);
     let file = step(Step::CreateFile, &draft, make)?;
     let written = write_at(&file, &draft, bytes, 0).and_then(|()| sync_file(&file, &draft));
     // A second name, unlike a rename, never takes the place of a file.
@@ -214,7 +207,7 @@ pub fn put_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 /// [`StoreError::Full`] or [`StoreError::Io`].
 pub fn make_durable(directory: &Path, files: &[PathBuf]) -> Result<(), StoreError> {
     for path in files {
-        let file = step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).open(path))?;
+        let file = step(Step::OpenFile, path, || regular::open(path))?;
         step(Step::SyncFile, path, || file.sync_all())?;
     }
     sync_directory(directory)
@@ -235,7 +228,7 @@ pub fn put_result(path: &Path, fill: impl FnOnce(&mut dyn io::Write) -> io::Resu
         out.flush()
     };
     let draft = place.with_file_name(format!(".{}.{}.new", file_name(&place), std::process::id()));
-    let make = || no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft);
+    let make = || regular::open_with(File::options().write(true).create(true).truncate(true), &draft);
     let is_special = fs::metadata(&place).is_ok_and(|found| !found.is_file());
     let drafted = if is_special { None } else { step(Step::CreateFile, &draft, make).ok() };
     let Some(file) = drafted else {
@@ -249,7 +242,7 @@ pub fn put_result(path: &Path, fill: impl FnOnce(&mut dyn io::Write) -> io::Resu
 }
 
 /// Removes a file; one that is gone is fine.
-fn remove_file(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn remove_file(path: &Path) -> Result<(), StoreError> {
     step(Step::Remove, path, || match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,

@@ -1,10 +1,12 @@
-//! Opens the files of a version for reading: files, never links, pipes or devices.
+//! Opens the files of a run's directory: files, never links, pipes or devices.
 //!
 //! A writer never puts a link into a version. One found there leads to bytes the version does not
-//! own, and opening a pipe would wait forever.
+//! own, and opening a pipe would wait forever. In a directory that a group shares, everybody in the
+//! group can guess the name of the next file, and a link of that name would have another file of
+//! this user's overwritten.
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -16,17 +18,36 @@ use rustix::fs::OFlags;
 /// Those of the operating system; for a symbolic link or anything but a file, an error that says
 /// so.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // Without blocking, a pipe without a writer opens at once. It changes nothing for a file.
+    open_with(File::options().read(true), path)
+}
+
+/// Opens a regular file, or makes one, as the options say.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    // Without blocking, a pipe whose other end is not open opens at once, or is refused at once. It
+    // changes nothing for a file.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
+    let other = || io::Error::other("a file expected, a directory, pipe or device found");
+    let file = options.custom_flags(flags.bits() as i32).open(path);
     let file = file.map_err(|error| match error.raw_os_error() {
-        Some(code) if code == libc::ELOOP => io::Error::other("a file expected, a symbolic link found"),
+        Some(libc::ELOOP) => io::Error::other("a file expected, a symbolic link found"),
+        Some(libc::ENXIO) => other(),
         _ => error,
     })?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::other("a file expected, a directory, pipe or device found"))
+    if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
+}
+
+/// Reads a regular file of at most this many bytes.
+///
+/// # Errors
+/// As [`open`], and [`io::ErrorKind::FileTooLarge`].
+pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more tells a longer file from one of just this length, which may grow meanwhile.
+    open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -49,7 +70,11 @@ mod tests {
         for (name, what) in [("link", "link"), ("broken", "link"), ("pipe", "pipe"), ("directory", "directory")] {
             let error = open(&at(name)).unwrap_err().to_string();
             assert!(error.contains("a file expected") && error.contains(what), "{name}: {error}");
+            let error = open_with(File::options().write(true).create(true), &at(name)).unwrap_err().to_string();
+            assert!(error.contains("a file expected") || error.contains("directory"), "{name}: {error}");
         }
+        assert_eq!(read(&at("file"), 5).unwrap(), b"bytes");
+        assert_eq!(read(&at("file"), 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(open(&at("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

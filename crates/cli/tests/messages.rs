@@ -264,3 +264,24 @@ fn a_run_does_not_need_its_stderr_and_says_when_its_result_is_lost() {
         told("verify d", dir.path(), 0);
     }
 }
+
+/// A pipe of that name held up whoever opened it, and a run ignored SIGTERM meanwhile.
+#[test]
+fn pipes_in_a_runs_directory_are_refused_or_passed_over_at_once() {
+    use rustix::fs::{CWD, FileType, mknodat};
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("run {CG} {SAVE}"), dir.path(), 0);
+    let replace = |name: &str| {
+        let path = dir.path().join("d/solve").join(name);
+        std::fs::remove_file(&path).ok();
+        mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
+    };
+    replace("status.json");
+    let (out, _) = told("status d", dir.path(), 0);
+    assert!(out.contains("unknown"), "{out}");
+    replace("status.json.new");
+    told(&format!("run {CG} {SAVE}"), dir.path(), 0);
+    replace("lock");
+    let err = refused(&format!("run {CG} {SAVE}"), dir.path(), 1);
+    assert!(err.contains("open d/solve/lock: a file expected"), "{err}");
+}
