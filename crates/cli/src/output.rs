@@ -10,7 +10,6 @@ use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::results::require_writable;
 use crate::{ranks, version};
 
 /// The number of the schema that docs/json.md states: one more whenever a key goes or changes its
@@ -114,6 +113,23 @@ pub(crate) fn check_folder(option: &str, folder: Option<&Path>) -> Result<()> {
             refused(format!("not allowed to write to {}", above.display()))
         }
         _ => Ok(()),
+    }
+}
+
+/// A file that is there can be written to, or one can be made.
+///
+/// # Errors
+/// Exit 2, with the option that gave the name.
+pub(crate) fn require_writable(path: &Path, option: &str) -> Result<()> {
+    let refused = |what: String| Err(Exit::Usage.because(format!("{option} {}: {what}", path.display())));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let modes = if path.exists() { Access::WRITE_OK } else { Access::WRITE_OK | Access::EXEC_OK };
+    match access(if path.exists() { path } else { folder }, modes) {
+        _ if path.is_dir() => refused("a file expected, a directory found".to_owned()),
+        _ if !folder.is_dir() => refused(format!("there is no directory {}; make it first", folder.display())),
+        Err(error) if path.exists() => refused(format!("cannot be written to: {error}")),
+        Err(error) => refused(format!("no file can be made in {}: {error}", folder.display())),
+        Ok(()) => Ok(()),
     }
 }
 

@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use recoup::core::Comm;
+use recoup::core::{Comm, Values};
+use recoup::io::Array;
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{self, Exit};
+use crate::options::row_grid::RowGrid;
+use crate::output::require_writable;
 use crate::problem::LinearProblem;
 use crate::ranks::{self, agree};
 use crate::tell::tell;
@@ -72,19 +75,29 @@ impl ResultArgs {
         Ok(Some(x[first..first + problem.n()].to_vec()))
     }
 
-    /// Writes the solution of all ranks, where it is asked for, and says so. Collective.
+    /// Writes the solution of all ranks, where it is asked for, and says so. It has the extents of
+    /// the grid that the rows lie on, as in an export. Collective.
     ///
     /// What rank 0 could not write is told in `results`, which it must not cost.
     ///
     /// # Errors
     /// When a rank is lost.
-    pub(crate) fn write(&self, own: &[f64], converged: bool, comm: &dyn Comm, results: &mut Results) -> Result<()> {
+    pub(crate) fn write(
+        &self,
+        own: &[f64],
+        grid: Option<RowGrid>,
+        converged: bool,
+        comm: &dyn Comm,
+        results: &mut Results,
+    ) -> Result<()> {
         let Some(path) = &self.solution else { return Ok(()) };
         let whole = gathered(own, comm)?;
         if comm.rank() > 0 {
             return Ok(());
         }
-        match vector_file::write(path, "--solution", ITERATE, &whole) {
+        let dims = grid.map_or([whole.len(), 1, 1], |RowGrid(grid)| grid);
+        let x = Array { name: ITERATE, dims, values: Values::F64(&whole) };
+        match vector_file::write(path, "--solution", &x) {
             Ok(()) => {
                 let what = if converged { "the solution" } else { "the last iterate, which is no solution," };
                 tell(format_args!("{what} is in {}", path.display()));
@@ -147,23 +160,6 @@ fn fitting(path: &Path, x: Vec<f64>, rows: usize) -> Result<Vec<f64>> {
     match x.iter().position(|value| !value.is_finite()) {
         Some(row) => anyhow::bail!("--x0 {path}: finite values expected, {} found at index {row}", x[row]),
         None => Ok(x),
-    }
-}
-
-/// A file that is there can be written to, or one can be made.
-///
-/// # Errors
-/// Exit 2, with the option that gave the name.
-pub(crate) fn require_writable(path: &Path, option: &str) -> Result<()> {
-    let refused = |what: String| Err(Exit::Usage.because(format!("{option} {}: {what}", path.display())));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let modes = if path.exists() { Access::WRITE_OK } else { Access::WRITE_OK | Access::EXEC_OK };
-    match access(if path.exists() { path } else { folder }, modes) {
-        _ if path.is_dir() => refused("a file expected, a directory found".to_owned()),
-        _ if !folder.is_dir() => refused(format!("there is no directory {}; make it first", folder.display())),
-        Err(error) if path.exists() => refused(format!("cannot be written to: {error}")),
-        Err(error) => refused(format!("no file can be made in {}: {error}", folder.display())),
-        Ok(()) => Ok(()),
     }
 }
 

@@ -225,6 +225,17 @@ fn failures_faster_than_a_cycle_are_put_off_and_a_stop_is_seen_among_them() {
     assert_eq!(report["ended"], "stopped");
 }
 
+/// `export` wrote the extents of the grid, and `--solution` none.
+#[test]
+fn exported_and_written_solutions_have_one_shape() {
+    let dir = tempfile::tempdir().unwrap();
+    json(&format!("run {CG} --scheme traditional --sync --dir d --solution own.npy"), dir.path(), 0);
+    json("export d --solution --to exported.npy", dir.path(), 0);
+    let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+    assert!(read("own.npy") == read("exported.npy"));
+    assert!(String::from_utf8_lossy(&read("own.npy")[..128]).contains("(16, 16, 16, )"));
+}
+
 #[test]
 fn completions_and_manual_pages_name_every_command() {
     let dir = tempfile::tempdir().unwrap();
