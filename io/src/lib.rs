@@ -31,7 +31,7 @@ pub use import::{ImportError, read_hdf5, read_npy};
 pub use lock::FileLock;
 pub use memory::MemoryStore;
 pub use private::PrivateDir;
-pub use publish::{make_durable, put_new, put_parts, put_result, put_whole};
+pub use publish::{make_durable, nameless_file, put_new, put_parts, put_result, put_whole};
 pub use throttle::{SLICE_BYTES, Throttle};
 
 /// The conditions that every manifest must satisfy, and its text under its checksum: for stores

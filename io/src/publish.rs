@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use recoup_core::StoreError;
+use rustix::fs::{Mode, OFlags};
 
 use crate::direct::{DirectFile, WholeFile};
 use crate::{regular, reuse};
@@ -211,6 +212,23 @@ pub fn make_durable(directory: &Path, files: &[PathBuf]) -> Result<(), StoreErro
         step(Step::SyncFile, path, || file.sync_all())?;
     }
     sync_directory(directory)
+}
+
+/// Opens a new file without a name in a directory: nothing of it is left, whenever its process
+/// dies.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn nameless_file(directory: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR) {
+        return Ok(file.into());
+    }
+    // Not every file system has such files.
+    let path = directory.join(format!(".nameless-{}", std::process::id()));
+    let file = File::create_new(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// Writes a result whole: beside its place, durable, then put there by one rename, so that a full
