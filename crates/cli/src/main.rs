@@ -11,6 +11,7 @@ mod commands;
 mod directory;
 mod execute;
 mod exit;
+mod free_memory;
 mod inject;
 mod method;
 mod observe;

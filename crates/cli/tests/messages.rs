@@ -285,3 +285,20 @@ fn pipes_in_a_runs_directory_are_refused_or_passed_over_at_once() {
     let err = refused(&format!("run {CG} {SAVE}"), dir.path(), 1);
     assert!(err.contains("open d/solve/lock: a file expected"), "{err}");
 }
+
+/// The program aborted when there was no memory for A.
+#[test]
+fn a_grid_without_memory_for_it_is_refused_with_both_sizes() {
+    let dir = tempfile::tempdir().unwrap();
+    for (operator, needed) in [("csr", "167.64 GiB"), ("stencil", "29.80 GiB")] {
+        let program = env!("CARGO_BIN_EXE_recoup");
+        let command =
+            format!("ulimit -v 8000000; exec {program} solve --poisson3d 1000 --method cg --operator {operator}");
+        let output = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{err}");
+        let words =
+            format!("--poisson3d 1000: A of 1000000000 rows and the vectors of a solve need {needed} of memory, ");
+        assert!(err.contains(&words) && err.contains(" are available"), "{err}");
+    }
+}
