@@ -236,6 +236,19 @@ fn exported_and_written_solutions_have_one_shape() {
     assert!(String::from_utf8_lossy(&read("own.npy")[..128]).contains("(16, 16, 16, )"));
 }
 
+/// A fixed bound above all values was kept, and every version restored to x = 0.
+#[test]
+fn a_fixed_bound_that_leaves_nothing_of_the_iterate_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let bound = "--bound absolute:1e300 --scheme lossy --interval 5it --sync --no-save-last --dir d";
+    json(&format!("run {CG} {bound}"), dir.path(), 0);
+    for version in json("inspect d", dir.path(), 0)["runs"][0]["versions"].as_array().unwrap() {
+        let norm = |key: &str| version[key].as_f64().unwrap();
+        assert!(norm("verified_residual_norm") < norm("rhs_norm"), "{version}");
+        assert_eq!(version["variables"][0]["bound"], "lossless", "{version}");
+    }
+}
+
 #[test]
 fn completions_and_manual_pages_name_every_command() {
     let dir = tempfile::tempdir().unwrap();
