@@ -72,6 +72,10 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
         (format!("run {CG} --dir d --name a/b"), "'a/b' for '--name <NAME>': expected the name of one folder"),
         ("inspect d --name ..".to_owned(), "expected the name of one folder"),
         (format!("solve {CG} --rhs b.txt"), "--rhs b.txt: expected FILE.npy, FILE.mtx or FILE.h5"),
+        (
+            format!("run {CG} --dir d --time-limit 1h --stop-before 2h"),
+            "--stop-before 2 h 00 min leaves no time of --time-limit 1 h 00 min",
+        ),
     ];
     for (command, words) in cases {
         let err = refused(&command, dir.path(), 2);
@@ -242,6 +246,20 @@ fn listing_of_versions_fits_100_columns_with_3_digits() {
     let bounds = out.split_whitespace().filter_map(|word| word.strip_prefix("absolute:"));
     let digits: Vec<usize> = bounds.map(|bound| bound.split('e').next().unwrap().len()).collect();
     assert!(!digits.is_empty() && digits.iter().all(|&digits| digits == "1.23".len()), "{out}");
+}
+
+/// A version was used, and the first guess given for the resume ignored without a word.
+#[test]
+fn a_resume_says_that_its_first_guess_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("solve {CG} --solution x.npy"), dir.path(), 0);
+    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    let (_, err) = told(&format!("run {CG} {SAVE} --x0 x.npy"), dir.path(), 0);
+    let line = "in d; --x0 is not used (--fresh starts from the beginning)";
+    assert_eq!(
+        err.lines().filter(|said| said.starts_with("resuming from version ") && said.ends_with(line)).count(),
+        1
+    );
 }
 
 /// Whatever was printed for people ended a resume with a panic, code 101, before its first

@@ -270,9 +270,13 @@ fn prepare(args: &Args, store: &dyn Store) -> Result<()> {
     Ok(())
 }
 
-/// Returns the place of the versions that the first life resumes from, for people.
+/// Returns the place of the versions that the first life resumes from, for people, and what does
+/// without them.
 fn origin(args: &Args) -> Option<String> {
-    args.dir.as_ref().filter(|_| !ranks::was_repaired()).map(|dir| dir.display().to_string())
+    let is_first_life = !ranks::was_repaired();
+    let place = args.dir.as_ref().map_or_else(|| "memory".to_owned(), |dir| dir.display().to_string());
+    let unused = if args.results.x0.is_some() { "; --x0 is not used" } else { "" };
+    is_first_life.then(|| format!("{place}{unused} (--fresh starts from the beginning)"))
 }
 
 /// Returns the place of the run's memory.

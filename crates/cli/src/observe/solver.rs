@@ -24,7 +24,7 @@ pub(crate) struct Observed<'a> {
     last: LastIterate,
     pulse: Option<Pulse>,
     pace: Option<StepPace>,
-    /// Place of an earlier run's versions, until it was printed.
+    /// Place of an earlier run's versions, and what does without them, until it was printed.
     origin: Option<String>,
     status: Option<Arc<StatusFile>>,
 }
@@ -136,7 +136,7 @@ impl Iteration for Observed<'_> {
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         let progress = self.method.resume(iteration, how)?;
         if let Some(origin) = self.origin.take() {
-            tell(format_args!("resuming from version {iteration} in {origin} (--fresh starts from the beginning)"));
+            tell(format_args!("resuming from version {iteration} in {origin}"));
         }
         if let Some(status) = &self.status {
             status.resumed(&progress);
