@@ -412,6 +412,26 @@ fn signals_leave_a_state_the_same_command_goes_on_from() {
     }
 }
 
+/// `verify` next to a run called versions damaged that the run had retired: 37 of 3,186.
+#[test]
+fn versions_that_a_run_retires_meanwhile_are_not_called_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 16 --method jacobi --rtol 1e-10 --threads 1 --scheme traditional --interval 1it --keep 1 \
+               --no-save-last --dir d";
+    let mut child = spawn(run, dir.path());
+    wait_for_a_version(&dir.path().join("d/solve"));
+    for _ in 0..16 {
+        assert_eq!(json("verify d", dir.path(), 0)["whole"], Value::from(true));
+        let inspected = json("inspect d", dir.path(), 0);
+        let versions = inspected["runs"][0]["versions"].as_array().unwrap();
+        assert!(versions.iter().all(|version| version["damage"].is_null()), "{inspected}");
+        json("export d --to x.npy", dir.path(), 0);
+    }
+    assert!(child.try_wait().unwrap().is_none(), "the run went on all the time");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn a_run_that_is_killed_still_converges_and_leaves_no_litter() {
     // Kills come at random in real time, and a fast machine is through sooner: runs go on until
