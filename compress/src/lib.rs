@@ -16,6 +16,7 @@
 //! Promises: no I/O, no clock, no thread but those QB is told to use; unsafe code in `simd.rs` and
 //! `sys.rs` alone. Encoding allocates per frame, because it runs behind the solver. Must not know:
 //! variables, versions, stores, ranks.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod bytes;
 mod delta;

@@ -22,8 +22,8 @@ mod shared_file;
 mod version_file;
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -46,10 +46,15 @@ use shared_file::HeldParts;
 const MANIFEST: &str = "manifest.json";
 /// A file in which the program that writes a run may say how the run stands; no store reads it.
 pub const STATUS: &str = "status.json";
+/// Name of a [`STATUS`] that is not whole yet.
+const STATUS_DRAFT: &str = "status.json.new";
 const VERSION_FILE: &str = "version.h5";
 const LOCK: &str = "lock";
 const SET_ASIDE: &str = "damaged";
+/// Looks at a version that others change meanwhile, at most.
+const LOOKS_MAX: u32 = 8;
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+const STATUS_BYTES_MAX: u64 = 1 << 20;
 
 /// The purpose a store is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +103,8 @@ impl Hdf5Store {
         refuse_foreign(&root)?;
         let lock = if access == Access::Write { Some(lock(&root)?) } else { None };
         if lock.is_some() {
+            // A process that was killed in its first instant leaves nothing else.
+            publish::remove_file(&root.join(STATUS_DRAFT)).ok();
             publish::sync_directory(dir)?;
         }
         let replaces = false;
@@ -143,6 +150,15 @@ impl Hdf5Store {
         Ok(entries(dir)?.into_iter().filter(|name| is_plain_name(name) && holds_ours(name)).collect())
     }
 
+    /// Reads the [`STATUS`] of the run in `folder`.
+    ///
+    /// # Errors
+    /// Those of the operating system; for anything but a file of at most a mebibyte, an error that
+    /// says so.
+    pub fn read_status(folder: &Path) -> io::Result<Vec<u8>> {
+        regular::read(&folder.join(STATUS), STATUS_BYTES_MAX)
+    }
+
     /// Returns the directory of a version, whether or not it exists.
     #[must_use]
     pub fn version_path(&self, version: u64) -> PathBuf {
@@ -174,9 +190,25 @@ impl Hdf5Store {
         }
     }
 
-    fn require_version(&self, version: u64) -> Result<PathBuf, StoreError> {
-        let path = self.version_path(version);
-        if path.is_dir() { Ok(path) } else { Err(StoreError::Missing { version }) }
+    /// Reads something of a version, whose directory `read` gets. What cannot be read, or is
+    /// damaged, of a version that goes meanwhile is missing; another version that came in its place
+    /// is read instead.
+    fn read_version<T>(
+        &self,
+        version: u64,
+        mut read: impl FnMut(&Path) -> Result<T, StoreError>,
+        is_whole: impl Fn(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        for looks in 1.. {
+            let path = self.version_path(version);
+            let before = identity(&path).ok_or(StoreError::Missing { version })?;
+            let found = read(&path);
+            let is_settled = found.as_ref().is_ok_and(&is_whole) || identity(&path) == Some(before);
+            if is_settled || looks == LOOKS_MAX {
+                return found;
+            }
+        }
+        unreachable!("the last look returns")
     }
 
     fn publish_sealed(&self, manifest: &Manifest) -> Result<(), StoreError> {
@@ -315,29 +347,34 @@ impl Store for Hdf5Store {
     }
 
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
-        let path = self.require_version(version)?.join(MANIFEST);
-        let lie = |what| StoreError::Manifest { version, what };
-        let text = read_manifest(&path).map_err(|source| lie(format!("{MANIFEST}: {source}")))?;
-        let manifest = envelope::open(&text).map_err(lie)?;
-        self.require_sound(&manifest, version)?;
-        Ok(manifest)
+        let read = |path: &Path| {
+            let lie = |what| StoreError::Manifest { version, what };
+            let text = regular::read(&path.join(MANIFEST), MANIFEST_BYTES_MAX);
+            let manifest =
+                envelope::open(&text.map_err(|source| lie(format!("{MANIFEST}: {source}")))?).map_err(lie)?;
+            self.require_sound(&manifest, version)?;
+            Ok(manifest)
+        };
+        self.read_version(version, read, |_| true)
     }
 
     fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
-        let path = self.require_version(version)?;
-        read_frame(&path, frame, self.throttle.as_ref(), payload).map_err(|what| {
-            payload.clear();
-            StoreError::frame(version, frame, what)
-        })
+        let read = |path: &Path| {
+            read_frame(path, frame, self.throttle.as_ref(), payload).map_err(|what| {
+                payload.clear();
+                StoreError::frame(version, frame, what)
+            })
+        };
+        self.read_version(version, read, |()| true)
     }
 
     fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
-        let path = self.require_version(version)?;
-        match self.manifest(version) {
-            Ok(manifest) => Ok(damage::inspect(&path, &manifest)),
+        let read = |path: &Path| match self.manifest(version) {
+            Ok(manifest) => Ok(damage::inspect(path, &manifest)),
             Err(StoreError::Manifest { what, .. }) => Ok(vec![Damage::Manifest { what }]),
             Err(other) => Err(other),
-        }
+        };
+        self.read_version(version, read, Vec::is_empty)
     }
 
     fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
@@ -390,15 +427,11 @@ impl VersionFiles for Hdf5Store {
     }
 }
 
-/// The bytes of a manifest's file, unless it is larger than any manifest.
-fn read_manifest(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = regular::open(path)?;
-    if file.metadata()?.len() > MANIFEST_BYTES_MAX {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok(text)
+/// Returns what tells the directory of a version from the next one of its name; a rename changes
+/// the times.
+fn identity(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
+    Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec()))
 }
 
 /// One positioned read; the checksum decides whether it counts.
@@ -448,7 +481,9 @@ fn version_number(name: &str) -> Option<u64> {
 }
 
 fn is_ours(name: &str) -> bool {
-    [LOCK, SET_ASIDE, STATUS].contains(&name) || name.starts_with("draft-") || version_number(name).is_some()
+    [LOCK, SET_ASIDE, STATUS, STATUS_DRAFT].contains(&name)
+        || name.starts_with("draft-")
+        || version_number(name).is_some()
 }
 
 fn refuse_file(path: &Path) -> Result<(), StoreError> {
@@ -472,7 +507,7 @@ fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
 /// Locks a run's directory for its writer.
 fn lock(root: &Path) -> Result<FileLock, StoreError> {
     let path = root.join(LOCK);
-    let open = publish::no_link(&mut File::options()).create(true).truncate(false).write(true).open(&path);
+    let open = regular::open_with(File::options().create(true).truncate(false).write(true), &path);
     let file = open.map_err(|source| refused("open", &path, source))?;
     FileLock::take(file).map_err(|error| match error {
         TryLockError::WouldBlock => StoreError::Busy { path: root.display().to_string() },

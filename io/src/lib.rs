@@ -4,6 +4,7 @@
 //! Promises: a version counts only when every byte of it is durable; every flipped or missing byte
 //! is found and named, and no byte that fails its checksum is handed out. FORMAT.md states the
 //! layout. Must not know what a payload means: codecs, solvers and policies are elsewhere.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod array;
 mod check;
@@ -30,7 +31,7 @@ pub use import::{ImportError, read_hdf5, read_npy};
 pub use lock::FileLock;
 pub use memory::MemoryStore;
 pub use private::{PrivateDir, open_own_file};
-pub use publish::{make_durable, put_new, put_parts, put_result, put_whole};
+pub use publish::{make_durable, nameless_file, put_new, put_parts, put_result, put_whole};
 pub use regular::open_regular;
 pub use sys::HeldSizeSignal;
 pub use throttle::{SLICE_BYTES, Throttle};

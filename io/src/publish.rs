@@ -5,16 +5,16 @@
 //! what is synced. Under test each step can be watched and made to fail. Must not know what the
 //! bytes mean.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use recoup_core::{FullCause, StoreError};
 
 use crate::direct::{DirectFile, WholeFile};
-use crate::reuse;
 use crate::sys::HeldSizeSignal;
+use crate::{regular, reuse};
 
 /// The steps that change the disk, as a test sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +63,6 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Opens a file only if its name is not a link. In a directory that a group shares, everybody in
-/// the group can guess the name of the next file, and a link of that name would have another file
-/// of this user's overwritten.
-pub(crate) fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-}
-
 /// Makes a directory and those above it; one that is there is fine.
 pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
@@ -89,7 +82,7 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
 /// Reuses the file left by a retired version if no other process can be reading it; otherwise
 /// creates a new one. Returns whether it was reused.
 fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
-    match step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).write(true).open(path)) {
+    match step(Step::OpenFile, path, || regular::open_with(File::options().read(true).write(true), path)) {
         Ok(file) if reuse::is_ours_alone(&file) => return Ok((file, true)),
         Err(error) if is_missing(&error) => {}
         // Another process reads it, or it is read-only.
@@ -107,7 +100,7 @@ fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
 
 /// Opens a file of a draft that another rank has made.
 pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
-    step(Step::OpenFile, path, || no_link(&mut File::options()).write(true).open(path))
+    step(Step::OpenFile, path, || regular::open_with(File::options().write(true), path))
 }
 
 /// Writes all bytes at `offset`.
@@ -302,10 +295,26 @@ fn link_nameless(_: &File, _: &Path) -> io::Result<()> {
 /// [`StoreError::Full`] or [`StoreError::Io`].
 pub fn make_durable(directory: &Path, files: &[PathBuf]) -> Result<(), StoreError> {
     for path in files {
-        let file = step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).open(path))?;
+        let file = step(Step::OpenFile, path, || regular::open(path))?;
         step(Step::SyncFile, path, || file.sync_all())?;
     }
     sync_directory(directory)
+}
+
+/// Opens a new file without a name in a directory: nothing of it is left, whenever its process
+/// dies.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn nameless_file(directory: &Path) -> io::Result<File> {
+    if let Some(file) = nameless(directory, 0o600) {
+        return Ok(file);
+    }
+    // Not every file system has such files.
+    let path = directory.join(format!(".nameless-{}", std::process::id()));
+    let file = File::create_new(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// Writes a result whole: beside its place, durable, then put there by one rename, so that a full
@@ -333,7 +342,7 @@ pub fn put_result(path: &Path, fill: impl FnOnce(&mut dyn io::Write) -> io::Resu
 }
 
 /// Removes a file; one that is gone is fine.
-fn remove_file(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn remove_file(path: &Path) -> Result<(), StoreError> {
     step(Step::Remove, path, || match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,

@@ -1,10 +1,12 @@
 //! Opens regular files, never pipes or devices: opening a pipe would wait for its other end.
 //!
 //! A writer never puts a link into a version. One found there leads to bytes the version does not
-//! own, so links are refused there. A path that the user gives may be one.
+//! own, so links are refused there. In a directory that a group shares, everybody in the group can
+//! guess the name of the next file, and a link of that name would have another file of this user's
+//! overwritten. A path that the user gives may be a link.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -16,11 +18,15 @@ use rustix::fs::OFlags;
 /// Those of the operating system; for a symbolic link or anything but a file, an error that says
 /// so.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let file = open_with(File::options().read(true), OFlags::NOFOLLOW, path);
-    file.map_err(|error| match error.raw_os_error() {
-        Some(code) if code == libc::ELOOP => io::Error::other("a file expected, a symbolic link found"),
-        _ => error,
-    })
+    open_with(File::options().read(true), path)
+}
+
+/// Opens a regular file of a run's directory, or makes one, as the options say.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_flagged(options, OFlags::NOFOLLOW, path)
 }
 
 /// Opens a regular file that the user names for reading. Links are followed.
@@ -28,22 +34,39 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Those of the operating system; for anything but a file, an error that says so.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    open_with(File::options().read(true), OFlags::empty(), path)
+    open_flagged(File::options().read(true), OFlags::empty(), path)
 }
 
 /// Opens a regular file that the user names for reading and writing. Links are followed.
 pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
-    open_with(File::options().read(true).write(true), OFlags::empty(), path)
+    open_flagged(File::options().read(true).write(true), OFlags::empty(), path)
 }
 
-fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
-    // Without blocking, a pipe without a writer opens at once. It changes nothing for a file.
+fn open_flagged(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
+    // Without blocking, a pipe whose other end is not open opens at once, or is refused at once. It
+    // changes nothing for a file.
     let flags = flags | OFlags::NONBLOCK;
-    let file = options.custom_flags(flags.bits() as i32).open(path)?;
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::other("a file expected, a directory, pipe or device found"))
+    let other = || io::Error::other("a file expected, a directory, pipe or device found");
+    let file = options.custom_flags(flags.bits() as i32).open(path);
+    let file = file.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) if flags.contains(OFlags::NOFOLLOW) => {
+            io::Error::other("a file expected, a symbolic link found")
+        }
+        Some(libc::ENXIO) => other(),
+        _ => error,
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
+}
+
+/// Reads a regular file of at most this many bytes.
+///
+/// # Errors
+/// As [`open`], and [`io::ErrorKind::FileTooLarge`].
+pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more tells a longer file from one of just this length, which may grow meanwhile.
+    open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -66,7 +89,11 @@ mod tests {
         for (name, what) in [("link", "link"), ("broken", "link"), ("pipe", "pipe"), ("directory", "directory")] {
             let error = open(&at(name)).unwrap_err().to_string();
             assert!(error.contains("a file expected") && error.contains(what), "{name}: {error}");
+            let error = open_with(File::options().write(true).create(true), &at(name)).unwrap_err().to_string();
+            assert!(error.contains("a file expected") || error.contains("directory"), "{name}: {error}");
         }
+        assert_eq!(read(&at("file"), 5).unwrap(), b"bytes");
+        assert_eq!(read(&at("file"), 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(open(&at("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);
         for of_user in [open_regular, open_to_write] {
             assert!(of_user(&at("file")).is_ok() && of_user(&at("link")).is_ok());

@@ -79,7 +79,8 @@ impl Exponential {
 
     fn advance(&mut self) {
         let gap = Duration::try_from_secs_f64(self.rng.exponential(self.mtti_seconds)).unwrap_or(Duration::MAX);
-        self.next = self.next.saturating_add(gap);
+        // Time passes between two failures, however short their MTTI.
+        self.next = self.next.saturating_add(gap.max(Duration::from_nanos(1)));
     }
 }
 

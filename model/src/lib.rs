@@ -16,6 +16,7 @@
 //! let busy = Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 120.0 };
 //! assert!((CheckpointTiming::synchronous(busy).overhead_fraction() - 0.4115).abs() < 5e-5);
 //! ```
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod break_even;
 pub mod commit_cost;

@@ -8,6 +8,7 @@
 //!
 //! Must not know checkpoints, files or codecs: a solver names its variables and its safe points
 //! (`recoup_core::Iteration`) and leaves the rest to the pipeline.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 #[cfg(feature = "cuda")]
 pub mod device;

@@ -7,6 +7,7 @@
 //! clang reads the source; the text is the source with insertions. The idea that a compiler makes
 //! the persistent versions of a program's structures is that of Coy et al., ICS 2020, doi
 //! 10.1145/3392717.3392755. The reasons for this way are in `docs/decisions/annotate.md`.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod callee;
 mod clang;

@@ -7,6 +7,7 @@
 //! where another user could have put, read or exchanged it. Must not know solvers, codecs, or what
 //! a payload means. Builds on `io` for the manifest's text and checks and for private directories
 //! alone.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod as_store;
 mod code;

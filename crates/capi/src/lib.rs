@@ -1,5 +1,6 @@
 #![doc = include_str!("../docs/c.md")]
 #![doc = include_str!("../docs/petsc.md")]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 #![expect(unsafe_code, reason = "the C interface takes pointers and calls back")]
 
 mod callbacks;

@@ -273,7 +273,17 @@ fn notes(report: &RunReport) -> Vec<String> {
         }
         _ => None,
     });
-    lost.chain(restored.flatten().chain(&report.notes).map(ToString::to_string)).collect()
+    let factors = report.events.iter().filter_map(|event| match event.kind {
+        EventKind::FailuresPutOff { factor } => Some(factor),
+        _ => None,
+    });
+    let put_off = factors.max().map(|factor| {
+        format!(
+            "failures struck too fast for a newer version between them: the MTTI is too short for this run, and the last \
+             ones came {factor} times as late"
+        )
+    });
+    lost.chain(put_off).chain(restored.flatten().chain(&report.notes).map(ToString::to_string)).collect()
 }
 
 /// A sum that is 0, not -0, of nothing.

@@ -15,6 +15,9 @@ use crate::exit::Exit;
 use crate::observe::status_file::RunStatus;
 use crate::options::tiers::{check_memory_dir, refused};
 
+/// Looks at the versions of a run that goes on, at most: it may retire those that were just listed.
+pub(crate) const LOOKS_MAX: u32 = 8;
+
 /// The versions a command works on.
 #[derive(Args, Debug)]
 pub(crate) struct DirectoryArgs {

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use recoup::core::{Comm, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
 use recoup::pipeline::{PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 
 use crate::exit::Exit;
 use crate::inject::agreed::Agreed;
@@ -127,7 +127,8 @@ impl<'a> Execution<'a> {
         }
         let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
         let max_iterations = setup.args().max_iterations;
-        let executed = self.baseline_iterations.unwrap_or(max_iterations).saturating_mul(EXECUTED_FACTOR);
+        let executed = self.baseline_iterations.map_or(max_iterations, |baseline| baseline.min(max_iterations));
+        let executed = executed.saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
             session: self.session(observers.saves.clone())?,
             failures,
@@ -274,6 +275,16 @@ pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine, ranks: usize) -
 /// Signals that end a run at its next safe point: from users, from closing terminals, and from
 /// batch systems as a warning.
 const STOPPING: [i32; 5] = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
+
+/// Has a write beyond the limit on the size of files fail, as on a full disk, instead of ending the
+/// program.
+///
+/// # Errors
+/// When the system refuses the handler.
+pub(crate) fn survive_file_limits() -> Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("installing signal handlers")?;
+    Ok(())
+}
 
 /// Returns a flag that each of [`STOPPING`] raises. A second SIGINT ends the process at once. The
 /// others may come twice, as batch systems send one after the other.

@@ -11,6 +11,9 @@ pub(crate) const HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not conv
                                5 a part is not available here, 75 stopped with a version, by a signal or before the end of \
                                the job: start it again";
 
+/// The code of a program that panicked, as the standard library gives it.
+pub(crate) const PANICKED: u8 = 101;
+
 /// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -4,12 +4,14 @@
 //! Promises: with `--json` one object on stdout and nothing else there; a table otherwise; logs and
 //! progress on stderr; the exit codes of [`exit::Exit`]. Every command is a thin layer over the
 //! library: what it can do, a program that links `recoup` can do too.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod account;
 mod commands;
 mod directory;
 mod execute;
 mod exit;
+mod free_memory;
 mod inject;
 mod method;
 mod observe;
@@ -22,6 +24,8 @@ mod ranks;
 mod report;
 mod results;
 mod solved;
+mod target;
+mod tell;
 mod vector_file;
 mod version;
 
@@ -29,13 +33,15 @@ use std::error::Error as _;
 use std::num::{ParseFloatError, ParseIntError};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
-use crate::exit::Exit;
+use crate::execute::survive_file_limits;
+use crate::exit::{Exit, PANICKED};
 use crate::output::Output;
 
 /// Checkpoints for iterative solvers that forget only what the solver can win back.
@@ -95,25 +101,32 @@ enum Command {
     Man(commands::man::Args),
 }
 
-fn main() -> ExitCode {
-    // The description of all commands takes more stack than `ulimit -s 256` gives this thread.
-    let parser = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES).spawn(parsed);
-    let cli = parser.ok().and_then(|parser| parser.join().ok()).unwrap_or_else(parsed);
-    let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    let log = std::io::stderr.with_filter(|_| ranks::is_first());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).with_target(false).init();
+/// The stack of the program, whatever the limit of the shell.
+const STACK_BYTES: usize = 8 << 20;
 
-    let outcome = Output::new(cli.json, cli.json_file).and_then(|output| run(&cli.command, &output));
-    ranks::conclude(outcome).into()
+fn main() -> ExitCode {
+    let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK_BYTES).spawn(conducted);
+    match thread.map(JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        // The panic has told its message.
+        Ok(Err(_)) => ExitCode::from(PANICKED),
+        Err(_) => conducted(),
+    }
 }
 
-/// Stack of the thread that reads the command line.
-const PARSER_STACK_BYTES: usize = 2 << 20;
-
-/// Reads the command line; ends the program with help, and for what it does not allow.
-fn parsed() -> Cli {
+/// Reads the command line, and does what it says.
+fn conducted() -> ExitCode {
     let matches = command_line().try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let log = std::io::stderr.with_filter(|_| ranks::is_first());
+    // It would panic where stderr cannot be written to.
+    let logger = tracing_subscriber::fmt().log_internal_errors(false);
+    logger.with_env_filter(filter).with_writer(log).with_target(false).init();
+
+    let output = survive_file_limits().and_then(|()| Output::new(cli.json, cli.json_file));
+    let outcome = output.and_then(|output| run(&cli.command, &output));
+    ranks::conclude(outcome).into()
 }
 
 fn run(command: &Command, output: &Output) -> Result<Exit> {

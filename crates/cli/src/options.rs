@@ -88,6 +88,13 @@ pub(crate) struct ProblemArgs {
     pub(crate) mpi: bool,
 }
 
+impl ProblemArgs {
+    /// Returns the grid that the rows lie on, if one is known.
+    pub(crate) fn row_grid(&self) -> Option<RowGrid> {
+        self.poisson3d.map(|n| RowGrid([n as usize; 3])).or(self.grid)
+    }
+}
+
 /// Storage of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OperatorKind {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::printable::printable;
-use crate::results::require_writable;
+use crate::target::require_writable;
 use crate::{ranks, version};
 
 /// The number of the schema that docs/json.md states: one more whenever a key goes or changes its

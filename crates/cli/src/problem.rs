@@ -18,11 +18,18 @@ use recoup::solvers::{
 };
 
 use crate::exit::Exit;
+use crate::free_memory::free_bytes;
 use crate::options::row_grid::RowGrid;
 use crate::options::{OperatorKind, ProblemArgs};
+use crate::output::bytes;
 use crate::place::SolveDevice;
 use crate::ranks::{self, agree};
 use crate::vector_file::{self, RIGHT_HAND_SIDE};
+
+/// Bytes of b, x and two more vectors, for each row.
+const VECTORS_BYTES: u64 = 4 * 8;
+/// Bytes of an assembled row of the grid while it is made: seven entries and a start, twice.
+const CSR_BYTES: u64 = 2 * (7 * 12 + 6);
 
 type SharedOperator = Arc<dyn Operator + Send + Sync>;
 
@@ -64,6 +71,7 @@ impl LinearProblem {
     pub(crate) fn load(args: &ProblemArgs) -> Result<Self> {
         let comm = ranks::comm(args.mpi)?;
         let device = SolveDevice::open(args.device, args.device_staging, comm.as_ref())?;
+        agree(comm.as_ref(), source(args).and_then(|source| check_memory(&source, comm.size())))?;
         let all = Codecs::shared(codec, comm.size());
         let codecs = Codecs { threads: args.threads.map_or(all.threads, usize::from), ..all };
         let pool = Arc::new(Pool::new(codecs.threads));
@@ -132,6 +140,24 @@ fn source(args: &ProblemArgs) -> Result<OperatorSource<'_>> {
         (None, Some(path), OperatorKind::Csr) => Ok(OperatorSource::File(path, args.grid)),
         (None, None, _) => Err(Exit::Usage.because("give --poisson3d N or --matrix FILE")),
     }
+}
+
+/// Refuses a grid that leaves no memory for its operator and the vectors of a solve: of a system
+/// that gives out more than it has, the process would be killed in the middle.
+fn check_memory(source: &OperatorSource<'_>, ranks: usize) -> Result<()> {
+    let (n, row_bytes, advice) = match source {
+        OperatorSource::Stencil(n) => (*n, VECTORS_BYTES, "take a smaller N"),
+        OperatorSource::Poisson(n) => {
+            (*n, CSR_BYTES.max(VECTORS_BYTES), "take a smaller N, or --operator stencil, which keeps no A")
+        }
+        OperatorSource::File(..) => return Ok(()),
+    };
+    let rows = (n as u64).pow(3).div_ceil(ranks as u64);
+    let needed = rows.saturating_mul(row_bytes);
+    let Some(free) = free_bytes().filter(|free| *free < needed) else { return Ok(()) };
+    let [needed, free] = [needed, free].map(|count| bytes(count as f64));
+    let what = format!("A of {rows} rows and the vectors of a solve need {needed} of memory, {free} are available");
+    Err(Exit::Failed.because(format!("--poisson3d {n}: {what}: {advice}")))
 }
 
 /// Makes the operator of one rank.

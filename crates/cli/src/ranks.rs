@@ -11,6 +11,7 @@ use recoup::core::{Comm, gather_json};
 
 use crate::exit::{Exit, is_broken_pipe, message};
 use crate::inject::last_words::Watched;
+use crate::tell::tell;
 
 static IS_SILENT: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
@@ -102,7 +103,7 @@ struct Seat {
 
 /// Reports how a command ended, and leaves the job.
 pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
-    let tell = |error: &anyhow::Error| eprintln!("error: {}", message(error));
+    let tell_error = |error: &anyhow::Error| tell(format_args!("error: {}", message(error)));
     match outcome {
         Ok(exit) => {
             job::end(exit);
@@ -117,10 +118,10 @@ pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
             let exit = Exit::of(&error);
             if !job::all_are_here() {
                 // The others wait for this one.
-                tell(&error);
+                tell_error(&error);
                 job::abort(exit);
             } else if is_first() {
-                tell(&error);
+                tell_error(&error);
             }
             job::end(exit);
             exit

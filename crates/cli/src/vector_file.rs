@@ -1,9 +1,8 @@
 //! Files with one vector, in the format that their names state: NumPy's, Matrix Market's, HDF5.
 
-use std::fs::File;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use recoup::core::Values;
 use recoup::io::{Array, put_result, read_hdf5, read_npy, write_npy, write_plain_hdf5};
 use recoup::solvers::{read_vector, write_vector};
@@ -54,16 +53,29 @@ fn refused(path: &Path, option: &str) -> anyhow::Error {
     Exit::Usage.because(format!("{option} {}: expected FILE.npy, FILE.mtx or FILE.h5", path.display()))
 }
 
-/// Writes a vector; in HDF5 as a dataset of this name.
+/// Writes an array of doubles; in Matrix Market's format as a vector.
 ///
 /// # Errors
 /// When the file cannot be written; one that was there is as it was then.
-pub(crate) fn write(path: &Path, option: &str, name: &str, values: &[f64]) -> Result<()> {
-    let array = Array { name, dims: [values.len(), 1, 1], values: Values::F64(values) };
-    match FileKind::written(path, option)? {
-        FileKind::Npy => write_npy(path, &array)?,
-        FileKind::Hdf5 => write_plain_hdf5(path, &[array])?,
-        FileKind::Mtx => put_result(path, |out| write_vector(out, values))?,
+pub(crate) fn write(path: &Path, option: &str, array: &Array<'_>) -> Result<()> {
+    let kind = FileKind::written(path, option)?;
+    write_arrays(path, kind, std::slice::from_ref(array))
+}
+
+/// Writes arrays in HDF5, or the first of them in another format.
+///
+/// # Errors
+/// As [`write`]; for anything but doubles in Matrix Market's format.
+pub(crate) fn write_arrays(path: &Path, kind: FileKind, arrays: &[Array<'_>]) -> Result<()> {
+    match (kind, arrays) {
+        (FileKind::Npy, [first, ..]) => write_npy(path, first)?,
+        (FileKind::Mtx, [Array { values: Values::F64(values), .. }, ..]) => {
+            put_result(path, |out| write_vector(out, values))?;
+        }
+        (FileKind::Mtx, [first, ..]) => {
+            bail!("{}: Matrix Market files are written of doubles; take .npy for {}", path.display(), first.name)
+        }
+        _ => write_plain_hdf5(path, arrays)?,
     }
     Ok(())
 }
@@ -75,7 +87,8 @@ pub(crate) fn write(path: &Path, option: &str, name: &str, values: &[f64]) -> Re
 pub(crate) fn read(path: &Path, option: &str, name: &str) -> Result<Vec<f64>> {
     let named = |error: &dyn std::fmt::Display| anyhow!("{option} {error}");
     let kind = FileKind::read(path, option)?;
-    File::open(path).map_err(|error| named(&format!("{}: {error}", path.display())))?;
+    // Opened, a pipe would be at its end for the reader.
+    std::fs::metadata(path).map_err(|error| named(&format!("{}: {error}", path.display())))?;
     match kind {
         FileKind::Npy => read_npy(path).map_err(|error| named(&error)),
         FileKind::Hdf5 => read_hdf5(path, name).map_err(|error| named(&error)),
@@ -93,7 +106,8 @@ mod tests {
         let values = [0.1, -0.0, 1e-300, -7.25e20];
         for name in ["x.npy", "x.mtx", "x.h5"] {
             let path = dir.path().join(name);
-            write(&path, "--solution", ITERATE, &values).unwrap();
+            let array = Array { name: ITERATE, dims: [4, 1, 1], values: Values::F64(&values) };
+            write(&path, "--solution", &array).unwrap();
             let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&read(&path, "--x0", ITERATE).unwrap()), bits(&values), "{name}");
         }

@@ -72,6 +72,10 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
         (format!("run {CG} --dir d --name a/b"), "'a/b' for '--name <NAME>': expected the name of one folder"),
         ("inspect d --name ..".to_owned(), "expected the name of one folder"),
         (format!("solve {CG} --rhs b.txt"), "--rhs b.txt: expected FILE.npy, FILE.mtx or FILE.h5"),
+        (
+            format!("run {CG} --dir d --time-limit 1h --stop-before 2h"),
+            "--stop-before 2 h 00 min leaves no time of --time-limit 1 h 00 min",
+        ),
     ];
     for (command, words) in cases {
         let err = refused(&command, dir.path(), 2);
@@ -172,12 +176,13 @@ fn another_problems_versions_are_told_apart_by_size_and_name_first() {
     assert!(err.contains("another problem of the same size (512 unknowns and 3200 nonzeros): another right-hand side"));
 }
 
-/// A limit on file sizes stands for a full disk: every version fails in the same way.
+/// A limit on file sizes stands for a full disk: every version fails in the same way. The signal of
+/// the limit ended the program, and so did a small stack.
 #[test]
 fn failed_versions_are_a_row_and_their_reason_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let solve = CG.replace("poisson3d 8", "poisson3d 16");
-    let command = format!("ulimit -f 64; trap '' XFSZ; exec {} run {solve} {SAVE}", env!("CARGO_BIN_EXE_recoup"));
+    let command = format!("ulimit -f 64; ulimit -s 256; exec {} run {solve} {SAVE}", env!("CARGO_BIN_EXE_recoup"));
     let output = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
@@ -241,4 +246,77 @@ fn listing_of_versions_fits_100_columns_with_3_digits() {
     let bounds = out.split_whitespace().filter_map(|word| word.strip_prefix("absolute:"));
     let digits: Vec<usize> = bounds.map(|bound| bound.split('e').next().unwrap().len()).collect();
     assert!(!digits.is_empty() && digits.iter().all(|&digits| digits == "1.23".len()), "{out}");
+}
+
+/// A version was used, and the first guess given for the resume ignored without a word.
+#[test]
+fn a_resume_says_that_its_first_guess_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("solve {CG} --solution x.npy"), dir.path(), 0);
+    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    let (_, err) = told(&format!("run {CG} {SAVE} --x0 x.npy"), dir.path(), 0);
+    let line = "in d; --x0 is not used (--fresh starts from the beginning)";
+    assert_eq!(
+        err.lines().filter(|said| said.starts_with("resuming from version ") && said.ends_with(line)).count(),
+        1
+    );
+}
+
+/// Whatever was printed for people ended a resume with a panic, code 101, before its first
+/// iteration.
+#[test]
+fn a_run_does_not_need_its_stderr_and_says_when_its_result_is_lost() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let closed = || std::io::pipe().unwrap().1;
+    let command = |arguments: &str, dir: &Path, stdout: Stdio, stderr: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        command.args(arguments.split_whitespace()).current_dir(dir).env("RECOUP_LOG", "debug").stdin(Stdio::null());
+        command.stdout(stdout).stderr(stderr).status().unwrap().code()
+    };
+    for stderr in [&|| full().into(), &|| closed().into()] as [&dyn Fn() -> Stdio; 2] {
+        let dir = tempfile::tempdir().unwrap();
+        told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+        assert_eq!(command(&format!("run {CG} {SAVE}"), dir.path(), Stdio::null(), stderr()), Some(0));
+        assert_eq!(command(&format!("run {CG} {SAVE} --x0 none.npy"), dir.path(), Stdio::null(), stderr()), Some(2));
+        assert_eq!(command(&format!("run {CG} {SAVE} --fresh"), dir.path(), full().into(), stderr()), Some(1));
+        told("verify d", dir.path(), 0);
+    }
+}
+
+/// A pipe of that name held up whoever opened it, and a run ignored SIGTERM meanwhile.
+#[test]
+fn pipes_in_a_runs_directory_are_refused_or_passed_over_at_once() {
+    use rustix::fs::{CWD, FileType, mknodat};
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("run {CG} {SAVE}"), dir.path(), 0);
+    let replace = |name: &str| {
+        let path = dir.path().join("d/solve").join(name);
+        std::fs::remove_file(&path).ok();
+        mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
+    };
+    replace("status.json");
+    let (out, _) = told("status d", dir.path(), 0);
+    assert!(out.contains("unknown"), "{out}");
+    replace("status.json.new");
+    told(&format!("run {CG} {SAVE}"), dir.path(), 0);
+    replace("lock");
+    let err = refused(&format!("run {CG} {SAVE}"), dir.path(), 1);
+    assert!(err.contains("open d/solve/lock: a file expected"), "{err}");
+}
+
+/// The program aborted when there was no memory for A.
+#[test]
+fn a_grid_without_memory_for_it_is_refused_with_both_sizes() {
+    let dir = tempfile::tempdir().unwrap();
+    for (operator, needed) in [("csr", "167.64 GiB"), ("stencil", "29.80 GiB")] {
+        let program = env!("CARGO_BIN_EXE_recoup");
+        let command =
+            format!("ulimit -v 8000000; exec {program} solve --poisson3d 1000 --method cg --operator {operator}");
+        let output = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{err}");
+        let words =
+            format!("--poisson3d 1000: A of 1000000000 rows and the vectors of a solve need {needed} of memory, ");
+        assert!(err.contains(&words) && err.contains(" are available"), "{err}");
+    }
 }

@@ -210,6 +210,45 @@ fn run_reports_its_keys_and_survives_failures_under_every_scheme() {
     }
 }
 
+/// Failures that came faster than a cycle of GMRES kept a run from ever ending, and it saw neither
+/// signals nor its time limit.
+#[test]
+fn failures_faster_than_a_cycle_are_put_off_and_a_stop_is_seen_among_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 12 --rhs-kind random --method gmres --restart 10 --rtol 1e-8 --threads 1 --scheme traditional \
+               --interval 10it --baseline-iterations 1000 --failures inject --dir";
+    let report = json(&format!("{run} d --mtti 10us"), dir.path(), 0);
+    let notes = report["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains("the MTTI is too short for this run")), "{report}");
+    assert!(report["failures"].as_u64().unwrap() > 25, "{report}");
+    let report = json(&format!("{run} e --mtti 10us --time-limit 1ms"), dir.path(), 75);
+    assert_eq!(report["ended"], "stopped");
+}
+
+/// `export` wrote the extents of the grid, and `--solution` none.
+#[test]
+fn exported_and_written_solutions_have_one_shape() {
+    let dir = tempfile::tempdir().unwrap();
+    json(&format!("run {CG} --scheme traditional --sync --dir d --solution own.npy"), dir.path(), 0);
+    json("export d --solution --to exported.npy", dir.path(), 0);
+    let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+    assert!(read("own.npy") == read("exported.npy"));
+    assert!(String::from_utf8_lossy(&read("own.npy")[..128]).contains("(16, 16, 16, )"));
+}
+
+/// A fixed bound above all values was kept, and every version restored to x = 0.
+#[test]
+fn a_fixed_bound_that_leaves_nothing_of_the_iterate_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let bound = "--bound absolute:1e300 --scheme lossy --interval 5it --sync --no-save-last --dir d";
+    json(&format!("run {CG} {bound}"), dir.path(), 0);
+    for version in json("inspect d", dir.path(), 0)["runs"][0]["versions"].as_array().unwrap() {
+        let norm = |key: &str| version[key].as_f64().unwrap();
+        assert!(norm("verified_residual_norm") < norm("rhs_norm"), "{version}");
+        assert_eq!(version["variables"][0]["bound"], "lossless", "{version}");
+    }
+}
+
 #[test]
 fn completions_and_manual_pages_name_every_command() {
     let dir = tempfile::tempdir().unwrap();
@@ -371,6 +410,26 @@ fn signals_leave_a_state_the_same_command_goes_on_from() {
         assert_eq!(resumed["resumed_from"], stopped["iterations"], "nothing is lost by a planned stop");
         assert_eq!(resumed["converged"], Value::from(true));
     }
+}
+
+/// `verify` next to a run called versions damaged that the run had retired: 37 of 3,186.
+#[test]
+fn versions_that_a_run_retires_meanwhile_are_not_called_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 16 --method jacobi --rtol 1e-10 --threads 1 --scheme traditional --interval 1it --keep 1 \
+               --no-save-last --dir d";
+    let mut child = spawn(run, dir.path());
+    wait_for_a_version(&dir.path().join("d/solve"));
+    for _ in 0..16 {
+        assert_eq!(json("verify d", dir.path(), 0)["whole"], Value::from(true));
+        let inspected = json("inspect d", dir.path(), 0);
+        let versions = inspected["runs"][0]["versions"].as_array().unwrap();
+        assert!(versions.iter().all(|version| version["damage"].is_null()), "{inspected}");
+        json("export d --to x.npy", dir.path(), 0);
+    }
+    assert!(child.try_wait().unwrap().is_none(), "the run went on all the time");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //!
 //! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no
 //! call that hangs because a rank is gone. Must not know solvers, codecs or stores.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod hub;
 mod lent;

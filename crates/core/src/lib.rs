@@ -4,6 +4,7 @@
 //! Promises: data and traits only, no algorithm, no I/O, no thread, no unsafe code. Must not know
 //! any implementation: every other crate depends on this one and on it alone, but for those that
 //! join them (`pipeline`, `recoup`). The map and the reasons are in ARCHITECTURE.md.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod afar;
 mod afar_problem;

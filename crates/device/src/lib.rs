@@ -16,6 +16,7 @@
 //! Promises: no call reaches a library or a function that is not there; no copy reads or writes
 //! memory of the host that has been given back; errors name the call and its size. Must not know:
 //! what kernels compute.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod afar;
 mod ahead;

@@ -9,6 +9,7 @@
 //! decodes only, and frames that stand alone only: a frame coded against a parent needs another
 //! version's file, which a filter does not get to see; `recoup export` does. Must not know:
 //! versions, stores, manifests.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use std::fmt;
 

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "HDF5 calls C functions and passes buffers by pointer")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::io::Write as _;
 use std::panic::catch_unwind;
 
 use recoup_compress::QB_FILTER;
@@ -97,14 +98,19 @@ unsafe extern "C" fn apply(
             bytes
         }
         Ok(Err(refusal)) => {
-            eprintln!("recoup filter: {refusal}");
+            tell(&format!("recoup filter: {refusal}\n"));
             0
         }
         Err(_) => {
-            eprintln!("recoup filter: stopped by an error of its own");
+            tell("recoup filter: stopped by an error of its own\n");
             0
         }
     }
+}
+
+/// Prints a line on stderr, if it can be: a reader that was closed is no reason to panic.
+fn tell(line: &str) {
+    std::io::stderr().write_all(line.as_bytes()).ok();
 }
 
 /// Values of a frame in memory of `malloc`, which is HDF5's own allocator.

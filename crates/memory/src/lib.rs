@@ -31,6 +31,7 @@
 //! # assert_eq!((again.len(), again[505]), (100_000, 10.0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 #[cfg(target_endian = "big")]
 compile_error!("values rest in the file as they rest in memory, which must be little-endian");

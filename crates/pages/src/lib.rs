@@ -3,6 +3,7 @@
 //!
 //! Promises: two users of a [`PageRegion`] never have the same byte, if one of them writes. Must
 //! not know what the bytes mean, nor which device copies them.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod region;
 mod sys;

@@ -7,6 +7,7 @@
 //!
 //! Must not know a solver, a codec or a file format: owners come as `Registered`, codecs as a
 //! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod buffer;
 mod candidate;
@@ -54,6 +55,7 @@ mod session;
 mod spare;
 mod staging;
 mod staging_rule;
+mod strikes;
 mod suspicion;
 mod symmetry;
 mod sys;

@@ -55,6 +55,11 @@ pub enum EventKind {
         /// The place's own words.
         message: String,
     },
+    /// Failures let the run get nowhere: the next ones come this many times as late.
+    FailuresPutOff {
+        /// Seconds of the run for one second of the source of failures.
+        factor: u32,
+    },
     /// A bit was flipped, silently.
     Flip(Flipped),
     /// The state turned out to be corrupted.
@@ -188,6 +193,12 @@ impl RunReport {
             EventKind::Recovery(restored) if event.executed == 0 => Some(restored.version),
             _ => None,
         })
+    }
+
+    /// Returns whether nothing was computed since a version was restored.
+    pub(crate) fn is_just_restored(&self) -> bool {
+        let last = self.events.iter().rfind(|event| !matches!(event.kind, EventKind::FailuresPutOff { .. }));
+        last.is_some_and(|last| last.executed == self.executed && matches!(last.kind, EventKind::Recovery(_)))
     }
 
     /// Takes in what became of checkpoints.

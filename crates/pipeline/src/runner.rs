@@ -11,11 +11,15 @@ use recoup_core::{
 use crate::flip::flip;
 use crate::health::{Health, Remedy};
 use crate::report::{Corrupted, Ended, Event, EventKind, RunReport, Sample};
+use crate::strikes::Strikes;
 use crate::timing::RunClock;
 use crate::{PipelineError, Restored, Session, Timing};
 
 /// Places of vectors a run may lose before it gives up.
 const PLACES_LOST_MAX: u64 = 8;
+
+/// Bits flipped at once, at most: faster flips are not drawn one by one.
+const FLIPS_MAX: u32 = 1000;
 
 /// The limits at which a run gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,7 @@ struct Run<'r, 'a> {
     report: RunReport,
     start: Duration,
     health: Health,
+    strikes: Strikes,
 }
 
 /// The end of a span of declared time.
@@ -83,7 +88,7 @@ impl<'a> Runner<'a> {
         let report = RunReport::new(solver.progress());
         let clock = RunClock::new(self.clock.clone(), self.timing);
         let start = clock.now();
-        let run = Run { runner: &mut *self, clock, report, start, health: Health::default() };
+        let run = Run { runner: &mut *self, clock, report, start, health: Health::default(), strikes: Strikes::new() };
         let ended = run.all_of_it(make, &mut solver);
         if let (Err(_), Some(session)) = (&ended, &self.session) {
             session.abandon();
@@ -137,7 +142,10 @@ impl<'a> Run<'_, 'a> {
         }
         if let Some(failure) = self.advance(solver.as_mut())? {
             self.recover(make, solver, failure)?;
-            return Ok(None);
+            // The state is that of a version, or of the start: a stop loses nothing, whatever the
+            // safe point.
+            let is_running = solver.progress().status == Status::Running;
+            return Ok((is_running && self.is_asked_to_stop()).then_some(Ended::Stopped));
         }
         if self.is_corrupted(make, solver)? || self.restarts_stalled(solver.as_mut())? {
             return Ok(None);
@@ -176,7 +184,11 @@ impl<'a> Run<'_, 'a> {
             Some(session) => session.can_stop(progress, self.runner.stop_plan.as_ref()),
             None => progress.safe_point == SafePoint::Any && progress.status == Status::Running,
         };
-        can_stop && self.runner.stop.load(Ordering::Acquire)
+        can_stop && self.is_asked_to_stop()
+    }
+
+    fn is_asked_to_stop(&self) -> bool {
+        self.runner.stop.load(Ordering::Acquire)
     }
 
     fn is_over_limit(&self, progress: &Progress) -> bool {
@@ -205,7 +217,10 @@ impl<'a> Run<'_, 'a> {
             // The version of the stop is this very one, and goes to every tier.
             return Ok(None);
         }
-        let Some(session) = &mut self.runner.session else { return Ok(None) };
+        let Some(session) = &mut self.runner.session else {
+            self.strikes.got_on();
+            return Ok(None);
+        };
         let Some(checkpoint) = session.step(solver)? else { return Ok(None) };
         self.report.seconds_blocking += checkpoint.blocking_seconds;
         self.event(checkpoint.version, EventKind::Checkpoint);
@@ -224,9 +239,10 @@ impl<'a> Run<'_, 'a> {
     /// the time has passed already.
     fn pass(&mut self, solver: &mut dyn Iteration, declared_seconds: f64, iteration: u64, phase: Phase) -> Passed {
         let end = self.clock.now() + Duration::from_secs_f64(declared_seconds);
-        let failure = loop {
-            let failure = self.runner.failures.due(end, iteration, phase);
-            let Some(FailureKind::BitFlip { target, bit }) = failure.as_ref().map(|f| &f.kind) else { break failure };
+        let mut failure = None;
+        for _ in 0..FLIPS_MAX {
+            failure = self.strikes.due(self.runner.failures.as_mut(), end, iteration, phase);
+            let Some(FailureKind::BitFlip { target, bit }) = failure.as_ref().map(|f| &f.kind) else { break };
             // A flip in a solve that has ended costs nothing.
             if solver.progress().status == Status::Running
                 && let Some(flipped) = flip(solver, target, *bit)
@@ -235,7 +251,8 @@ impl<'a> Run<'_, 'a> {
                 self.health.flipped();
                 self.event(iteration, EventKind::Flip(flipped));
             }
-        };
+        }
+        let failure = failure.filter(|failure| failure.kind == FailureKind::FailStop);
         if declared_seconds > 0.0 {
             self.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
         }
@@ -244,7 +261,7 @@ impl<'a> Run<'_, 'a> {
     }
 
     /// Recovers from the loss of all state: a fresh solver, the newest usable version, and the same
-    /// again after a failure meanwhile.
+    /// again after a failure meanwhile, unless the run is asked to stop.
     fn recover(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -257,6 +274,9 @@ impl<'a> Run<'_, 'a> {
         while let Some((failure, phase)) = strike.take() {
             self.report.failures += 1;
             self.event(failed_at, EventKind::Failure(phase));
+            if !self.clock.is_virtual() {
+                self.strikes.struck(failure.at, self.clock.now());
+            }
             if let Some(session) = &mut self.runner.session {
                 session.lose_memory(failure.at)?;
             }
@@ -264,10 +284,13 @@ impl<'a> Run<'_, 'a> {
             let (restored_iteration, seconds) = self.restore(solver.as_mut())?;
             iteration = restored_iteration;
             self.report.seconds_recovery += seconds;
+            if let Some(factor) = self.strikes.went_back(iteration, self.clock.now()) {
+                self.event(iteration, EventKind::FailuresPutOff { factor });
+            }
             let declared_seconds = self.clock.uncharged_seconds(seconds);
             let passed = self.pass(solver.as_mut(), declared_seconds, iteration, Phase::Recovery);
             self.report.seconds_recovery -= passed.left_seconds;
-            strike = passed.failure.map(|failure| (failure, Phase::Recovery));
+            strike = passed.failure.map(|failure| (failure, Phase::Recovery)).filter(|_| !self.is_asked_to_stop());
         }
         self.went_back(failed_at, iteration);
         Ok(())
@@ -450,7 +473,8 @@ impl<'a> Run<'_, 'a> {
         session.wait()?;
         self.report.take(session.take_outcomes());
         let number = session.systems.start() + progress.iteration;
-        let is_saved = self.report.saved.last().is_some_and(|saved| saved.version == number);
+        let is_saved =
+            self.report.saved.last().is_some_and(|saved| saved.version == number) || self.report.is_just_restored();
         if let (Ended::Stopped, Some(plan)) = (self.report.ended, self.runner.stop_plan)
             && progress.iteration > 0
             && !is_saved

@@ -20,6 +20,9 @@ use crate::suspicion::{ReportedResidual, Suspicion, explained};
 /// Samples of the Frobenius norm where the entries of A are not known.
 const RADEMACHER_SAMPLES: u64 = 8;
 
+/// Part of a norm that two orders of its sum may differ by.
+const NORM_ROUNDING: f64 = 1e-9;
+
 /// The problem of a run, with what is measured of it and of its iterates.
 pub(crate) struct Verifier {
     measures: Measures,
@@ -281,11 +284,18 @@ impl Verifier {
         }
     }
 
-    /// Judges a bound by the residual norm under it; only the verified rule refuses one.
+    /// Judges a bound by the residual norm under it. The verified rule refuses one under which the
+    /// residual grows too much; a fixed one is refused where it leaves an iterate no better than
+    /// x = 0, from which no solve would go on.
     fn judge(&mut self, job: &CheckpointJob, column: usize, tried: Bound, measured: f64) -> Verdict {
         match &mut self.columns[column].search {
             Some(search) if job.plan.rule == BoundRule::Verified => search.judge(self.norms.residual, tried, measured),
-            _ => Verdict::Accepted,
+            _ => {
+                let rhs = (1.0 - NORM_ROUNDING) * self.columns[column].rhs_norm;
+                let has_become_worthless = self.norms.residual < rhs && (measured >= rhs || measured.is_nan());
+                let is_fixed = matches!(job.plan.rule, BoundRule::Fixed(_)) && tried != Bound::Lossless;
+                if is_fixed && has_become_worthless { Verdict::Retry(Bound::Lossless) } else { Verdict::Accepted }
+            }
         }
     }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use recoup::core::{Bound as ErrorBound, ElementType, FrameRecord, Manifest, Role, Store, VersionFiles as _};
+use recoup::core::{
+    Bound as ErrorBound, ElementType, FrameRecord, Manifest, Role, Store, StoreError, VersionFiles as _,
+};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Buffer, ChainReader, Codecs, PipelineError, Whole};
 
@@ -39,7 +41,7 @@ impl PyDirectory {
     fn versions(&self, py: Python<'_>) -> PyResult<Vec<PyVersion>> {
         py.detach(|| {
             let versions = self.store.versions().map_err(refused)?;
-            Ok(versions.into_iter().map(|version| PyVersion::new(self.store.clone(), version)).collect())
+            Ok(versions.into_iter().filter_map(|version| PyVersion::new(self.store.clone(), version)).collect())
         })
     }
 
@@ -75,9 +77,13 @@ pub(crate) struct PyVersion {
 }
 
 impl PyVersion {
-    fn new(store: Arc<dyn Store>, version: u64) -> Self {
-        let manifest = store.manifest(version).map_err(|error| error.to_string());
-        Self { store, version, manifest }
+    /// A version that was listed; `None` where its run has retired it since.
+    fn new(store: Arc<dyn Store>, version: u64) -> Option<Self> {
+        let manifest = match store.manifest(version) {
+            Err(StoreError::Missing { .. }) => return None,
+            found => found.map_err(|error| error.to_string()),
+        };
+        Some(Self { store, version, manifest })
     }
 
     fn manifest(&self) -> PyResult<&Manifest> {

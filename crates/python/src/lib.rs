@@ -9,6 +9,7 @@
 //! go wherever a call waits or works, so a worker that applies an operator written in Python never
 //! waits for a thread that waits for it; arrays are borrowed for the time of a call only, and never
 //! while Python code writes to them under another borrow.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod device_array;
 mod directory;

@@ -5,6 +5,7 @@
 //! The facade: the crates of recoup under one name, and [`open`], the shortest way from a solver
 //! and a directory to a [`pipeline::Session`]. It joins solvers, codecs, stores and the model,
 //! which do not know each other, and assembles a row of tiers ([`Builder::tiers`]).
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod builder;
 mod device_memory;

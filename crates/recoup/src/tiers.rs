@@ -16,7 +16,7 @@ use recoup_cache::{
 use recoup_core::{
     Clock, Comm, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json, gather_words, gathered,
 };
-use recoup_io::{PrivateDir, SystemClock};
+use recoup_io::{PrivateDir, SystemClock, nameless_file};
 use recoup_model::multilevel::plan;
 use recoup_model::shares::{FailureShares, Loss, Survivor};
 
@@ -24,6 +24,8 @@ use recoup_model::shares::{FailureShares, Loss, Survivor};
 const MEMORY_KEEP: usize = 2;
 /// Bytes written to measure the speed of a tier.
 const PROBE_BYTES: usize = 4 << 20;
+/// Each of them.
+const PROBE_BYTE: u8 = 1;
 
 /// Tiers, and how versions get to them.
 #[derive(Clone, Debug)]
@@ -249,7 +251,7 @@ impl TierOptions {
             return Ok(None);
         }
         let pfs = || costs.pfs_bytes_per_second.or_else(|| probe_directory(run.dir?));
-        let speeds = measured_once(&|| [probe_memory(folder), pfs()], comm)?;
+        let speeds = measured_once(&|| [probe_directory(folder.path()), pfs()], comm)?;
         let guards = self.list.guards.len();
         // A part that is guarded is sent and kept once more for each guard.
         let factors = [1.0 + 2.0 * guards as f64, 1.0];
@@ -302,32 +304,30 @@ fn first_every(pace: Option<&Arc<TierPacing>>, comm: &dyn Comm) -> Result<u64, S
     Ok(broadcast_json(comm, every)?.max(1))
 }
 
-/// The name of the file that is written to measure the speed of a tier.
-fn probe_name() -> String {
-    format!("probe-{}", std::process::id())
+/// Measures one synced write to a directory, bytes per second; `None` where nothing can be written.
+fn probe_directory(directory: &Path) -> Option<f64> {
+    remove_old_probes(directory);
+    probe(nameless_file(directory).ok()?)
 }
 
-/// Measures one synced write to memory, bytes per second; `None` where nothing can be written.
-fn probe_memory(folder: &PrivateDir) -> Option<f64> {
-    let name = probe_name();
-    let speed = probe(folder.create_file(&name).ok()?);
-    folder.remove(&name).ok();
-    speed
-}
-
-/// Measures one synced write to the directory of versions, in a new file: a link of this name is
-/// not written through.
-fn probe_directory(dir: &Path) -> Option<f64> {
-    let path = dir.join(probe_name());
-    std::fs::remove_file(&path).ok();
-    let speed = probe(File::create_new(&path).ok()?);
-    std::fs::remove_file(&path).ok();
-    speed
+/// Removes what processes that were killed have left: files of probes once had names.
+fn remove_old_probes(directory: &Path) {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_named = entry.file_name().to_str().and_then(|name| name.strip_prefix("probe-")).is_some_and(is_number);
+        let found = entry.metadata().ok().filter(|found| is_named && found.is_file());
+        // A file of this name that holds anything else is the user's.
+        if found.is_some_and(|found| found.len() <= PROBE_BYTES as u64)
+            && std::fs::read(entry.path()).is_ok_and(|bytes| bytes.iter().all(|&byte| byte == PROBE_BYTE))
+        {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
 }
 
 fn probe(mut file: File) -> Option<f64> {
     let clock = SystemClock::new();
-    let bytes = vec![1; PROBE_BYTES];
+    let bytes = vec![PROBE_BYTE; PROBE_BYTES];
     let start = clock.now();
     let written = std::io::Write::write_all(&mut file, &bytes).and_then(|()| file.sync_all());
     let seconds = (clock.now() - start).as_secs_f64();
@@ -338,15 +338,22 @@ fn probe(mut file: File) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A link of the file's name had what it leads to overwritten.
+    /// Probes had names, and runs killed in their first moments left 4 MiB each behind.
     #[test]
-    fn a_probe_is_not_written_through_a_link() {
+    fn a_probe_leaves_nothing_and_removes_only_what_old_ones_left() {
         let dir = tempfile::tempdir().unwrap();
-        let precious = dir.path().join("precious");
-        std::fs::write(&precious, "values").unwrap();
-        std::os::unix::fs::symlink(&precious, dir.path().join(probe_name())).unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("probe-12"), vec![PROBE_BYTE; PROBE_BYTES]).unwrap();
+        std::fs::write(path("probe-13"), "").unwrap();
+        let kept = ["precious", "probe-14", "probe-15", "probe-x"];
+        kept[..2].iter().for_each(|name| std::fs::write(path(name), "values").unwrap());
+        std::os::unix::fs::symlink(path("precious"), path("probe-15")).unwrap();
+        std::fs::write(path("probe-x"), "").unwrap();
         assert!(probe_directory(dir.path()).is_some());
-        let names = std::fs::read_dir(dir.path()).unwrap().count();
-        assert_eq!((std::fs::read_to_string(&precious).unwrap().as_str(), names), ("values", 1));
+        let mut names: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, kept);
+        assert_eq!(std::fs::read_to_string(path("precious")).unwrap(), "values");
     }
 }

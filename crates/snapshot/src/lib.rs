@@ -16,6 +16,7 @@
 //!
 //! The last two are there on Linux only, and not every container permits them: [`Monitors::probe`]
 //! tries them.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod duplicates;
 mod element;

@@ -8,6 +8,7 @@
 //! Promises: a state that was pushed is given back whole, or its pop is an error. Must not know
 //! what states mean. Source: Maurya, Nicolae, Rafique, Elsayed, Tonellot, Cappello, HiPC 2022
 //! (hal-03799226).
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod bell;
 mod builder;

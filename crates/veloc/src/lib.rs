@@ -9,6 +9,7 @@
 //! Written from the interface's published facts; `include/veloc.h` says what each call does.
 //!
 #![doc = include_str!("../docs/veloc.md")]
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 #![expect(unsafe_code, reason = "the C interface takes pointers to the program's memory")]
 
 mod abi;

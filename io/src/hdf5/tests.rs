@@ -384,13 +384,59 @@ fn version_has_a_date_while_its_files_have_their_lengths() {
     assert_eq!(published_at(3), None);
 }
 
+/// A run that was killed while it wrote its first status was refused from then on.
 #[test]
-fn folder_with_nothing_but_a_status_is_a_run() {
+fn folder_with_nothing_but_a_status_or_its_draft_is_a_run() {
+    for name in [STATUS, "status.json.new"] {
+        let dir = quick_directory();
+        fs::create_dir(dir.path().join(RUN)).unwrap();
+        fs::write(dir.path().join(RUN).join(name), "{}").unwrap();
+        assert_eq!(Hdf5Store::names(dir.path()).unwrap(), [RUN]);
+        Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap();
+        assert_eq!(dir.path().join(RUN).join(name).exists(), name == STATUS);
+    }
+}
+
+/// `recoup verify` next to a run called 37 of 3,186 versions damaged that the run had retired.
+#[test]
+fn a_version_that_goes_while_it_is_read_is_missing_and_not_damaged() {
+    let rooted = Rooted::new();
+    let publish = |version| SampleVersion::new(version, 1).publish(&rooted).unwrap();
+    let gone = |error| matches!(error, Err(StoreError::Missing { version: 1 }));
+    publish(1);
+    let damaged = || vec![Damage::Manifest { what: "torn".to_owned() }];
+    let going = |_: &Path| {
+        rooted.store.remove(1).unwrap();
+        Ok(damaged())
+    };
+    assert!(gone(rooted.store.read_version(1, going, Vec::is_empty)));
+    // Another one of its number is read instead, and damage that stays is damage.
+    publish(1);
+    let mut looks = 0;
+    let coming = |_: &Path| {
+        looks += 1;
+        if looks == 1 {
+            rooted.store.remove(1).unwrap();
+            publish(1);
+        }
+        Ok(if looks == 1 { damaged() } else { Vec::new() })
+    };
+    assert_eq!(rooted.store.read_version(1, coming, Vec::is_empty).unwrap(), []);
+    assert_eq!(rooted.store.read_version(1, |_| Ok(damaged()), Vec::is_empty).unwrap(), damaged());
+}
+
+/// A pipe in the place of the lock held up whoever opened the directory.
+#[test]
+fn a_pipe_as_lock_or_status_is_refused_at_once() {
     let dir = quick_directory();
-    fs::create_dir(dir.path().join(RUN)).unwrap();
-    fs::write(dir.path().join(RUN).join(STATUS), "{}").unwrap();
-    assert_eq!(Hdf5Store::names(dir.path()).unwrap(), [RUN]);
-    Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap();
+    let folder = dir.path().join(RUN);
+    fs::create_dir(&folder).unwrap();
+    for name in ["lock", STATUS] {
+        rustix::fs::mknodat(rustix::fs::CWD, folder.join(name), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    }
+    let said = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap_err().to_string();
+    assert!(said.contains("a file expected"), "{said}");
+    assert!(Hdf5Store::read_status(&folder).unwrap_err().to_string().contains("a file expected"));
 }
 
 #[test]

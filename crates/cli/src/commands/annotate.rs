@@ -8,7 +8,7 @@ use recoup::io::put_result;
 use recoup_annotate::{AnnotateError, annotate};
 
 use crate::exit::Exit;
-use crate::results::require_writable;
+use crate::target::require_writable;
 
 /// Text of the help after the options.
 const DIRECTIVES: &str = "Directives, in main, in this order:

@@ -1,19 +1,18 @@
 //! `recoup export`: the decoded variables of a version, for other programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use recoup::core::{Manifest, Store, Values};
-use recoup::io::{Array, put_result, write_npy, write_plain_hdf5};
+use recoup::core::{Manifest, Store, StoreError};
+use recoup::io::Array;
 use recoup::pipeline::{Buffer, PipelineError};
-use recoup::solvers::write_vector;
 use serde::Serialize;
 
-use crate::directory::{PlaceArgs, reader};
+use crate::directory::{LOOKS_MAX, PlaceArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, TextTable};
-use crate::results::require_writable;
-use crate::vector_file::FileKind;
+use crate::target::require_writable;
+use crate::vector_file::{FileKind, write_arrays};
 
 /// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
@@ -76,34 +75,34 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     require_writable(&args.to, "--to")?;
     let name = args.place.one_name()?;
     let store = args.place.open(&name)?;
-    let version = if args.solution { solution(store.as_ref())? } else { chosen(args.version, store.as_ref())? };
-    let decode = |version| decoded(args, kind, store.as_ref(), version);
-    let variables = match decode(version)? {
-        Ok(variables) => variables,
-        Err(damage) => {
-            let others = store.versions()?.into_iter().rev().filter(|other| *other != version);
-            let whole = others.into_iter().find(|other| matches!(decode(*other), Ok(Ok(_))));
-            let instead = whole.map_or("no other version is whole".to_owned(), |v| format!("--version {v} is whole"));
-            return Err(Exit::NoCheckpoint.because(format!("version {version} is damaged: {damage}; {instead}")));
-        }
-    };
+    let (version, variables) = read(args, kind, store.as_ref())?;
     let arrays: Vec<Array<'_>> =
         variables.iter().map(|v| Array { name: &v.name, dims: v.dims, values: v.values.all() }).collect();
-    match (kind, arrays.first()) {
-        (FileKind::Npy, Some(first)) => write_npy(&args.to, first)?,
-        (FileKind::Mtx, Some(first)) => write_mtx(&args.to, first)?,
-        _ => write_plain_hdf5(&args.to, &arrays)?,
-    }
+    write_arrays(&args.to, kind, &arrays)?;
     let to = args.to.display().to_string();
     output.emit(&ExportReport { name, version, to, variables }, table)?;
     Ok(Exit::Done)
 }
 
-fn write_mtx(path: &Path, array: &Array<'_>) -> Result<()> {
-    let Values::F64(values) = array.values else {
-        bail!("{}: Matrix Market files are written of doubles; take .npy for {}", path.display(), array.name);
-    };
-    Ok(put_result(path, |out| write_vector(out, values))?)
+/// Decodes the version meant. One that the run retires meanwhile is no damage: another one is the
+/// newest then.
+fn read(args: &Args, kind: FileKind, store: &dyn Store) -> Result<(u64, Vec<ExportedVariable>)> {
+    let decode = |version| decoded(args, kind, store, version);
+    for looks in 1.. {
+        let version = if args.solution { solution(store)? } else { chosen(args.version, store)? };
+        let damage = match decode(version)? {
+            Ok(variables) => return Ok((version, variables)),
+            Err(damage) => damage,
+        };
+        if looks < LOOKS_MAX && matches!(store.manifest(version), Err(StoreError::Missing { .. })) {
+            continue;
+        }
+        let others = store.versions()?.into_iter().rev().filter(|other| *other != version);
+        let whole = others.into_iter().find(|other| matches!(decode(*other), Ok(Ok(_))));
+        let instead = whole.map_or("no other version is whole".to_owned(), |v| format!("--version {v} is whole"));
+        return Err(Exit::NoCheckpoint.because(format!("version {version} is damaged: {damage}; {instead}")));
+    }
+    unreachable!("the last look returns")
 }
 
 /// Finds the newest version that holds a solution.

@@ -143,14 +143,15 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         for shelf in &memory {
             versions.extend(shelf.store.versions()?);
         }
-        let versions = versions.into_iter().map(|version| describe(store.as_ref(), &memory, version)).collect();
+        let versions = versions.into_iter().filter_map(|version| describe(store.as_ref(), &memory, version)).collect();
         runs.push(InspectedRun { versions, set_aside: set_aside(store.as_ref())?, name });
     }
     output.emit(&InspectReport { directory: args.directory.dir.display().to_string(), runs }, tables)?;
     Ok(Exit::Done)
 }
 
-fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> InspectedVersion {
+/// Describes a version; `None` where the run has retired it since it was listed.
+fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Option<InspectedVersion> {
     let tiers = places(pfs, memory, version);
     let mut stores: Vec<&dyn Store> = vec![pfs];
     stores.extend(memory.iter().map(|shelf| &shelf.store as &dyn Store));
@@ -158,13 +159,14 @@ fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> InspectedVer
     for store in stores {
         match store.manifest(version) {
             Ok(manifest) => {
-                return InspectedVersion { version, tiers, damage: None, content: Some(Content::of(store, &manifest)) };
+                let content = Some(Content::of(store, &manifest));
+                return Some(InspectedVersion { version, tiers, damage: None, content });
             }
             Err(StoreError::Missing { .. }) => {}
             Err(error) => damage = damage.or(Some(error.to_string())),
         }
     }
-    InspectedVersion { version, tiers, damage, content: None }
+    damage.map(|damage| InspectedVersion { version, tiers, damage: Some(damage), content: None })
 }
 
 /// Lists all places that hold a part of a version.

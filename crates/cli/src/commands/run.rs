@@ -4,12 +4,12 @@ mod last;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use recoup::cache::RunPlace;
 use recoup::comm::Solo;
-use recoup::core::{Clock, Comm, Store};
+use recoup::core::{Clock, Comm, Progress, Store};
 use recoup::pipeline::{Ended, RunReport};
 use recoup::{SystemClock, TierCosts};
 
@@ -24,6 +24,7 @@ use crate::inject::planned;
 use crate::inject::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
 use crate::inject::virtual_time::{self, Machine, SolveMeasurement};
 use crate::method::Setup;
+use crate::observe::deadline::End;
 use crate::observe::observers::{ObservedRun, Observers, StopSignals, seen};
 use crate::observe::residual_log::ResidualLog;
 use crate::observe::saves::Saves;
@@ -34,7 +35,8 @@ use crate::options::tiers::refused;
 use crate::output::{Output, TextTable, bytes, dropped, percent, seconds};
 use crate::problem::LinearProblem;
 use crate::ranks::{self, agree, is_first};
-use crate::solved::{SolveReport, Solved, solve, too_short};
+use crate::solved::{SolveReport, Solved, solve_watched, too_short};
+use crate::tell::tell;
 use last::{Ending, RunDocument, last_note, solution_note};
 
 /// Runs and reports.
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     check_memory(args)?;
     args.results.check(args.problem.mpi)?;
     let outcome = if args.protection.kills() && !args.kills_nodes() {
-        Some(killed(args, &signals.stop)?)
+        Some(killed(args, &signals)?)
     } else if args.spares.is_some() || args.kills_ranks() {
         surviving(args, &signals)?
     } else {
@@ -59,7 +61,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let Some(Ending { report, note }) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, |report| table(&report.run))?;
     if let Some(note) = note.filter(|_| is_first()) {
-        eprintln!("{note}");
+        tell(note);
     }
     report.results.told()?;
     let is_stopped = report.run.ended == ended_name(Ended::Stopped);
@@ -115,7 +117,7 @@ fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut Lives>) 
     let mut solve = SolveReport::of(&setup)?;
     solve.seconds_setup = if args.protection.is_virtual() { 0.0 } else { clock.now().as_secs_f64() };
     planned::check(&args.protection, &setup)?;
-    let undisturbed = undisturbed(args, &setup, &signals.stop)?;
+    let undisturbed = undisturbed(args, &setup, &signals)?;
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
     let heartbeat = lives.as_mut().map(|lives| lives.begin(problem.comm())).transpose()?;
@@ -195,7 +197,7 @@ fn noted(args: &Args, mut run: RunJson) -> RunJson {
 }
 
 /// Runs the undisturbed solve, if something depends on it.
-fn undisturbed(args: &Args, setup: &Setup<'_>, stop: &AtomicBool) -> Result<Option<Solved>> {
+fn undisturbed(args: &Args, setup: &Setup<'_>, signals: &StopSignals) -> Result<Option<Solved>> {
     let protection = &args.protection;
     let measures_time = protection.virtual_time && protection.t_iter.is_none();
     let measures_codec = protection.is_virtual() && protection.codec_rate.is_none();
@@ -204,9 +206,14 @@ fn undisturbed(args: &Args, setup: &Setup<'_>, stop: &AtomicBool) -> Result<Opti
         return Ok(None);
     }
     if ranks::is_first() {
-        eprintln!("solving without failures first, for comparison (--baseline-iterations N skips this)");
+        tell(format_args!("solving without failures first, for comparison (--baseline-iterations N skips this)"));
     }
-    let solved = solve(setup, "undisturbed", Some(stop))?;
+    let stop_in_time = &mut |_: &Progress| {
+        if signals.end.as_ref().is_some_and(End::is_near) {
+            signals.stop.store(true, Ordering::Release);
+        }
+    };
+    let solved = solve_watched(setup, "undisturbed", Some(&signals.stop), stop_in_time)?;
     if !solved.report.converged {
         let reason = solved.report.reason.as_deref().unwrap_or_default();
         tracing::warn!("the undisturbed solve did not converge, so extra iterations are not known: {reason}");
@@ -263,9 +270,13 @@ fn prepare(args: &Args, store: &dyn Store) -> Result<()> {
     Ok(())
 }
 
-/// Returns the place of the versions that the first life resumes from, for people.
+/// Returns the place of the versions that the first life resumes from, for people, and what does
+/// without them.
 fn origin(args: &Args) -> Option<String> {
-    args.dir.as_ref().filter(|_| !ranks::was_repaired()).map(|dir| dir.display().to_string())
+    let is_first_life = !ranks::was_repaired();
+    let place = args.dir.as_ref().map_or_else(|| "memory".to_owned(), |dir| dir.display().to_string());
+    let unused = if args.results.x0.is_some() { "; --x0 is not used" } else { "" };
+    is_first_life.then(|| format!("{place}{unused} (--fresh starts from the beginning)"))
 }
 
 /// Returns the place of the run's memory.
@@ -312,7 +323,7 @@ fn forget(args: &Args, converged: bool, comm: &dyn Comm) {
 }
 
 /// Runs the parent of a run that is killed: the undisturbed solve, then life after life.
-fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
+fn killed(args: &Args, signals: &StopSignals) -> Result<Ending> {
     let (mut solve_report, baseline) = {
         let clock = SystemClock::new();
         let problem = LinearProblem::load(&args.problem)?;
@@ -320,7 +331,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
         setup.examine()?;
         let mut report = SolveReport::of(&setup)?;
         report.seconds_setup = clock.now().as_secs_f64();
-        let undisturbed = undisturbed(args, &setup, stop)?;
+        let undisturbed = undisturbed(args, &setup, signals)?;
         (report, baseline(args, undisturbed.as_ref(), &Machine::real()))
     };
     if args.fresh && args.scheme != SchemeChoice::None {
@@ -329,7 +340,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
     }
     let memory = args.protection.tiers.memory(run_of(args))?;
     begin_files(args, memory.open().map_err(refused)?.is_some())?;
-    let lives = kill::lives(&args.protection, baseline.iteration_seconds, &memory, stop)?;
+    let lives = kill::lives(&args.protection, baseline.iteration_seconds, &memory, &signals.stop)?;
     solve_report.iterations = lives.last.iterations;
     solve_report.converged = lives.last.converged;
     solve_report.reason = lives.last.reason;

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     };
     let Solved { report: mut solve, iterate, .. } = solve_watched(&setup, "solve", None, &mut look)?;
     let mut results = Results::default();
-    args.results.write(&iterate, solve.converged, problem.comm(), &mut results)?;
+    args.results.write(&iterate, args.problem.row_grid(), solve.converged, problem.comm(), &mut results)?;
     results.unwritten.extend(log.and_then(|log| log.lost().get().cloned()));
     solve.seconds_setup += seconds_setup;
     let roofline = if args.roofline { Some(roofline::measure(&setup, &solve)?) } else { None };

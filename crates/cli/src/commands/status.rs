@@ -6,7 +6,7 @@ use anyhow::Result;
 use recoup::core::Store;
 use serde::Serialize;
 
-use crate::directory::PlaceArgs;
+use crate::directory::{LOOKS_MAX, PlaceArgs};
 use crate::exit::Exit;
 use crate::observe::saves::unix_seconds;
 use crate::observe::status_file::{RunState, RunStatus};
@@ -123,7 +123,15 @@ fn newest(store: &dyn Store) -> Result<Option<NewestVersion>> {
     let Some(files) = store.as_files() else { return Ok(None) };
     let age = |at: SystemTime| SystemTime::now().duration_since(at).unwrap_or_default().as_secs_f64();
     let dated = |version| files.published_at(version).map(|at| NewestVersion { version, age_seconds: age(at) });
-    Ok(store.versions()?.into_iter().rev().find_map(dated))
+    // All that were listed may be retired before they are looked at.
+    for _ in 1..LOOKS_MAX {
+        let versions = store.versions()?;
+        let newest = versions.iter().rev().find_map(|&version| dated(version));
+        if newest.is_some() || versions.is_empty() {
+            return Ok(newest);
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the newest version that the run reports, unless it is lost with the process.

@@ -1,10 +1,10 @@
 //! `recoup verify`: reads, checks and decodes everything, and names all damage.
 
 use anyhow::Result;
-use recoup::core::Store;
+use recoup::core::{Store, StoreError};
 use serde::Serialize;
 
-use crate::directory::{PlaceArgs, reader};
+use crate::directory::{LOOKS_MAX, PlaceArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, TextTable, bytes};
 
@@ -56,8 +56,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let mut usable = true;
     for name in args.place.names()? {
         let store = args.place.open(&name)?;
-        let numbers = store.versions()?;
-        let found: Vec<CheckedVersion> = numbers.iter().map(|&version| check(store.as_ref(), &name, version)).collect();
+        let found = checked_versions(store.as_ref(), &name)?;
         usable &= found.iter().any(|version| version.usable);
         versions.extend(found);
     }
@@ -74,6 +73,37 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 /// Returns whether all values of a version can be restored.
 pub(crate) fn is_usable(store: &dyn Store, version: u64) -> bool {
     check(store, "", version).usable
+}
+
+/// Checks the versions of a run, without those that it retires meanwhile. Where none of the others
+/// is usable, those that came meanwhile count.
+fn checked_versions(store: &dyn Store, name: &str) -> Result<Vec<CheckedVersion>> {
+    for _ in 0..LOOKS_MAX {
+        let numbers = store.versions()?;
+        let found: Vec<CheckedVersion> = numbers.iter().filter_map(|&version| settled(store, name, version)).collect();
+        if found.len() == numbers.len() || found.iter().any(|version| version.usable) {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Checks a version of a run that may be going on: `None` where the run has retired it meanwhile.
+fn settled(store: &dyn Store, name: &str, version: u64) -> Option<CheckedVersion> {
+    let mut before = store.manifest(version).ok();
+    for _ in 1..LOOKS_MAX {
+        let checked = check(store, name, version);
+        let after = match store.manifest(version) {
+            Err(StoreError::Missing { .. }) => return None,
+            found => found.ok(),
+        };
+        // Another version of this number may have come in its place.
+        if checked.whole || after == before {
+            return Some(checked);
+        }
+        before = after;
+    }
+    Some(check(store, name, version))
 }
 
 fn check(store: &dyn Store, name: &str, version: u64) -> CheckedVersion {

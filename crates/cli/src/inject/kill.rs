@@ -29,6 +29,7 @@ use crate::options::protection::ProtectionArgs;
 use crate::options::tiers::refused;
 use crate::results::Results;
 use crate::solved::SolveReport;
+use crate::tell::tell;
 
 /// Limit on the number of lives.
 const LIVES_MAX: u32 = 100_000;
@@ -132,12 +133,12 @@ pub(crate) fn lives(
                 if sums.idle >= PATIENCE {
                     reaper.stretch = reaper.stretch.saturating_mul(2);
                     sums.idle = 0;
-                    eprintln!(
+                    tell(format_args!(
                         "{PATIENCE} lives in a row saved nothing: an MTTI of {} s is too short for this run; \
                          the next failures come {} times as late",
                         mtti.as_secs_f64(),
                         reaper.stretch
-                    );
+                    ));
                 }
             }
             Death::Natural { code } => {

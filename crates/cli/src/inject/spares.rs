@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use crate::inject::last_words::{self, Activity};
 use crate::inject::lives::Lives;
 use crate::ranks;
+use crate::tell::tell;
 
 /// Time between two checks of a process that waits for its turn to die.
 const LOOK: Duration = Duration::from_millis(1);
@@ -118,7 +119,7 @@ impl ScheduledKill {
                 loop {
                     let is_called_off = is_called_off.lock().unwrap_or_else(PoisonError::into_inner);
                     if !*is_called_off {
-                        eprintln!("process {process} is killed while {}", Activity::now());
+                        tell(format_args!("process {process} is killed while {}", Activity::now()));
                         strike_down(&others, memory.as_ref());
                     }
                     drop(is_called_off);

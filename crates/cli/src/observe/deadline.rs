@@ -15,6 +15,7 @@ use crate::observe::saves::{Saves, unix_seconds};
 use crate::options::duration_or_zero;
 use crate::output::seconds;
 use crate::ranks;
+use crate::tell::tell;
 
 /// Variable in which Slurm gives the end of the job, in Unix seconds.
 const SLURM_END: &str = "SLURM_JOB_END_TIME";
@@ -77,6 +78,14 @@ impl EndArgs {
     }
 }
 
+impl End {
+    /// Returns whether it is time to stop work that saves nothing.
+    pub(crate) fn is_near(&self) -> bool {
+        let asked = Duration::try_from_secs_f64(self.args.stop_before.unwrap_or(0.0)).unwrap_or(Duration::MAX);
+        self.clock.now().saturating_add(asked) >= self.at
+    }
+}
+
 /// Raises a flag when it is time to stop.
 pub(crate) struct Deadline {
     end: End,
@@ -121,7 +130,7 @@ impl Deadline {
         self.stop.store(true, Ordering::Release);
         if ranks::is_first() {
             let left = seconds(self.end.at.saturating_sub(now).as_secs_f64());
-            eprintln!("{left} are left of the job's time: stopping with a version");
+            tell(format_args!("{left} are left of the job's time: stopping with a version"));
         }
     }
 

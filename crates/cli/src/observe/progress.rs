@@ -8,6 +8,7 @@ use recoup::SystemClock;
 use recoup::core::{Clock as _, Progress};
 
 use crate::ranks;
+use crate::tell::tell;
 
 /// Length of the bar.
 const STEPS: f64 = 1000.0;
@@ -52,7 +53,12 @@ impl Bar {
             self.bar.set_message(message);
         } else if self.clock.now() >= LINE_EVERY * (self.lines + 1) && ranks::is_first() {
             self.lines = (self.clock.now().as_secs() / LINE_EVERY.as_secs()) as u32;
-            eprintln!("{} {message}, {:.0} % of the way, {} s", self.what, 100.0 * part, self.clock.now().as_secs());
+            tell(format_args!(
+                "{} {message}, {:.0} % of the way, {} s",
+                self.what,
+                100.0 * part,
+                self.clock.now().as_secs()
+            ));
         }
     }
 }

@@ -13,6 +13,7 @@ use recoup::solvers::Method;
 
 use crate::inject::heartbeat::Heartbeat;
 use crate::observe::status_file::StatusFile;
+use crate::tell::tell;
 
 /// The iterate of the last solver, or the reason why it could not be fetched.
 pub(crate) type LastIterate = Rc<RefCell<Result<Vec<f64>, SolveError>>>;
@@ -23,7 +24,7 @@ pub(crate) struct Observed<'a> {
     last: LastIterate,
     pulse: Option<Pulse>,
     pace: Option<StepPace>,
-    /// Place of an earlier run's versions, until it was printed.
+    /// Place of an earlier run's versions, and what does without them, until it was printed.
     origin: Option<String>,
     status: Option<Arc<StatusFile>>,
 }
@@ -135,7 +136,7 @@ impl Iteration for Observed<'_> {
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         let progress = self.method.resume(iteration, how)?;
         if let Some(origin) = self.origin.take() {
-            eprintln!("resuming from version {iteration} in {origin} (--fresh starts from the beginning)");
+            tell(format_args!("resuming from version {iteration} in {origin}"));
         }
         if let Some(status) = &self.status {
             status.resumed(&progress);

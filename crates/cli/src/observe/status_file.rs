@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup::core::{Failure, FailureSource, Phase, Progress};
-use recoup::io::{STATUS, put_whole};
+use recoup::io::{Hdf5Store, STATUS, put_whole};
 use recoup::pipeline::Ended;
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ impl RunStatus {
 
     /// Reads the status of the run in `folder`; `None` if there is none that can be read.
     pub(crate) fn read(folder: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(folder.join(STATUS)).ok()?).ok()
+        serde_json::from_slice(&Hdf5Store::read_status(folder).ok()?).ok()
     }
 
     /// Returns whether the process exists; `None` on another machine.

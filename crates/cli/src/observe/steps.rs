@@ -6,6 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use recoup::SystemClock;
 use recoup::core::Clock as _;
 
+use crate::tell::tell;
+
 /// Drawings per second.
 const HERTZ: u8 = 10;
 /// Between two lines where there is no terminal.
@@ -41,7 +43,10 @@ impl StepBar {
         } else if self.clock.now() >= self.next_line {
             self.next_line = self.clock.now() + LINE_EVERY;
             let elapsed_seconds = self.clock.now().as_secs();
-            eprintln!("{} {step}, {} of {} steps done, {elapsed_seconds} s", self.what, self.n_begun, self.n_steps);
+            tell(format_args!(
+                "{} {step}, {} of {} steps done, {elapsed_seconds} s",
+                self.what, self.n_begun, self.n_steps
+            ));
         }
         self.n_begun += 1;
     }

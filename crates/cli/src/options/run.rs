@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::observe::deadline::EndArgs;
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{MethodArgs, ProblemArgs};
+use crate::output::seconds;
 use crate::results::ResultArgs;
 
 /// Text of the help after the options.
@@ -114,6 +115,14 @@ impl RunArgs {
         if kills && self.end.time_limit.is_some() {
             let text =
                 "--time-limit is the time of one process, and --failures kill starts many: leave one of them out";
+            return Err(Exit::Usage.because(text));
+        }
+        if let (Some(margin), Some(limit)) = (self.end.stop_before, self.end.time_limit)
+            && margin > 0.0
+            && margin >= limit
+        {
+            let [margin, limit] = [margin, limit].map(seconds);
+            let text = format!("--stop-before {margin} leaves no time of --time-limit {limit}: name a shorter margin");
             return Err(Exit::Usage.because(text));
         }
         if self.problem.mpi && self.protection.is_virtual() {

@@ -36,7 +36,7 @@ pub(crate) fn of(scheme: &str, report: &RunReport, is_virtual: bool) -> Curve {
             }
             EventKind::StartOver { .. } => curve.goes_back(at, CurvePoint { relative_residual: 1.0, ..at }),
             // What follows from it is an event of its own, but for directions.
-            EventKind::Corruption(_) | EventKind::Stall => {}
+            EventKind::Corruption(_) | EventKind::Stall | EventKind::FailuresPutOff { .. } => {}
         }
     }
     curve

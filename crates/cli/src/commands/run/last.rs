@@ -76,7 +76,7 @@ pub(crate) fn results(args: &Args, executed: &Executed, comm: &dyn Comm) -> Resu
     let solution_version = report.last.as_ref().map(|last| last.version).or(gone_on_from);
     let mut results = Results { solution_version, ..Results::default() };
     if report.ended != Ended::Stopped {
-        args.results.write(&executed.iterate, is_converged, comm, &mut results)?;
+        args.results.write(&executed.iterate, args.problem.row_grid(), is_converged, comm, &mut results)?;
     }
     if comm.rank() == 0 {
         let unsaved = (is_new && solution_version.is_none()).then(|| unsaved(args, report));

@@ -14,6 +14,7 @@ use super::ways::{KeeperPlan, KeepingWay, locked};
 use super::{Args, PagesChoice};
 use crate::execute::stop_on_signals;
 use crate::exit::{Exit, message};
+use crate::free_memory::free_bytes;
 use crate::observe::steps::StepBar;
 use crate::options::protection::needs_bound;
 use crate::output::{TextTable, bytes, seconds};
@@ -233,20 +234,13 @@ pub(super) fn check_memory(sizes: &StateSizes, n_processes: usize) -> Result<()>
     let buffers = sizes.greatest_bytes().saturating_mul(2 * n_processes as u64 + 1);
     // A quarter more, for tapes whose directory is memory as well.
     let needed = states.saturating_add(states / 4).saturating_add(buffers);
-    let Some(free) = free_memory().filter(|free| *free < needed) else { return Ok(()) };
+    let Some(free) = free_bytes().filter(|free| *free < needed) else { return Ok(()) };
     let [states, needed, free] = [states, needed, free].map(|count| bytes(count as f64));
     Err(Exit::Usage.because(format!(
         "{}: {states} of states in {n_processes} processes need {needed} of memory, {free} are free; name fewer or \
          smaller states, or fewer processes",
         sizes.source
     )))
-}
-
-/// Bytes of memory that programs may still take, where the system says so.
-fn free_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// Draws the report for people.
