@@ -129,7 +129,7 @@ impl From<MemoryError> for CallFailure {
         let code = match &error {
             MemoryError::BlockBytes { .. } => RECOUP_E_OPTIONS,
             MemoryError::Io { .. } | MemoryError::NotMemory { .. } | MemoryError::Format { .. } => RECOUP_E_STORE,
-            MemoryError::Locked => RECOUP_E_STORE,
+            MemoryError::Locked | MemoryError::Gone { .. } => RECOUP_E_STORE,
             MemoryError::NoRoot { .. } | MemoryError::Damaged(_) | MemoryError::Retired { .. } => RECOUP_E_DAMAGED,
             MemoryError::NoVersion { .. } | MemoryError::Range { .. } => RECOUP_E_ARGUMENT,
             MemoryError::NoStructure { .. } | MemoryError::Kind { .. } | MemoryError::Length { .. } => {

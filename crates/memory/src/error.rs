@@ -1,6 +1,7 @@
 //! Errors, and damage that was found.
 
 use std::io;
+use std::path::PathBuf;
 
 /// One damaged part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +84,12 @@ pub enum MemoryError {
     /// Another process, or another part of this one, writes the file.
     #[error("another writer has the file open; any number may read it")]
     Locked,
+    /// The file is no longer where it was opened.
+    #[error("{}: the file was removed or replaced since it was opened: no program would find a version there", .path.display())]
+    Gone {
+        /// The place where it was.
+        path: PathBuf,
+    },
     /// Something is damaged, and is not given out.
     #[error("{0}")]
     Damaged(MemoryFinding),
