@@ -296,6 +296,7 @@ impl Region {
         Variable {
             dims: *dims,
             stride: *parts as usize,
+            is_complex: *parts == 2,
             zones,
             column: *column,
             ..Variable::new(name, *role, memory.lend(), *distribution)
