@@ -346,9 +346,9 @@ int32_t recoup_open(const char *options, const struct recoup_comm *comm, recoup_
 // ranks. The share starts at element `first` of `global`; or `first` is RECOUP_RANK_LOCAL or
 // RECOUP_REPLICATED, and `global` is not looked at. The memory must stay there until the handle is
 // closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore.
-// Protecting a name again moves the variable. `values` may be in the memory of a CUDA device: the
-// library finds that out, and a call then waits for all work that the program has given the
-// device.
+// Protecting a name again moves the variable, whose role, type and size stay: another one under
+// its name is RECOUP_E_NAME. `values` may be in the memory of a CUDA device: the library finds
+// that out, and a call then waits for all work that the program has given the device.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
 //

@@ -88,6 +88,12 @@ impl ProtectedArray {
         })
     }
 
+    /// Returns whether an array may take the place of this one.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let kind = |array: &Self| (array.role, array.element, array.unknowns, array.column);
+        kind(self) == kind(other)
+    }
+
     /// Begins a new table of announced writes: nothing is known of writes before.
     pub(crate) fn track(&mut self) {
         self.writes = Some(WriteTable::new(self.dims.iter().product(), self.element));

@@ -45,6 +45,12 @@ static int scaled(void *ctx, const double *x, double *y)
     return 0;
 }
 
+/* Whether the last call was refused with such words. */
+static void says(const char *words)
+{
+    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
+}
+
 static recoup_handle inner;
 
 static int calls_back(void *ctx, uint64_t iteration, int how)
@@ -120,6 +126,10 @@ static void test_protect(double *x)
     EXPECT(recoup_protect(h, name, 0, 0, x, N, 0, N), RECOUP_E_NAME);
     EXPECT(recoup_protect(h, "x", 0, 0, x, N, 0, N), RECOUP_OK);
     EXPECT(recoup_protect(h, "y", RECOUP_DYNAMIC, RECOUP_BYTES, x, 8, RECOUP_RANK_LOCAL, 0), RECOUP_E_ARGUMENT);
+    /* A second array by one name took the place of the first, which was in no version. */
+    EXPECT(recoup_protect(h, "x", RECOUP_DYNAMIC, RECOUP_F64, x, N, 0, N), RECOUP_E_NAME);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, N - 1, 0, N - 1), RECOUP_E_NAME);
+    says("variable x: taken");
     EXPECT(recoup_protect(h, "x", RECOUP_STATIC, RECOUP_F64, x, N, 0, N), RECOUP_E_NAME);
     EXPECT(recoup_protect(h, "none", RECOUP_DYNAMIC, RECOUP_F64, NULL, 0, 0, 10), RECOUP_OK);
     EXPECT(recoup_grid(h, "x", 10, 10, 10), RECOUP_OK);
@@ -323,12 +333,6 @@ static void test_versions(double *x)
     h = opened("none/../../../../../../proc/none", "", x);
     EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_STORE);
     EXPECT(recoup_close(h), RECOUP_OK);
-}
-
-/* Whether the last call was refused with such words. */
-static void says(const char *words)
-{
-    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
 }
 
 /* Another operator of the same size and right-hand side, another right-hand side and another size are refused by name; what rounding
