@@ -37,8 +37,8 @@
 // The options have an unknown key or an impossible value.
 #define RECOUP_E_OPTIONS -3
 
-// The call is not allowed now: variables and operator come before the first restore or step, and
-// callbacks must not call their handle.
+// The call is not allowed now: variables and operator come before the first restore or step,
+// iterations count up, and callbacks must not call their handle.
 #define RECOUP_E_ORDER -4
 
 // The name is taken, too long or has characters that are not allowed.
@@ -464,8 +464,9 @@ int32_t recoup_on_restore(recoup_handle handle, recoup_rebuild rebuild, void *ct
 int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 
 // Decides after an iteration whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
-// and ||b||, in any norm, or 0 if there is no such thing. Returns after a copy; the version is
-// made in the background. Collective.
+// and ||b||, in any norm, or 0 if there is no such thing. `iteration` counts up from call to call,
+// in each system from 0 again; a restore takes it back. Returns after a copy; the version is made
+// in the background. Collective.
 //
 // A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 //

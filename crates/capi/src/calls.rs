@@ -332,8 +332,9 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
 }
 
 /// Decides after an iteration whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
-/// and ||b||, in any norm, or 0 if there is no such thing. Returns after a copy; the version is
-/// made in the background. Collective.
+/// and ||b||, in any norm, or 0 if there is no such thing. `iteration` counts up from call to call,
+/// in each system from 0 again; a restore takes it back. Returns after a copy; the version is made
+/// in the background. Collective.
 ///
 /// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 ///

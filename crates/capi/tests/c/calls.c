@@ -311,6 +311,35 @@ static void test_steps(double *x)
     EXPECT(recoup_close(h), RECOUP_OK);
 }
 
+/* A time loop that counted from 1 in each step: after the first one nothing was saved, and nothing said so. */
+static void test_counters(double *x)
+{
+    uint64_t k;
+    int due;
+    recoup_handle h = opened("counters", "scheme=lossless interval=2it", x);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_NO_VERSION);
+    for (uint64_t i = 1; i < 7; i++) EXPECT(recoup_step(h, i, 1, 1), RECOUP_OK);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_E_ORDER);
+    says("iteration 1 after iteration 6"), says("`systems`");
+    EXPECT(recoup_due(h, 5, 1, 1, &due), RECOUP_E_ORDER);
+    EXPECT(recoup_checkpoint(h, 5, 1, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_checkpoint(h, 7, 1, 1), RECOUP_OK);
+    EXPECT(recoup_step(h, 7, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    h = opened("counters", "scheme=lossless interval=2it", x);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_OK);
+    if (k != 7) failures++, printf("version %d\n", (int)k);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_step(h, 30, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_step(h, 31, 1, 1), RECOUP_OK);
+    /* A restore takes the counter back with it. */
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_OK);
+    if (k != 30) failures++, printf("version %d\n", (int)k);
+    EXPECT(recoup_step(h, 31, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
 /* Other variables, another problem, a directory that cannot be. */
 static void test_versions(double *x)
 {
@@ -426,9 +455,10 @@ static void test_application(double *x)
     }
 }
 
+/* Two threads share a handle, in any order: a counter of each would go back and forth. */
 static void *steps(void *handle)
 {
-    for (uint64_t k = 0; k < 50; k++) EXPECT(recoup_due(*(recoup_handle *)handle, k, 1, 1, &(int){0}), RECOUP_OK);
+    for (int i = 0; i < 50; i++) EXPECT(recoup_due(*(recoup_handle *)handle, 7, 1, 1, &(int){0}), RECOUP_OK);
     return NULL;
 }
 
@@ -451,6 +481,7 @@ int main(int argc, char **argv)
     test_operator(x);
     test_products(x);
     test_steps(x);
+    test_counters(x);
     test_versions(x);
     test_problems(x);
     test_first_guess(x);
