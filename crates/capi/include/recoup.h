@@ -506,7 +506,8 @@ int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 // Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
 // again. Collective.
 //
-// RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+// RECOUP_E_NOT_SAVED also if the last version that was taken could not be made and recoup_wait has
+// reported that; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);
 
 // Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column

@@ -440,7 +440,8 @@ pub unsafe extern "C" fn recoup_stats(handle: RecoupHandle, stats: *mut RecoupSt
 /// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
 /// again. Collective.
 ///
-/// RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+/// RECOUP_E_NOT_SAVED also if the last version that was taken could not be made and recoup_wait has
+/// reported that; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_close(handle: RecoupHandle) -> i32 {
     guarded(|| Handle::close(handle).map(|()| RECOUP_OK))

@@ -486,6 +486,14 @@ impl Session {
         self.link.restart(restored)
     }
 
+    /// Returns the newest version there is, whole or not, as this rank sees it.
+    ///
+    /// # Errors
+    /// [`PipelineError::Store`].
+    pub fn newest_version(&self) -> Result<Option<u64>, PipelineError> {
+        Ok(self.store.versions()?.last().copied())
+    }
+
     /// Returns the checkpoints taken that have no outcome yet. Does not wait.
     ///
     /// # Errors

@@ -307,6 +307,13 @@ impl PySession {
         py.detach(|| session.wait()).map_err(refused)
     }
 
+    /// Returns the newest version there is.
+    fn newest_version(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        let mut state = self.state()?;
+        let session = state.session()?;
+        py.detach(move || session.newest_version()).map_err(refused)
+    }
+
     /// Returns the number of checkpoints without an outcome.
     fn outstanding(&self) -> PyResult<usize> {
         self.state()?.session()?.outstanding().map_err(refused)

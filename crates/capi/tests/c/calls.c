@@ -181,7 +181,9 @@ static void test_operator(double *x)
     EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
     EXPECT(recoup_wait(h), RECOUP_E_NOT_SAVED);
     EXPECT(recoup_wait(h), RECOUP_OK);
-    EXPECT(recoup_close(h), RECOUP_OK);
+    /* The last state that was promised is not there, whoever has heard of it. */
+    EXPECT(recoup_close(h), RECOUP_E_NOT_SAVED);
+    says("version 1: ");
     h = opened("broken from the start", "scheme=lossy interval=1it", x);
     products = 0;
     EXPECT(recoup_operator(h, broken, &allowed[1], N, 0, N, x, 1, 0), RECOUP_OK);
