@@ -228,6 +228,7 @@ impl OnGrid {
             values: values.into(),
             dims: self.dims,
             stride: self.stride,
+            is_complex: false,
             distribution,
             zones: None,
             column: None,

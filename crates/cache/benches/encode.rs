@@ -61,6 +61,7 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
         len: VERSION_BYTES as u64,
         dims: [VERSION_BYTES, 1, 1],
         stride: 1,
+        is_complex: false,
         frame_dims: [VERSION_BYTES, 1, 1],
         distribution: Distribution::RankLocal,
         column: None,

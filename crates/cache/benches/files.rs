@@ -33,6 +33,7 @@ fn variable(rank: usize) -> VariableRecord {
         len: len as u64,
         dims: [len, 1, 1],
         stride: 1,
+        is_complex: false,
         frame_dims: [FRAME_VALUES, 1, 1],
         distribution: Distribution::Rows { first: (rank * len) as u64, global: (RANKS * len) as u64 },
         column: None,

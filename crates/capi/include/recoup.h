@@ -37,8 +37,9 @@
 // The options have an unknown key or an impossible value.
 #define RECOUP_E_OPTIONS -3
 
-// The call is not allowed now: variables and operator come before the first restore or step, and
-// callbacks must not call their handle, nor a signal handler the one whose call it interrupts.
+// The call is not allowed now: variables and operator come before the first restore or step,
+// iterations count up, and callbacks must not call their handle, nor a signal handler the one whose
+// call it interrupts.
 #define RECOUP_E_ORDER -4
 
 // The name is taken, too long or has characters that are not allowed.
@@ -346,9 +347,9 @@ int32_t recoup_open(const char *options, const struct recoup_comm *comm, recoup_
 // ranks. The share starts at element `first` of `global`; or `first` is RECOUP_RANK_LOCAL or
 // RECOUP_REPLICATED, and `global` is not looked at. The memory must stay there until the handle is
 // closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore.
-// Protecting a name again moves the variable. `values` may be in the memory of a CUDA device: the
-// library finds that out, and a call then waits for all work that the program has given the
-// device.
+// Protecting a name again moves the variable, whose role, type and size stay: another one under
+// its name is RECOUP_E_NAME. `values` may be in the memory of a CUDA device: the library finds
+// that out, and a call then waits for all work that the program has given the device.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
 //
@@ -464,8 +465,9 @@ int32_t recoup_on_restore(recoup_handle handle, recoup_rebuild rebuild, void *ct
 int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 
 // Decides after an iteration whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
-// and ||b||, in any norm, or 0 if there is no such thing. Returns after a copy; the version is
-// made in the background. Collective.
+// and ||b||, in any norm, or 0 if there is no such thing. `iteration` counts up from call to call,
+// in each system from 0 again; a restore takes it back. Returns after a copy; the version is made
+// in the background. Collective.
 //
 // A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 //
@@ -505,7 +507,8 @@ int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 // Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
 // again. Collective.
 //
-// RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+// RECOUP_E_NOT_SAVED also if the last version that was taken could not be made and recoup_wait has
+// reported that; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);
 
 // Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column

@@ -47,13 +47,21 @@ static inline PetscErrorCode RecoupRunOpen(MPI_Comm comm, const char *options, R
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* A version that could not be made is the loss of a version, not of the solve: it is said, and the program goes on. */
+static inline PetscErrorCode RecoupRunSaved(const RecoupRun *run, int code)
+{
+    PetscFunctionBegin;
+    if (code != RECOUP_E_NOT_SAVED) RecoupCall(code);
+    else if (run->comm.rank == 0) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "recoup: %s\n", recoup_message()));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode RecoupRunClose(RecoupRun *run)
 {
     PetscFunctionBegin;
     int code = recoup_close(run->handle);
     recoup_mpi_free(&run->comm);
-    /* A version that could not be made is the loss of a version, not of the solve. */
-    if (code != RECOUP_E_NOT_SAVED) RecoupCall(code);
+    PetscCall(RecoupRunSaved(run, code));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

@@ -88,9 +88,7 @@ static inline PetscErrorCode RecoupKSPBeginSystem(RecoupKSP saved, PetscInt inde
 static inline PetscErrorCode RecoupKSPEndSystem(RecoupKSP saved)
 {
     PetscFunctionBegin;
-    int code = recoup_wait(saved->run.handle);
-    /* A version that could not be made is the loss of a version, not of the solve. */
-    if (code != RECOUP_E_NOT_SAVED) RecoupCall(code);
+    PetscCall(RecoupRunSaved(&saved->run, recoup_wait(saved->run.handle)));
     PetscCall(RecoupKSPSettle(saved));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

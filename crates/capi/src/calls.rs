@@ -66,9 +66,9 @@ pub unsafe extern "C" fn recoup_open(
 /// ranks. The share starts at element `first` of `global`; or `first` is RECOUP_RANK_LOCAL or
 /// RECOUP_REPLICATED, and `global` is not looked at. The memory must stay there until the handle is
 /// closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore.
-/// Protecting a name again moves the variable. `values` may be in the memory of a CUDA device: the
-/// library finds that out, and a call then waits for all work that the program has given the
-/// device.
+/// Protecting a name again moves the variable, whose role, type and size stay: another one under
+/// its name is RECOUP_E_NAME. `values` may be in the memory of a CUDA device: the library finds
+/// that out, and a call then waits for all work that the program has given the device.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
 ///
@@ -332,8 +332,9 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
 }
 
 /// Decides after an iteration whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
-/// and ||b||, in any norm, or 0 if there is no such thing. Returns after a copy; the version is
-/// made in the background. Collective.
+/// and ||b||, in any norm, or 0 if there is no such thing. `iteration` counts up from call to call,
+/// in each system from 0 again; a restore takes it back. Returns after a copy; the version is made
+/// in the background. Collective.
 ///
 /// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 ///
@@ -439,7 +440,8 @@ pub unsafe extern "C" fn recoup_stats(handle: RecoupHandle, stats: *mut RecoupSt
 /// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
 /// again. Collective.
 ///
-/// RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+/// RECOUP_E_NOT_SAVED also if the last version that was taken could not be made and recoup_wait has
+/// reported that; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_close(handle: RecoupHandle) -> i32 {
     guarded(|| Handle::close(handle).map(|()| RECOUP_OK))

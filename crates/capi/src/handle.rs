@@ -77,6 +77,8 @@ pub(crate) struct Core {
     due: Option<Plan>,
     stats: RecoupStats,
     failed: Option<String>,
+    /// The fault of the last version taken, where that one is not there.
+    unsaved: Option<String>,
     is_closed: bool,
     /// The place of the solve at the last call that gave it.
     last: Option<At>,
@@ -160,7 +162,8 @@ impl Handle {
             this.lent.sweep();
             finished?;
             forgotten?;
-            core.failure()
+            core.failure()?;
+            core.unsaved.take().map_or(Ok(()), |message| Err(CallFailure::new(RECOUP_E_NOT_SAVED, message)))
         })
     }
 }
@@ -378,6 +381,8 @@ impl Core {
         self.finish(&this.lent)?;
         let Some(session) = &mut self.session else { return Ok(None) };
         let restored = session.restore_with(&mut [&mut self.protected])?;
+        // The run goes on from what is there.
+        self.unsaved = None;
         let Some(restored) = restored else { return Ok(None) };
         let how = if restored.guess.is_some() { RECOUP_FIRST_GUESS } else { restored.resume as i32 };
         if !self.statics.is_empty() {
@@ -452,6 +457,7 @@ impl Core {
         for outcome in outcomes {
             match outcome {
                 Outcome::Saved(saved) => {
+                    self.unsaved = None;
                     self.stats.versions += 1;
                     self.stats.newest = saved.version;
                     self.stats.raw_bytes += saved.raw_bytes;
@@ -461,13 +467,18 @@ impl Core {
                     self.stats.seconds_verify += saved.spent.verify_seconds;
                     self.stats.seconds_write += saved.spent.write_seconds;
                 }
-                Outcome::Failed { version, message } => {
-                    self.stats.failed += 1;
-                    self.failed.get_or_insert(format!("version {version}: {message}"));
-                }
-                _ => {}
+                Outcome::Failed { version, message } => self.enter_failure(version, &message),
+                Outcome::Suspicious(suspicion) => self.enter_failure(suspicion.version, &suspicion.to_string()),
+                Outcome::Aborted { .. } => {}
             }
         }
+    }
+
+    fn enter_failure(&mut self, version: u64, message: &str) {
+        let what = format!("version {version}: {message}");
+        self.stats.failed += 1;
+        self.failed.get_or_insert_with(|| what.clone());
+        self.unsaved = Some(what);
     }
 
     pub(crate) fn stats(&mut self) -> RecoupStats {

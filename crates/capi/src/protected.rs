@@ -296,6 +296,7 @@ impl Region {
         Variable {
             dims: *dims,
             stride: *parts as usize,
+            is_complex: *parts == 2,
             zones,
             column: *column,
             ..Variable::new(name, *role, memory.lend(), *distribution)
@@ -333,7 +334,8 @@ pub(crate) struct ProtectedRegions {
 }
 
 impl ProtectedRegions {
-    /// Adds a region, or moves the one of the same name; only moving is possible once `is_started`.
+    /// Adds a region, or moves the one of the same name and shape; only moving is possible once
+    /// `is_started`.
     pub(crate) fn add(&mut self, region: Region, is_started: bool) -> Result<(), CallFailure> {
         let at = self.regions.iter().position(|other| other.name == region.name);
         let mut others = self.regions.iter().enumerate().filter(|(i, _)| Some(*i) != at).map(|(_, other)| other);
@@ -342,7 +344,10 @@ impl ProtectedRegions {
         }
         match at {
             Some(at) if self.regions[at].has_shape_of(&region) => self.regions[at].move_to(region.memory),
-            Some(at) if !is_started => self.regions[at] = region,
+            Some(_) if !is_started => {
+                let what = format!("variable {}: taken by one of another role, type or size", region.name);
+                return Err(CallFailure::new(RECOUP_E_NAME, what));
+            }
             None if !is_started => self.regions.push(region),
             _ => {
                 let what =

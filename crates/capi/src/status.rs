@@ -21,8 +21,9 @@ pub const RECOUP_E_ARGUMENT: i32 = -1;
 pub const RECOUP_E_HANDLE: i32 = -2;
 /// The options have an unknown key or an impossible value.
 pub const RECOUP_E_OPTIONS: i32 = -3;
-/// The call is not allowed now: variables and operator come before the first restore or step, and
-/// callbacks must not call their handle, nor a signal handler the one whose call it interrupts.
+/// The call is not allowed now: variables and operator come before the first restore or step,
+/// iterations count up, and callbacks must not call their handle, nor a signal handler the one whose
+/// call it interrupts.
 pub const RECOUP_E_ORDER: i32 = -4;
 /// The name is taken, too long or has characters that are not allowed.
 pub const RECOUP_E_NAME: i32 = -5;
@@ -97,8 +98,8 @@ impl From<PipelineError> for CallFailure {
                 RECOUP_E_OTHER_PROBLEM
             }
             PipelineError::OtherSystem { .. } => RECOUP_E_OTHER_PROBLEM,
-            PipelineError::SystemOrder { .. } => RECOUP_E_ORDER,
-            PipelineError::Solve(SolveError::Length { .. }) => RECOUP_E_ARGUMENT,
+            PipelineError::SystemOrder { .. } | PipelineError::IterationOrder { .. } => RECOUP_E_ORDER,
+            PipelineError::Solve(SolveError::Length { .. }) | PipelineError::Norm { .. } => RECOUP_E_ARGUMENT,
             PipelineError::RankCount { .. } | PipelineError::Variable { .. } => RECOUP_E_MISMATCH,
             PipelineError::NoUsable { .. } | PipelineError::Link { .. } => RECOUP_E_DAMAGED,
             PipelineError::Codec { .. } | PipelineError::NoCodec(_) => RECOUP_E_OPTIONS,
@@ -140,7 +141,7 @@ impl From<MemoryError> for CallFailure {
         let code = match &error {
             MemoryError::BlockBytes { .. } => RECOUP_E_OPTIONS,
             MemoryError::Io { .. } | MemoryError::NotMemory { .. } | MemoryError::Format { .. } => RECOUP_E_STORE,
-            MemoryError::Locked => RECOUP_E_STORE,
+            MemoryError::Locked | MemoryError::Gone { .. } => RECOUP_E_STORE,
             MemoryError::NoRoot { .. } | MemoryError::Damaged(_) | MemoryError::Retired { .. } => RECOUP_E_DAMAGED,
             MemoryError::NoVersion { .. } | MemoryError::Range { .. } => RECOUP_E_ARGUMENT,
             MemoryError::NoStructure { .. } | MemoryError::Kind { .. } | MemoryError::Length { .. } => {

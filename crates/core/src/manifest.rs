@@ -132,6 +132,9 @@ pub struct VariableRecord {
     pub dims: [usize; 3],
     /// Interleaved unknowns per point.
     pub stride: usize,
+    /// The two unknowns of a point are the real and the imaginary part of a complex number.
+    #[serde(default, rename = "complex", skip_serializing_if = "std::ops::Not::not")]
+    pub is_complex: bool,
     /// Extents of one frame, fastest first; a frame's payload always holds their product.
     pub frame_dims: [usize; 3],
     /// Distribution over the ranks.

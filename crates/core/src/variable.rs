@@ -67,6 +67,8 @@ pub struct Variable<'a> {
     pub dims: [usize; 3],
     /// Interleaved unknowns per point.
     pub stride: usize,
+    /// The two unknowns of a point are the parts of a complex number.
+    pub is_complex: bool,
     /// Distribution over the ranks.
     pub distribution: Distribution,
     /// Knowledge of the writes to the values, where the owner sees all of them.
@@ -80,7 +82,17 @@ impl<'a> Variable<'a> {
     #[must_use]
     pub fn new(name: &'a str, role: Role, values: impl Into<Lent<'a>>, distribution: Distribution) -> Self {
         let values = values.into();
-        Self { name, role, dims: [values.len(), 1, 1], stride: 1, values, distribution, zones: None, column: None }
+        Self {
+            name,
+            role,
+            dims: [values.len(), 1, 1],
+            stride: 1,
+            is_complex: false,
+            values,
+            distribution,
+            zones: None,
+            column: None,
+        }
     }
 }
 
@@ -95,7 +107,7 @@ pub fn revision_of<'a>(variables: impl IntoIterator<Item = Variable<'a>>) -> u64
 /// on with this one.
 #[must_use]
 pub fn revision_with(revision: u64, variable: &Variable<'_>) -> u64 {
-    let Variable { name, role, values, dims, stride, distribution: _, zones: _, column } = variable;
+    let Variable { name, role, values, dims, stride, is_complex, distribution: _, zones: _, column } = variable;
     let role = match role {
         Role::Iterate => 0,
         Role::Direction => 1,
@@ -103,7 +115,8 @@ pub fn revision_with(revision: u64, variable: &Variable<'_>) -> u64 {
         Role::Static => 3,
         Role::Recomputed { saved_for } => 4 + *saved_for as u64,
     };
-    let numbers = [role, values.element() as u64, values.len() as u64, *stride as u64, name.len() as u64];
+    let unknowns = 2 * *stride as u64 + u64::from(*is_complex);
+    let numbers = [role, values.element() as u64, values.len() as u64, unknowns, name.len() as u64];
     let column = column.map_or(0, |column| column as u64 + 1);
     let numbers = numbers.into_iter().chain([column]).chain(dims.map(|extent| extent as u64));
     let all = numbers.chain(name.bytes().map(u64::from));

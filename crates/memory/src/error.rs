@@ -1,6 +1,7 @@
 //! Errors, and damage that was found.
 
 use std::io;
+use std::path::PathBuf;
 
 /// One damaged part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +91,12 @@ pub enum MemoryError {
         opener: u32,
         /// The process that called.
         here: u32,
+    },
+    /// The file is no longer where it was opened.
+    #[error("{}: the file was removed or replaced since it was opened: no program would find a version there", .path.display())]
+    Gone {
+        /// The place where it was.
+        path: PathBuf,
     },
     /// Something is damaged, and is not given out.
     #[error("{0}")]

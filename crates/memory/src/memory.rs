@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::fs::{File, Metadata, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use recoup_core::StoreError;
@@ -41,6 +43,8 @@ const ROUND_STATES: usize = 2;
 pub struct Memory {
     medium: Box<dyn Medium>,
     source: Arc<dyn ByteSource>,
+    /// The path of the file, which other programs open; `None` on a medium without one.
+    path: Option<PathBuf>,
     block_bytes: usize,
     keep: usize,
     /// The newest version that counts, whole or not.
@@ -109,7 +113,7 @@ impl Memory {
     /// [`MemoryError::NoRoot`], [`MemoryError::BlockBytes`] and [`MemoryError::Io`].
     pub fn open(path: &Path, options: MemoryOptions) -> Result<Self, MemoryError> {
         let file = match open_own_file(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
                 let made = recoup_io::put_new(path, &first_bytes(options.block_bytes)?).map_err(system_error);
                 made.map_err(refused("make the file"))?;
                 open_own_file(path)
@@ -125,7 +129,9 @@ impl Memory {
         let medium = medium_of(file, options.medium).map_err(refused("map the file"))?;
         let memory = Self::on(medium, options.keep)?;
         let source = Arc::new(LockedSource { source: Arc::clone(&memory.source), _lock: lock });
-        Ok(Self { source, ..memory })
+        // A program may change its directory later on.
+        let path = Some(std::path::absolute(path).map_err(refused("open the file"))?);
+        Ok(Self { source, path, ..memory })
     }
 
     /// Opens a memory on any medium, which begins with [`first_bytes`] or holds a memory. The
@@ -153,6 +159,7 @@ impl Memory {
         Ok(Self {
             medium,
             source,
+            path: None,
             block_bytes,
             keep: keep.max(1),
             number: loaded.root.number,
@@ -247,15 +254,16 @@ impl Memory {
     /// version.
     ///
     /// # Errors
-    /// [`MemoryError::TwoOfOneName`], [`MemoryError::Name`], [`MemoryError::TooManyBlocks`],
-    /// [`MemoryError::Forked`] and [`MemoryError::Io`]: the version does not count, and the ones
-    /// before stay. If the last step fails, it may count; every later commit is
-    /// [`MemoryError::Undecided`] then.
+    /// [`MemoryError::Gone`], [`MemoryError::TwoOfOneName`], [`MemoryError::Name`],
+    /// [`MemoryError::TooManyBlocks`], [`MemoryError::Forked`] and [`MemoryError::Io`]: the version
+    /// does not count, and the ones before stay. If the last step fails, it may count; every later
+    /// commit is [`MemoryError::Undecided`] then.
     pub fn commit(&mut self, step: u64, state: &mut [&mut dyn Versioned]) -> Result<u64, MemoryError> {
         self.check_process()?;
         if self.is_undecided {
             return Err(MemoryError::Undecided);
         }
+        self.check_place()?;
         let mut list = ArrayList::default();
         state.iter_mut().for_each(|part| part.list_arrays(&mut list));
         let mut arrays = list.into_arrays();
@@ -347,6 +355,20 @@ impl Memory {
             catalogue_bytes: bytes.len() as u64,
         };
         Ok(WrittenVersion { version, root, catalogue: catalogue.places, work })
+    }
+
+    /// Refuses a file that its path names no longer: what is committed to it ends with the process.
+    fn check_place(&self) -> Result<(), MemoryError> {
+        let Some((path, file)) = self.path.as_ref().zip(self.source.file()) else { return Ok(()) };
+        let identity = |file: &Metadata| (file.dev(), file.ino());
+        let ours = file.metadata().map_err(refused("look at the file"))?;
+        match path.metadata() {
+            Ok(found) if identity(&found) == identity(&ours) => Ok(()),
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Err(refused("look at the file")(error))
+            }
+            _ => Err(MemoryError::Gone { path: path.clone() }),
+        }
     }
 
     /// Returns the table that an array shares blocks with: the one it came from or, if its bytes

@@ -240,6 +240,35 @@ fn a_file_has_one_writer_and_other_files_are_refused() {
     assert!(matches!(Memory::open(&folder.path().join("o"), odd), Err(MemoryError::BlockBytes { found: 5000, .. })));
 }
 
+/// A program went on committing to a file that had been removed or replaced under it, and each
+/// commit returned a version that no restart could find.
+#[test]
+fn commits_to_a_file_that_its_path_names_no_longer_are_refused_by_path() {
+    for medium in media() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gone.memory");
+        let mut memory = Memory::open(&path, options(2, medium)).unwrap();
+        let mut x = MvArray::<f64>::zeros("x", 3 * VALUES);
+        assert_eq!(memory.commit(1, &mut [&mut x]).unwrap(), 1);
+        let moved = folder.path().join("moved.memory");
+        std::fs::hard_link(&path, &moved).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        for is_replaced in [false, true] {
+            if is_replaced {
+                std::fs::copy(&moved, &path).unwrap();
+            }
+            let refused = memory.commit(2, &mut [&mut x]).unwrap_err();
+            assert!(matches!(&refused, MemoryError::Gone { path: named } if *named == path), "{refused}");
+            assert!(refused.to_string().starts_with(&path.display().to_string()), "{refused}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::hard_link(&moved, &path).unwrap();
+        assert_eq!(memory.commit(2, &mut [&mut x]).unwrap(), 2);
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(memory.commit(3, &mut [&mut x]), Err(MemoryError::Gone { .. })));
+    }
+}
+
 /// Flips a bit of the last value that is equal to `value` in the file: a block of `x` alone.
 fn damage_value(path: &Path, value: f64) {
     let mut bytes = std::fs::read(path).unwrap();

@@ -126,6 +126,29 @@ pub enum PipelineError {
         /// Number of the system before.
         before: u64,
     },
+    /// The counter of iterations went back, and no restore did.
+    #[error(
+        "iteration {found} after iteration {before}: a run counts its iterations up; one that solves many systems, as a \
+         time loop does, is opened with `systems` and begins each of them, which counts from 0 again"
+    )]
+    IterationOrder {
+        /// The iteration given.
+        found: u64,
+        /// The iteration before, or the one restored.
+        before: u64,
+    },
+    /// A norm of the state that is none.
+    #[error(
+        "iteration {iteration}: ||r|| is {residual_norm} and ||b|| is {rhs_norm}, expected finite numbers from 0 on"
+    )]
+    Norm {
+        /// The iteration.
+        iteration: u64,
+        /// The residual norm given.
+        residual_norm: f64,
+        /// The norm of the right-hand side given.
+        rhs_norm: f64,
+    },
     /// The version was written by another number of ranks and holds what belongs to each of them
     /// alone.
     #[error(

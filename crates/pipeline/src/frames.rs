@@ -15,6 +15,7 @@ pub(crate) fn record(variable: &Variable<'_>, rank: usize) -> VariableRecord {
         len: variable.values.len() as u64,
         dims: variable.dims,
         stride: variable.stride,
+        is_complex: variable.is_complex,
         frame_dims: frame_dims(variable.dims, variable.stride, variable.values.element().size()),
         distribution: variable.distribution,
         column: variable.column,

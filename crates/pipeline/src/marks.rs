@@ -72,11 +72,13 @@ impl Marks {
         }
     }
 
-    /// Returns whether a state is not far worse than what a restore would give, or than x = 0: a
-    /// diverging method must not push out older versions. Ranks agree, as they do on residuals.
+    /// Returns whether a state is not far worse than what a restore would give, or than x = 0 where
+    /// b is known: a diverging method must not push out older versions. Ranks agree, as they do
+    /// on residuals.
     pub(crate) fn is_worth_saving(&mut self, progress: &Progress) -> bool {
         let found = progress.relative_residual();
-        let best = self.best_saved.min(1.0);
+        let of_zero = if progress.rhs_norm > 0.0 { 1.0 } else { f64::INFINITY };
+        let best = self.best_saved.min(of_zero);
         let is_worth = found <= WORSE_MAX * best;
         if !is_worth && !std::mem::replace(&mut self.has_warned, true) {
             let iteration = progress.iteration;
@@ -103,7 +105,9 @@ impl Marks {
     pub(crate) fn saved(&mut self, progress: &Progress, start: Duration) {
         self.checkpoint_at = start;
         self.checkpoint_iteration = progress.iteration;
-        self.best_saved = self.best_saved.min(progress.relative_residual());
+        // A norm of 0 is one that the program does not know, or the end.
+        let relative_residual = Some(progress.relative_residual()).filter(|found| *found > 0.0);
+        self.best_saved = self.best_saved.min(relative_residual.unwrap_or(f64::INFINITY));
     }
 
     /// Starts a new interval: a version was restored, or there was none.
@@ -123,5 +127,32 @@ impl Marks {
     /// Takes the relative residual of the version restored: later states are compared with it.
     pub(crate) fn kept_best(&mut self, relative_residual: f64) {
         self.best_saved = if relative_residual > 0.0 { relative_residual } else { f64::INFINITY };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::Status;
+
+    use super::*;
+
+    /// A program that gave norms without a right-hand side saved nothing while they were above
+    /// 1000, and nothing more after a norm of 0, without a word.
+    #[test]
+    fn norms_without_a_right_hand_side_keep_no_state_from_being_saved() {
+        let mut marks = Marks::starting_at(Duration::ZERO);
+        let at = |residual_norm, rhs_norm| Progress {
+            iteration: 1,
+            residual_norm,
+            rhs_norm,
+            status: Status::Running,
+            safe_point: SafePoint::Any,
+        };
+        for norm in [5e6, 0.0, 4e6] {
+            assert!(marks.is_worth_saving(&at(norm, 0.0)), "{norm}");
+            marks.saved(&at(norm, 0.0), Duration::ZERO);
+        }
+        assert!(!marks.is_worth_saving(&at(4.1e9, 0.0)), "a state far worse than the best");
+        assert!(!marks.is_worth_saving(&at(1.1e3, 1.0)), "a state far worse than x = 0");
     }
 }

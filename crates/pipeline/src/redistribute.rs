@@ -180,6 +180,7 @@ mod tests {
             len,
             dims: [len as usize, 1, 1],
             stride: 1,
+            is_complex: false,
             frame_dims: [4, 1, 1],
             distribution: Distribution::Rows { first, global: 20 },
             column: None,

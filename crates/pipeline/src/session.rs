@@ -116,8 +116,9 @@ impl Session {
     /// Decides after an iteration, and takes a checkpoint when it is time and safe.
     ///
     /// # Errors
-    /// [`PipelineError`]; a version that could not be written is no error but an [`Outcome`], and
-    /// the solver goes on.
+    /// [`PipelineError`], above all [`PipelineError::IterationOrder`] for a counter that begins
+    /// again without a restore. A version that could not be written is no error but an [`Outcome`],
+    /// and the solver goes on.
     pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
         self.step_with_state(solver, &[])
     }
@@ -145,12 +146,13 @@ impl Session {
     /// their residual norm is the norm of is not known, so nothing is concluded from it.
     ///
     /// # Errors
-    /// As [`Session::step`].
+    /// As [`Session::step`], [`PipelineError::Norm`].
     pub fn step_with(
         &mut self,
         progress: Progress,
         owners: &[&dyn Registered],
     ) -> Result<Option<Checkpointed>, PipelineError> {
+        check_norms(&progress)?;
         self.save_when_due(progress, ResidualKind::Unknown, owners)
     }
 
@@ -207,6 +209,7 @@ impl Session {
     /// # Errors
     /// As [`Session::step`].
     pub fn due(&mut self, progress: Progress, owners: &[&dyn Registered]) -> Result<Option<Plan>, PipelineError> {
+        check_norms(&progress)?;
         let plan = self.plan_due(progress, ResidualKind::Unknown, owners)?;
         self.computing();
         Ok(plan)
@@ -220,7 +223,7 @@ impl Session {
         residual_kind: ResidualKind,
         owners: &[&dyn Registered],
     ) -> Result<Option<Plan>, PipelineError> {
-        let progress = self.systems.numbered(progress);
+        let progress = self.systems.numbered(progress)?;
         self.marks.residual_kind = residual_kind;
         let seconds = self.marks.iterated(&progress, self.ledger.clock.now());
         self.ledger.meter.iterated(seconds, self.link.outstanding() > 0);
@@ -271,7 +274,8 @@ impl Session {
         known: KnownNorms,
     ) -> Result<Checkpointed, PipelineError> {
         self.check_columns(&known)?;
-        let progress = self.systems.numbered(progress);
+        check_norms(&progress)?;
+        let progress = self.systems.numbered(progress)?;
         let profile = self.marks.profile.unwrap_or_default();
         let plan = plan.held_to(self.decisions.tolerance / progress.relative_residual(), profile.continued_share);
         let start = self.ledger.clock.now();
@@ -470,6 +474,7 @@ impl Session {
     /// Starts a new interval: a version was restored, or there was none.
     pub(crate) fn restarted(&mut self, version: u64) {
         self.marks.restarted(version, self.ledger.clock.now());
+        self.systems.went_back(version);
         self.decisions.registry.forget();
         self.ledger.restarted();
         self.computing();
@@ -481,6 +486,14 @@ impl Session {
         self.link.restart(restored)
     }
 
+    /// Returns the newest version there is, whole or not, as this rank sees it.
+    ///
+    /// # Errors
+    /// [`PipelineError::Store`].
+    pub fn newest_version(&self) -> Result<Option<u64>, PipelineError> {
+        Ok(self.store.versions()?.last().copied())
+    }
+
     /// Returns the checkpoints taken that have no outcome yet. Does not wait.
     ///
     /// # Errors
@@ -489,6 +502,16 @@ impl Session {
         self.link.poll(&mut self.ledger)?;
         Ok(self.link.outstanding())
     }
+}
+
+/// Refuses norms that tell nothing: no version would ever be due or worth its bytes.
+fn check_norms(progress: &Progress) -> Result<(), PipelineError> {
+    let Progress { iteration, residual_norm, rhs_norm, .. } = *progress;
+    let is_norm = |norm: f64| norm >= 0.0 && norm.is_finite();
+    if is_norm(residual_norm) && is_norm(rhs_norm) {
+        return Ok(());
+    }
+    Err(PipelineError::Norm { iteration, residual_norm, rhs_norm })
 }
 
 /// Stages the variables of a version. A place that cannot freeze its values costs the version, not

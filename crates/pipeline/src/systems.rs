@@ -20,14 +20,29 @@ pub(crate) struct Systems {
     restored: Option<SystemRecord>,
     /// The largest number of a version or a state so far.
     newest: u64,
+    /// The number of the last state, or of the one that the solve went back to.
+    latest: u64,
 }
 
 impl Systems {
     /// Returns a state of the solve under its number in the run.
-    pub(crate) fn numbered(&mut self, progress: Progress) -> Progress {
+    ///
+    /// # Errors
+    /// [`PipelineError::IterationOrder`] for a counter that began again.
+    pub(crate) fn numbered(&mut self, progress: Progress) -> Result<Progress, PipelineError> {
         let iteration = progress.iteration.saturating_add(self.start());
+        if iteration < self.latest {
+            let before = self.latest.saturating_sub(self.start());
+            return Err(PipelineError::IterationOrder { found: progress.iteration, before });
+        }
+        self.latest = iteration;
         self.newest = self.newest.max(iteration);
-        Progress { iteration, ..progress }
+        Ok(Progress { iteration, ..progress })
+    }
+
+    /// Takes note that the solve goes on from the state of this number: later ones follow it.
+    pub(crate) fn went_back(&mut self, number: u64) {
+        self.latest = number;
     }
 
     /// Returns the number of the state that the solve started from.
@@ -44,6 +59,7 @@ impl Systems {
     /// Goes on with a system.
     pub(crate) fn begin(&mut self, record: SystemRecord) {
         self.first.get_or_insert(record.index);
+        self.went_back(record.start);
         self.here = Some(record);
     }
 
@@ -76,10 +92,10 @@ mod tests {
     fn versions_are_numbered_through_all_systems() {
         let mut systems = Systems::default();
         systems.begin(systems.next(0).unwrap());
-        assert_eq!(systems.numbered(at(7)).iteration, 7);
+        assert_eq!(systems.numbered(at(7)).unwrap().iteration, 7);
         systems.begin(systems.next(3).unwrap());
         assert_eq!(systems.here, Some(SystemRecord { index: 3, start: 7 }));
-        assert_eq!(systems.numbered(at(2)).iteration, 9);
+        assert_eq!(systems.numbered(at(2)).unwrap().iteration, 9);
         assert!(matches!(systems.next(3), Err(PipelineError::SystemOrder { found: 3, before: 3 })));
         assert!(matches!(systems.next(1), Err(PipelineError::SystemOrder { found: 1, before: 3 })));
     }
@@ -92,5 +108,23 @@ mod tests {
         assert_eq!(systems.next(6).unwrap(), SystemRecord { index: 6, start: 40 });
         systems.begin(systems.next(5).unwrap());
         assert!(systems.has_begun(5) && !systems.has_begun(4) && !systems.has_begun(6));
+    }
+
+    /// A time loop that counted from 1 in each step saved nothing after its first one, without a
+    /// word: no version was ever due again.
+    #[test]
+    fn a_counter_that_begins_again_is_refused_unless_the_solve_went_back() {
+        let mut systems = Systems::default();
+        for iteration in [1, 2, 2, 6] {
+            assert_eq!(systems.numbered(at(iteration)).unwrap().iteration, iteration);
+        }
+        let refused = systems.numbered(at(1)).unwrap_err();
+        assert!(matches!(refused, PipelineError::IterationOrder { found: 1, before: 6 }));
+        assert!(refused.to_string().contains("`systems`"), "{refused}");
+        systems.went_back(3);
+        assert!(systems.numbered(at(2)).is_err() && systems.numbered(at(4)).is_ok());
+        systems.begin(systems.next(0).unwrap());
+        assert_eq!(systems.numbered(at(1)).unwrap().iteration, 7);
+        assert!(matches!(systems.numbered(at(0)), Err(PipelineError::IterationOrder { found: 0, before: 1 })));
     }
 }

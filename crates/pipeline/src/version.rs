@@ -379,6 +379,7 @@ mod tests {
             len: 2,
             dims: [2, 1, 1],
             stride: 1,
+            is_complex: false,
             frame_dims: [2, 1, 1],
             distribution: Distribution::RankLocal,
             column: None,

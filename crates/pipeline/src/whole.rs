@@ -21,6 +21,8 @@ pub struct Whole {
     pub dims: [usize; 3],
     /// The values, as many as the extents multiply to.
     pub values: Buffer,
+    /// Each two of them are the parts of a complex number.
+    pub is_complex: bool,
 }
 
 impl Whole {
@@ -61,7 +63,8 @@ impl ChainReader<'_> {
         }
         let parts: Vec<[usize; 3]> = parts.iter().map(|part| part.dims).collect();
         let dims = joined(&parts).unwrap_or([values.all().len(), 1, 1]);
-        Ok(Whole { name: first.name.clone(), role: first.role, dims, values })
+        let is_complex = first.is_complex;
+        Ok(Whole { name: first.name.clone(), role: first.role, dims, values, is_complex })
     }
 
     /// Finds frames whose own bytes are as written, yet do not decode: one line each. Those that

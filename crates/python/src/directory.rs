@@ -255,7 +255,9 @@ impl PyVersion {
         let names = names.map_err(|error| refused(format!("names: expected a list of names: {error}")))?;
         let arrays = PyDict::new(py);
         for whole in py.detach(|| self.read(names.as_deref()))? {
-            arrays.set_item(whole.name, array(py, whole.values, whole.dims)?)?;
+            let values = array(py, whole.values, whole.dims)?;
+            let values = if whole.is_complex { as_complex(&values)? } else { values };
+            arrays.set_item(whole.name, values)?;
         }
         Ok(arrays)
     }
@@ -325,8 +327,8 @@ impl PyVariable {
             name: record.name.clone(),
             rank: record.rank,
             role: role(record.role).to_owned(),
-            dtype: dtype(record.element),
-            len: record.len,
+            dtype: if record.is_complex { complex_dtype(record.element) } else { dtype(record.element) },
+            len: if record.is_complex { record.len / 2 } else { record.len },
             codec: frames.first().map(|f| f.codec.to_string()).unwrap_or_default(),
             bound: frames.first().map_or(ErrorBound::Lossless, |f| f.bound).to_string(),
             achieved_error: frames.iter().map(|f| f.achieved_error).fold(0.0, f64::max),
@@ -360,6 +362,16 @@ fn dtype(element: ElementType) -> &'static str {
         ElementType::I64 => "int64",
         ElementType::Bytes => "uint8",
     }
+}
+
+fn complex_dtype(parts: ElementType) -> &'static str {
+    if parts == ElementType::F32 { "complex64" } else { "complex128" }
+}
+
+/// Views pairs of numbers along the fastest axis as complex ones.
+fn as_complex<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let is_single = pairs.getattr("itemsize")?.extract::<usize>()? == 4;
+    pairs.call_method1("view", (complex_dtype(if is_single { ElementType::F32 } else { ElementType::F64 }),))
 }
 
 /// The values as an array in C order of their extents, which are given fastest first.

@@ -88,9 +88,19 @@ impl ProtectedArray {
         })
     }
 
+    /// Returns whether an array may take the place of this one.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let kind = |array: &Self| (array.role, array.element, array.unknowns, array.column);
+        kind(self) == kind(other)
+    }
+
     /// Begins a new table of announced writes: nothing is known of writes before.
     pub(crate) fn track(&mut self) {
         self.writes = Some(WriteTable::new(self.dims.iter().product(), self.element));
+    }
+
+    fn is_complex(&self) -> bool {
+        self.unknowns == 2
     }
 
     fn distribution(&self) -> Distribution {
@@ -181,7 +191,9 @@ impl<'a> LentArrays<'a> {
             let values = reading.lend()?;
             let zones = p.writes.as_ref().map(|writes| writes as &dyn Zones);
             let column = p.column;
-            Ok(Variable { dims, stride, zones, column, ..Variable::new(&p.name, p.role, values, p.distribution()) })
+            let is_complex = p.is_complex();
+            let plain = Variable::new(&p.name, p.role, values, p.distribution());
+            Ok(Variable { dims, stride, is_complex, zones, column, ..plain })
         };
         Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
     }
@@ -248,7 +260,8 @@ impl RestoreTarget<'_> {
     fn variable(&self) -> Variable<'_> {
         let ProtectedArray { name, role, dims, unknowns: stride, column, .. } = self.protected;
         let variable = Variable::new(name, *role, self.values.as_lent(), self.protected.distribution());
-        Variable { dims: *dims, stride: *stride, column: *column, ..variable }
+        let is_complex = self.protected.is_complex();
+        Variable { dims: *dims, stride: *stride, is_complex, column: *column, ..variable }
     }
 
     fn variable_mut(&mut self) -> VariableMut<'_> {

@@ -160,9 +160,9 @@ impl PySession {
         Self { state: Mutex::new(state), raised, process, memory }.opened(session)
     }
 
-    /// Lends an array under a name; an array lent before under that name is replaced. `unknowns`
-    /// numbers lie together at each point: 2 for the parts of complex ones. A column of a block has
-    /// its number.
+    /// Lends an array under a name; one of the same role and type lent before under that name is
+    /// replaced. `unknowns` numbers lie together at each point: 2 for the parts of complex ones. A
+    /// column of a block has its number.
     #[pyo3(signature = (name, array, role, spare, unknowns, column=None))]
     fn protect(
         &self,
@@ -177,6 +177,10 @@ impl PySession {
         let mut state = self.state()?;
         state.session()?;
         match state.protected.iter_mut().find(|p| p.name == name) {
+            Some(before) if !before.is_alike(&protected) => {
+                let what = "was protected before with another role or type: give this one a name of its own";
+                return Err(refused(format!("array {name} {what}")));
+            }
             Some(before) => {
                 let mut moved = ProtectedArray { is_used: before.is_used || !spare, ..protected };
                 if before.writes.is_some() {
@@ -301,6 +305,13 @@ impl PySession {
         let mut state = self.state()?;
         let session = state.session()?;
         py.detach(|| session.wait()).map_err(refused)
+    }
+
+    /// Returns the newest version there is.
+    fn newest_version(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        let mut state = self.state()?;
+        let session = state.session()?;
+        py.detach(move || session.newest_version()).map_err(refused)
     }
 
     /// Returns the number of checkpoints without an outcome.

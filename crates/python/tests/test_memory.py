@@ -117,6 +117,7 @@ def test_what_cannot_be_done_is_an_error_that_names_it(tmp_path):
             (lambda: memory.array("a", np.zeros(3, np.complex128)), "array a is of type complex128, expected float64"),
             (lambda: memory.array("a", np.zeros((4, 4)).T), "array a is not a NumPy array that is contiguous"),
             (lambda: memory.array("a", [1.0]), "array a is not a NumPy array"),
+            (lambda: memory.array("state", np.zeros(100)), "there is an array state already"),
             (lambda: memory.touch("b"), "there is no array b"),
             (lambda: memory.view(9), "version 9 is not kept"),
             (lambda: memory.restore(9), "version 9 is not kept"),
@@ -136,6 +137,7 @@ def test_what_cannot_be_done_is_an_error_that_names_it(tmp_path):
         with pytest.raises(recoup.Error):
             memory.array("frozen", frozen)
         state[:] = 3.0
+    with open_small(path) as memory:
         memory.array("state", np.zeros(50))
         with pytest.raises(recoup.Error, match="array state: 400 bytes, in version 1 it has 800"):
             memory.restore()
@@ -261,3 +263,18 @@ def test_forked_process_is_refused(tmp_path):
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert memory.commit(1) == 1
+
+
+def test_commit_to_a_file_that_was_removed_is_an_error_that_names_it(tmp_path):
+    """Commits went on into a file that nobody could open any more."""
+    path = tmp_path / "m"
+    with recoup.Memory.open(path) as memory:
+        state = memory.array("state", np.zeros(100))
+        memory.commit(1)
+        path.unlink()
+        state += 1.0
+        for commit in (memory.commit, memory.commit_if_due):
+            with pytest.raises(recoup.Error, match=f"{path}: the file was removed or replaced"):
+                for _ in range(2):
+                    commit(2)
+                    memory.commit(2)

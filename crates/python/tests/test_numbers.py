@@ -146,3 +146,19 @@ def test_touched_complex_numbers_are_those_that_are_saved(tmp_path):
         session.protect("field", back)
         assert session.restore().version == 2
     assert back.tobytes() == field.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(7,), (1,), (4, 5), (5, 1), (2, 3, 4)])
+def test_versions_open_as_arrays_of_the_type_and_shape_they_were_saved_from(tmp_path, dtype, shape):
+    """Complex arrays came back as doubles, twice as many."""
+    x = np.random.default_rng(5).standard_normal((2, *shape))
+    x = (x[0] + 1j * x[1]).astype(dtype) if "complex" in dtype else x[0].astype(dtype)
+    with recoup.Session(tmp_path, scheme="lossless", interval="1it") as session:
+        session.protect("x", x)
+        session.step(1, 1.0)
+    version = recoup.open(tmp_path).latest
+    found = version.arrays()["x"]
+    assert (found.dtype, found.shape) == (x.dtype, shape) and found.tobytes() == x.tobytes()
+    (variable,) = version.variables
+    assert (variable.dtype, variable.len) == (dtype, x.size)

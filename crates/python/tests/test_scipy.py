@@ -143,6 +143,59 @@ def test_bicgstab_goes_on_from_the_iterate(tmp_path, problem):
     assert info == 0 and np.linalg.norm(b - a @ x) <= 1.01e-8 * np.linalg.norm(b)
 
 
+@pytest.mark.parametrize("scheme", ["lossy", "exact"])
+def test_bicgstab_killed_and_resumed_reaches_the_tolerance(tmp_path, problem, scheme):
+    a, b = problem
+    a = a + sp.diags_array([0.3], offsets=[1], shape=a.shape)
+    calls = 0
+
+    class Killed(Exception):
+        pass
+
+    def watch(_):
+        nonlocal calls
+        calls += 1
+        if calls == 13:
+            raise Killed
+
+    choices = dict(A=a, b=b, scheme=scheme, interval="5it")
+    with pytest.raises(Killed), recoup.Session(tmp_path, **choices) as session:
+        recoup.scipy.bicgstab(a, b, session=session, rtol=1e-8, callback=watch)
+    saved = recoup.open(tmp_path).latest
+    assert saved.iteration == 10
+    # SciPy shows no residual here, and that of the start stood for all.
+    assert saved.residual_norm < 0.5 * np.linalg.norm(b)
+    later = []
+    with recoup.Session(tmp_path, **choices) as session:
+        x, info = recoup.scipy.bicgstab(a, b, session=session, rtol=1e-8, callback=later.append)
+    assert info == 0 and np.linalg.norm(b - a @ x) <= 1.01e-8 * np.linalg.norm(b)
+    assert recoup.open(tmp_path).latest.iteration > 10
+    with recoup.Session(tmp_path, **choices) as session:
+        limited = []
+        recoup.scipy.bicgstab(a, b, session=session, rtol=1e-14, maxiter=1, callback=limited.append)
+    assert len(limited) <= 1, "iterations count from the start of the solve"
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab"])
+def test_solve_of_another_problem_than_the_sessions_is_refused(tmp_path, problem, method):
+    """`cg(A * 2, b, session=s)` was taken, and its versions were measured with the A of the session."""
+    a, b = problem
+    solve = getattr(recoup.scipy, method)
+    for held in (a, spla.aslinearoperator(a), lambda x: a @ x):
+        with recoup.Session(tmp_path, A=held, b=b, scheme="lossless", interval="5it") as session:
+            for theirs, words in [
+                ((a * 2, b), "A of this solve is not A of the session"),
+                ((spla.aslinearoperator(a * (1 + 1e-6)), b), "A of this solve is not A of the session"),
+                ((a, b * 2), "b of this solve is not b of the session"),
+                ((a[1:, 1:], b[1:]), "b of this solve is not b of the session: 1727 rows, 1728 there"),
+            ]:
+                with pytest.raises(recoup.Error, match=words):
+                    solve(*theirs, session=session)
+            # Rounding is none, nor are single precision and another way to write the same matrix.
+            for same in (a * (1 + 2e-16), a.tocoo(), a.astype(np.float32)):
+                recoup.scipy.Callback(session, same, b.copy(), method=method)
+
+
 def test_solves_with_changing_matrices_start_from_the_iterate_before(tmp_path, problem):
     """A time loop: each solve counts its own iterations, however many the versions count, and a near matrix leaves fewer."""
     a, b = problem

@@ -219,8 +219,11 @@ def test_wrong_arguments_are_named(tmp_path, problem):
             recoup.Session(tmp_path)
         session.protect("x", np.ones(3), role="iterate")
         session.step(1, 1.0)
-        session.wait()
+        with pytest.warns(recoup.RecoupWarning, match="version 1 is not saved"):
+            session.wait()
         assert "needs the operator" in session.outcomes()[0].message
+        with pytest.raises(recoup.Error, match="ends without its last state: version 1 is not saved: .*needs the operator"):
+            session.close()
     with pytest.raises(recoup.Error, match="closed"):
         session.step(2, 1.0)
 
@@ -497,3 +500,152 @@ def test_arrays_are_tracked_before_they_are_touched(tmp_path):
         session.touch("x")
         with pytest.raises(recoup.Error, match="increments often: expected off, hash or auto"):
             recoup.Session(tmp_path / "other", increments="often")
+
+
+def test_counter_that_begins_again_is_an_error_that_names_systems(tmp_path):
+    """A time loop that counted from 1 in each step saved nothing after the first one, without a word."""
+    x = np.zeros(50)
+    with recoup.Session(tmp_path, interval="2it") as session:
+        session.protect("x", x)
+        assert session.restore() is None
+        for k in range(1, 7):
+            session.step(k, 1.0 / k)
+        for call in (session.step, session.due, session.save):
+            with pytest.raises(recoup.Error, match="iteration 1 after iteration 6: .*`systems`"):
+                call(1, 1.0)
+        # What is decided of an iteration, and saved of it, is one state.
+        assert session.step(6, 1.0) is None and session.save(7, 1.0) == 7
+    with recoup.Session(tmp_path, interval="2it") as session:
+        session.protect("x", x)
+        assert session.restore().version == 7
+        with pytest.raises(recoup.Error, match="iteration 1 after iteration 7"):
+            session.step(1, 1.0)
+        session.save(9, 1.0)
+        session.step(30, 1.0)
+        session.start_anew()
+        assert session.step(1, 1.0) is None and session.step(2, 1.0) == 2
+
+
+@pytest.mark.parametrize("norm", [np.nan, np.inf, -1.0])
+def test_norm_that_is_none_is_an_error(tmp_path, norm):
+    """A norm of NaN made no version due, without a word."""
+    with recoup.Session(tmp_path, interval="1it") as session:
+        session.protect("x", np.ones(5), role="iterate")
+        for call in (session.step, session.due, session.save):
+            with pytest.raises(recoup.Error, match=r"iteration 1: \|\|r\|\| is (NaN|inf|-1)"):
+                call(1, norm)
+        assert session.step(1, 1e9) == 1
+
+
+def test_second_array_by_one_name_is_an_error_until_there_is_something_to_go_on_from(tmp_path):
+    """The first array was dropped from all versions, without a word."""
+    x, y = np.ones(5), np.full(5, 2.0)
+    block = np.ones((5, 2), order="F")
+    with recoup.Session(tmp_path, interval="1it") as session:
+        session.protect("x", x, role="iterate")
+        session.protect("x", x, role="iterate")
+        session.protect_block("B", block, role="dynamic")
+        session.protect_block("B", block, role="dynamic")
+        with pytest.raises(recoup.Error, match="array x is protected already"):
+            session.protect("x", y, role="iterate")
+        with pytest.raises(recoup.Error, match="array B.0 is protected already"):
+            session.protect_block("B", block.copy(order="F"), role="dynamic")
+        session.step(1, 1.0)
+        session.protect("x", y, role="iterate")
+        for other, role in [(y.astype(np.float32), "iterate"), (y, "dynamic"), (y.astype(complex), "iterate")]:
+            with pytest.raises(recoup.Error, match="array x was protected before with another role or type"):
+                session.protect("x", other, role=role)
+        session.step(2, 1.0)
+    assert np.array_equal(recoup.open(tmp_path).latest.arrays(["x"])["x"], y)
+
+
+def failing(tmp_path, operator_of):
+    """A session whose saves fail as long as the operator raises."""
+    x = np.ones(50)
+    session = recoup.Session(tmp_path, A=operator_of, b=x, scheme="lossy", interval="1it", synchronous=True)
+    session.protect("x", x, role="iterate")
+    session.restore()
+    return session
+
+
+def test_saves_that_fail_are_told_once_and_logged_and_close_says_what_is_missing(tmp_path, caplog):
+    """On a full disk `step`, `wait` and `close` returned as if all were well."""
+    is_broken = False
+
+    def multiply(x):
+        if is_broken:
+            raise ValueError("the disk is full")
+        return 2.0 * x
+
+    session = failing(tmp_path, multiply)
+    session.step(1, 1.0)
+    assert session.healthy
+    is_broken = True
+    with pytest.warns(recoup.RecoupWarning, match="version 2 is not saved: .*the disk is full") as told:
+        for k in (2, 3):
+            session.step(k, 1.0)
+    assert len(told) == 1 and told[0].filename == __file__
+    assert not session.healthy
+    logged = [record.getMessage() for record in caplog.records if record.name == "recoup"]
+    assert len(logged) == 2 and "version 3 is not saved" in logged[1]
+    assert [o.state for o in session.outcomes()] == ["saved", "failed", "failed"]
+    is_broken = False
+    session.step(4, 1.0)
+    assert session.healthy
+    is_broken = True
+    session.step(5, 1.0)
+    with pytest.raises(recoup.Error, match="ends without its last state: version 5 is not saved"):
+        session.close()
+    assert session.closed and not session.healthy
+    session.close()
+    assert [o.state for o in session.outcomes()] == ["saved", "failed"]
+
+
+@pytest.mark.filterwarnings("ignore::recoup.RecoupWarning")
+def test_end_of_a_with_block_raises_for_the_last_state_unless_it_is_left_by_an_exception(tmp_path):
+    is_broken = True
+
+    def multiply(x):
+        if is_broken:
+            raise ValueError("the disk is full")
+        return 2.0 * x
+
+    is_broken = False
+    with pytest.raises(KeyError), failing(tmp_path, multiply) as session:
+        is_broken = True
+        session.step(1, 1.0)
+        raise KeyError
+    is_broken = False
+    with pytest.raises(recoup.Error, match="version 1 is not saved"), failing(tmp_path, multiply) as session:
+        is_broken = True
+        session.step(1, 1.0)
+    is_broken = False
+    # A restore goes back to what is there.
+    with failing(tmp_path, multiply) as session:
+        session.step(1, 1.0)
+        is_broken = True
+        session.step(2, 1.0)
+        assert not session.healthy and session.restore().version == 1 and session.healthy
+
+
+def test_start_that_forgets_to_restore_is_told_at_its_first_step(tmp_path, recwarn):
+    """Such a start began beside the versions there were, and a later one took theirs."""
+    x = np.ones(5)
+
+    def opened():
+        session = recoup.Session(tmp_path, interval="1it")
+        session.protect("x", x)
+        return session
+
+    with opened() as session:
+        session.step(4, 1.0)
+    for ask in (lambda session: session.restore(), lambda session: session.start_anew()):
+        with opened() as session:
+            ask(session)
+            session.step(5, 1.0)
+    assert not [w for w in recwarn if w.category is recoup.RecoupWarning]
+    with opened() as session:
+        with pytest.warns(recoup.RecoupWarning, match=r"has versions up to 5, and restore\(\) was not called") as told:
+            session.step(1, 1.0)
+            session.step(2, 1.0)
+        assert len(told) == 1 and told[0].filename == __file__

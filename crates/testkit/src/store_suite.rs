@@ -180,6 +180,7 @@ fn part(version: u64, rank: usize, name: &str, shape: Shape) -> SamplePart {
         len: len as u64,
         dims,
         stride: 1,
+        is_complex: false,
         frame_dims,
         distribution,
         column: None,

@@ -55,6 +55,7 @@ fn record(name: &str, role: Role, element: ElementType, len: usize) -> VariableR
         len: len as u64,
         dims: [len, 1, 1],
         stride: 1,
+        is_complex: false,
         frame_dims: [len.div_ceil(n_frames).max(1), 1, 1],
         distribution: Distribution::RankLocal,
         column: None,

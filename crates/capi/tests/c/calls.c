@@ -45,6 +45,12 @@ static int scaled(void *ctx, const double *x, double *y)
     return 0;
 }
 
+/* Whether the last call was refused with such words. */
+static void says(const char *words)
+{
+    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
+}
+
 static recoup_handle inner;
 
 static int calls_back(void *ctx, uint64_t iteration, int how)
@@ -120,6 +126,10 @@ static void test_protect(double *x)
     EXPECT(recoup_protect(h, name, 0, 0, x, N, 0, N), RECOUP_E_NAME);
     EXPECT(recoup_protect(h, "x", 0, 0, x, N, 0, N), RECOUP_OK);
     EXPECT(recoup_protect(h, "y", RECOUP_DYNAMIC, RECOUP_BYTES, x, 8, RECOUP_RANK_LOCAL, 0), RECOUP_E_ARGUMENT);
+    /* A second array by one name took the place of the first, which was in no version. */
+    EXPECT(recoup_protect(h, "x", RECOUP_DYNAMIC, RECOUP_F64, x, N, 0, N), RECOUP_E_NAME);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, N - 1, 0, N - 1), RECOUP_E_NAME);
+    says("variable x: taken");
     EXPECT(recoup_protect(h, "x", RECOUP_STATIC, RECOUP_F64, x, N, 0, N), RECOUP_E_NAME);
     EXPECT(recoup_protect(h, "none", RECOUP_DYNAMIC, RECOUP_F64, NULL, 0, 0, 10), RECOUP_OK);
     EXPECT(recoup_grid(h, "x", 10, 10, 10), RECOUP_OK);
@@ -171,7 +181,9 @@ static void test_operator(double *x)
     EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
     EXPECT(recoup_wait(h), RECOUP_E_NOT_SAVED);
     EXPECT(recoup_wait(h), RECOUP_OK);
-    EXPECT(recoup_close(h), RECOUP_OK);
+    /* The last state that was promised is not there, whoever has heard of it. */
+    EXPECT(recoup_close(h), RECOUP_E_NOT_SAVED);
+    says("version 1: ");
     h = opened("broken from the start", "scheme=lossy interval=1it", x);
     products = 0;
     EXPECT(recoup_operator(h, broken, &allowed[1], N, 0, N, x, 1, 0), RECOUP_OK);
@@ -301,6 +313,35 @@ static void test_steps(double *x)
     EXPECT(recoup_close(h), RECOUP_OK);
 }
 
+/* A time loop that counted from 1 in each step: after the first one nothing was saved, and nothing said so. */
+static void test_counters(double *x)
+{
+    uint64_t k;
+    int due;
+    recoup_handle h = opened("counters", "scheme=lossless interval=2it", x);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_NO_VERSION);
+    for (uint64_t i = 1; i < 7; i++) EXPECT(recoup_step(h, i, 1, 1), RECOUP_OK);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_E_ORDER);
+    says("iteration 1 after iteration 6"), says("`systems`");
+    EXPECT(recoup_due(h, 5, 1, 1, &due), RECOUP_E_ORDER);
+    EXPECT(recoup_checkpoint(h, 5, 1, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_checkpoint(h, 7, 1, 1), RECOUP_OK);
+    EXPECT(recoup_step(h, 7, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    h = opened("counters", "scheme=lossless interval=2it", x);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_OK);
+    if (k != 7) failures++, printf("version %d\n", (int)k);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_step(h, 30, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_step(h, 31, 1, 1), RECOUP_OK);
+    /* A restore takes the counter back with it. */
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_OK);
+    if (k != 30) failures++, printf("version %d\n", (int)k);
+    EXPECT(recoup_step(h, 31, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
 /* Other variables, another problem, a directory that cannot be. */
 static void test_versions(double *x)
 {
@@ -323,12 +364,6 @@ static void test_versions(double *x)
     h = opened("none/../../../../../../proc/none", "", x);
     EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_STORE);
     EXPECT(recoup_close(h), RECOUP_OK);
-}
-
-/* Whether the last call was refused with such words. */
-static void says(const char *words)
-{
-    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
 }
 
 /* Another operator of the same size and right-hand side, another right-hand side and another size are refused by name; what rounding
@@ -422,9 +457,10 @@ static void test_application(double *x)
     }
 }
 
+/* Two threads share a handle, in any order: a counter of each would go back and forth. */
 static void *steps(void *handle)
 {
-    for (uint64_t k = 0; k < 50; k++) EXPECT(recoup_due(*(recoup_handle *)handle, k, 1, 1, &(int){0}), RECOUP_OK);
+    for (int i = 0; i < 50; i++) EXPECT(recoup_due(*(recoup_handle *)handle, 7, 1, 1, &(int){0}), RECOUP_OK);
     return NULL;
 }
 
@@ -447,6 +483,7 @@ int main(int argc, char **argv)
     test_operator(x);
     test_products(x);
     test_steps(x);
+    test_counters(x);
     test_versions(x);
     test_problems(x);
     test_first_guess(x);

@@ -342,6 +342,18 @@ static void test_damage(double *x)
     EXPECT(recoup_memory_close(memory), RECOUP_OK);
 }
 
+/* Commits went on into a file that had been removed, and said that their versions count. */
+static void test_gone(double *x)
+{
+    recoup_memory memory = opened(in("gone", ""));
+    EXPECT(recoup_memory_array(memory, "x", RECOUP_F64, x, N), RECOUP_OK);
+    EXPECT(recoup_memory_commit(memory, 1, NULL), RECOUP_OK);
+    expect(remove(path) == 0, "the file is removed");
+    EXPECT(recoup_memory_commit(memory, 2, NULL), RECOUP_E_STORE);
+    says(path);
+    EXPECT(recoup_memory_close(memory), RECOUP_OK);
+}
+
 int main(int argc, char **argv)
 {
     double *x = malloc((N + 1) * sizeof(double));
@@ -354,6 +366,7 @@ int main(int argc, char **argv)
     test_versions(x);
     test_structs(x);
     test_damage(x);
+    test_gone(x);
     free(x);
     printf("%d failures\n", failures);
     return failures != 0;

@@ -1,4 +1,4 @@
-"""Turns arguments of a wrong type or range into the one exception of the package."""
+"""The exception and the warning of the package, and arguments that become the former."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ._native import Error
+
+
+class RecoupWarning(UserWarning):
+    """Something that costs no run now and may cost its versions: a save that failed, or versions that were not asked for."""
 
 
 @contextmanager

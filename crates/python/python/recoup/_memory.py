@@ -106,9 +106,12 @@ class Memory:
         Each commit compares the array with the version before, which reads that version. With ``marked=True`` a commit
         stores what `touch` has named: faster, but what was written and not named may be missing from the next version.
 
-        Raises `Error` for an array of another type, one that is not contiguous in C order, and one that is read-only.
+        Raises `Error` for an array of another type, one that is not contiguous in C order, and one that is read-only; and
+        for a second array under one name.
         """
         with named("array"):
+            if self._arrays.get(name, values) is not values:
+                raise Error(f"there is an array {name} already: give the second one a name of its own")
             if not isinstance(values, np.ndarray) or not values.flags.c_contiguous:
                 raise Error(f"array {name} is not a NumPy array that is contiguous in C order")
             self._native.add(name, values, marked)
@@ -132,7 +135,10 @@ class Memory:
 
     def commit(self, step: int) -> int:
         """Makes a version of all arrays, and returns its number when it is durable. ``step`` is the program's own number
-        of it."""
+        of it.
+
+        Raises `Error` for a file that was removed or replaced since it was opened: no restart would find the version.
+        """
         with named("commit"):
             return self._native.commit(step, self._named(), False)
 

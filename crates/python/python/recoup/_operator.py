@@ -44,7 +44,7 @@ def lent_system(A: Any, b: npt.ArrayLike) -> tuple[Lent, Vector, int]:
     shape = tuple(getattr(A, "shape", (n, n)))
     if shape != (n, n):
         raise Error(f"A is {' x '.join(map(str, shape))}, expected {n} x {n} for b")
-    multiply = _multiplier(A)
+    multiply = multiplier(A)
 
     def product(x: Vector) -> Vector:
         y = numbers("A x", multiply(x.view(np.complex128)), complex_too=True)
@@ -97,11 +97,12 @@ def _dense_by_rows(A: npt.NDArray[Any], rows: int) -> Lent:
 
 
 def _product(A: Any) -> Callable[[Vector], Vector]:
-    multiply = _multiplier(A)
+    multiply = multiplier(A)
     return lambda x: doubles("A x", multiply(x))
 
 
-def _multiplier(A: Any) -> Callable[[Any], Any]:
+def multiplier(A: Any) -> Callable[[Any], Any]:
+    """Returns the function that multiplies with a matrix, an operator or a function."""
     if hasattr(A, "matvec"):
         return A.matvec  # type: ignore[no-any-return]
     if hasattr(A, "__matmul__"):

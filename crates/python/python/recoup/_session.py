@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
+import warnings
 import weakref
 from datetime import timedelta
 from types import TracebackType
@@ -13,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._errors import named
+from ._errors import RecoupWarning, named
 from ._native import LoggedDecision, Outcome, Restored
 from ._operator import is_complex, lent_system, pairs
 
@@ -42,6 +44,9 @@ Norms = float | npt.NDArray[np.float64]
 """A residual norm, or those of the columns of a block."""
 
 _open: weakref.WeakSet[Session] = weakref.WeakSet()
+
+_log = logging.getLogger("recoup")
+_log.addHandler(logging.NullHandler())
 
 
 class Session:
@@ -182,7 +187,14 @@ class Session:
         self.A, self.b = A, b
         with named("session"):
             self._native = _native.Session(os.fspath(dir), options, system)
-        self._last: list[Outcome] = []
+        self._place = f"run {name} in {os.fspath(dir)}"
+        self._outcomes: list[Outcome] = []
+        # The last version taken, where that one is not saved.
+        self._unsaved: Outcome | None = None
+        self._has_warned = False
+        # Something was restored, or saved without that.
+        self._is_begun = False
+        self._arrays: dict[str, Any] = {}
         self._numbers: dict[str, int] = {}
         self._process = os.getpid()
         _open.add(self)
@@ -198,7 +210,12 @@ class Session:
         """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
 
         The array is float64, float32, complex128, complex64, int64 or uint8, contiguous in C order; up to three axes
-        count as a grid, which codecs use. A complex number is saved as its two parts, and a bound holds for each. An array protected before under this name is replaced. The session keeps a reference.
+        count as a grid, which codecs use. A complex number is saved as its two parts, and a bound holds for each. The
+        session keeps a reference.
+
+        Once something was restored or saved, a name may be protected again, with an array of the same role and type: it
+        takes the place of the one before. Until then, and for another role or type, a second array under one name is an
+        `Error`.
 
         An array on a CUDA device (one with ``__cuda_array_interface__`` or ``__dlpack__``: CuPy, PyTorch, Numba) stays
         there: a save copies it within the device, once all work of the device's primary context is done. A tensor taken
@@ -215,9 +232,16 @@ class Session:
         spare: a variable only while versions hold it: it comes into use when a version with it is restored.
         """
         with named(f"array {name}"):
-            real = pairs(array)
-            self._numbers[name] = 1 if real is array else 2
-            self._native.protect(name, real, role, spare, self._numbers[name])
+            self._lend(name, array, role, spare)
+
+    def _lend(self, name: str, array: Any, role: Role, spare: bool, block: Any = None, column: int | None = None) -> None:
+        owner = array if block is None else block
+        if not self._is_begun and self._arrays.get(name, owner) is not owner:
+            raise _native.Error(f"array {name} is protected already: give the second array a name of its own")
+        real = pairs(array)
+        numbers = 1 if real is array else 2
+        self._native.protect(name, real, role, spare, numbers, column)
+        self._arrays[name], self._numbers[name] = owner, numbers
 
     def protect_block(self, name: str, array: npt.NDArray[Any], role: Role = "iterate") -> None:
         """Lends the columns of an n x k array to the session, in place, as `protect` does with one array: column j as
@@ -234,10 +258,7 @@ class Session:
                 what = "its columns do not lie together: protect numpy.asfortranarray of it"
                 raise _native.Error(f"array {name} is not in Fortran order, {what}")
             for j in range(array.shape[1]):
-                column = array[:, j]
-                real = pairs(column)
-                self._numbers[f"{name}.{j}"] = 1 if real is column else 2
-                self._native.protect(f"{name}.{j}", real, role, False, self._numbers[f"{name}.{j}"], j)
+                self._lend(f"{name}.{j}", array[:, j], role, False, array, j)
 
     def begin_system(self, index: int, A: Any, b: npt.ArrayLike) -> None:
         """Begins the next system of a run that solves many, one after the other: a time step, say. Every version says to
@@ -259,7 +280,7 @@ class Session:
         """Overwrites the protected arrays of role ``dynamic`` alone, from the newest version that holds them whole, of
         whichever system: see `Restored.system`. Before the first `begin_system`."""
         with named("restore_state"):
-            return self._native.restore(True)
+            return self._restore(state_only=True)
 
     def track(self, name: str) -> None:
         """Declares that the program announces every write to a protected array from now on, with `touch`. A write that
@@ -277,29 +298,40 @@ class Session:
     def step(self, iteration: int, residual_norm: Norms) -> int | None:
         """Decides after an iteration whether to save, and saves. Returns the version taken, or None.
 
-        Raises `Error` if an iterate that is to be saved holds NaN or infinity, with its place.
+        Raises `Error` if an iterate that is to be saved holds NaN or infinity, with its place; for a norm that does; and
+        for an iteration below the one before, unless `restore` went back. A time loop that counts from 1 in each step is a
+        run with ``systems=True``.
 
         Parameters
         ----------
         iteration: iterations completed since the start of the solve; the versions are numbered by it.
         residual_norm: ||r|| as the method knows it; of a block an array, one for each column.
         """
+        self._begin()
         with named("step"):
-            return self._native.step(iteration, _norms(residual_norm))
+            version = self._native.step(iteration, _norms(residual_norm))
+        self._observe()
+        return version
 
     def due(self, iteration: int, residual_norm: Norms) -> bool:
         """As `step`, but only decides. If True, make the arrays of the version ready, and `save` now or after the next
         iteration. For solvers whose direction is the difference of two iterates."""
+        self._begin()
         with named("due"):
-            return self._native.due(iteration, _norms(residual_norm))
+            is_due = self._native.due(iteration, _norms(residual_norm))
+        self._observe()
+        return is_due
 
     def save(self, iteration: int, residual_norm: Norms) -> int:
         """Saves now, as `due` decided last; else by the session's scheme, ``auto`` being lossy. Returns the version taken.
 
         Raises `Error` if an iterate holds NaN or infinity, with its place.
         """
+        self._begin()
         with named("save"):
-            return self._native.save(iteration, _norms(residual_norm))
+            version = self._native.save(iteration, _norms(residual_norm))
+        self._observe()
+        return version
 
     def restore(self) -> Restored | None:
         """Overwrites the protected arrays from the newest version that is whole; None when there is no version.
@@ -307,15 +339,63 @@ class Session:
         Raises `Error` if there are versions but none is whole, and if they belong to another problem or do not hold the
         protected arrays; no array has been touched then.
         """
-        return self._native.restore()
+        return self._restore()
+
+    def _restore(self, state_only: bool = False) -> Restored | None:
+        self._is_begun = True
+        restored = self._native.restore(state_only)
+        self._observe()
+        # The run goes on from what is there.
+        self._unsaved = None
+        return restored
 
     def start_anew(self) -> None:
         """Puts all versions aside, to start from the beginning if none is usable."""
+        self._is_begun = True
         self._native.start_over()
 
+    def _begin(self) -> None:
+        """Warns, before anything is saved, of versions that nobody asked for."""
+        if self._is_begun:
+            return
+        newest = self._native.newest_version()
+        self._is_begun = True
+        if newest is not None:
+            what = f"{self._place} has versions up to {newest}, and restore() was not called: a later start takes the newest"
+            _log.warning(what)
+            warnings.warn(f"{what} of all. start_anew() puts them aside", RecoupWarning, stacklevel=3)
+
+    def _observe(self) -> None:
+        """Takes the outcomes there are, and tells of those that are not saved."""
+        for outcome in self._native.outcomes():
+            self._enter(outcome)
+
+    def _enter(self, outcome: Outcome) -> None:
+        self._outcomes.append(outcome)
+        if outcome.state == "saved":
+            self._unsaved = None
+            return
+        self._unsaved = outcome
+        what = f"{self._place}: {_not_saved(outcome)}"
+        _log.error(what)
+        if not self._has_warned:
+            self._has_warned = True
+            more = "the program goes on; outcomes() and the log have the others, if more follow"
+            warnings.warn(f"{what} ({more})", RecoupWarning, stacklevel=4)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the version taken last is saved, as far as is known by now: False from a save that failed on, until one
+        succeeds or a version is restored. Does not wait."""
+        if not self.closed:
+            self._observe()
+        return self._unsaved is None
+
     def wait(self) -> None:
-        """Waits until every version taken counts or has failed."""
+        """Waits until every version taken counts or has failed. The first one that fails is a `RecoupWarning`, all are
+        logged."""
         self._native.wait()
+        self._observe()
 
     @property
     def outstanding(self) -> int:
@@ -326,10 +406,10 @@ class Session:
         """Returns the outcomes of the saves since the last call, oldest first. A version that could not be written is an
         outcome, not an error: the solver goes on, and the version before it is untouched. After `close`, these are the
         outcomes that were not asked for before."""
-        if self.closed:
-            outcomes, self._last = self._last, []
-            return outcomes
-        return self._native.outcomes()
+        if not self.closed:
+            self._observe()
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
 
     @property
     def decisions(self) -> list[LoggedDecision]:
@@ -347,10 +427,20 @@ class Session:
         return self not in _open
 
     def close(self) -> None:
-        """Finishes the versions taken, and releases the directory and the arrays."""
-        if not self.closed:
-            self._last = self._native.close()
-            _open.discard(self)
+        """Finishes the versions taken, and releases the directory and the arrays.
+
+        Raises `Error` if the version taken last is not saved. At the end of a ``with`` block that an exception leaves, that
+        exception goes on instead.
+        """
+        if self.closed:
+            return
+        outcomes = self._native.close()
+        _open.discard(self)
+        self._arrays.clear()
+        for outcome in outcomes:
+            self._enter(outcome)
+        if self._unsaved is not None:
+            raise _native.Error(f"{self._place} ends without its last state: {_not_saved(self._unsaved)}")
 
     def scipy_callback(
         self,
@@ -377,7 +467,15 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except _native.Error:
+            if kind is None:
+                raise
+
+
+def _not_saved(outcome: Outcome) -> str:
+    return f"version {outcome.version} is not saved: {outcome.message or outcome.state}"
 
 
 def _norms(residual_norm: Norms) -> list[float]:
@@ -393,7 +491,13 @@ def _interval(interval: float | str | timedelta | None) -> str | None:
 @atexit.register
 def _close_all() -> None:
     """Finishes all sessions before the interpreter ends, which an operator written in Python needs."""
+    failed: Exception | None = None
     for session in list(_open):
         # A process that was forked leaves its parent's sessions to the parent.
         if session._process == os.getpid():
-            session.close()
+            try:
+                session.close()
+            except _native.Error as error:
+                failed = error
+    if failed is not None:
+        raise failed

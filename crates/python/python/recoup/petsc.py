@@ -129,7 +129,8 @@ class Attached:
         self._ksp.setOperators(*matrices)
 
     def _monitor(self, ksp: Any, its: int, norm: float) -> None:
-        if its == 0:
+        # PETSc ends a solve by itself whose norm is no number.
+        if its == 0 or not np.isfinite(norm):
             return
         iteration = self._offset + self.base + its
         if self._is_due and self._is_cg:
@@ -168,7 +169,11 @@ class Attached:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.detach()
+        try:
+            self.detach()
+        except Error:
+            if kind is None:
+                raise
 
 
 class _Deflated:

@@ -22,7 +22,7 @@ import scipy.sparse.linalg as spla
 from ._deflation import DIRECTIONS_MAX, Deflation, Vector
 from ._errors import named
 from ._native import Error, Restored
-from ._operator import is_complex, numbers
+from ._operator import is_complex, multiplier, numbers
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -78,6 +78,7 @@ class Callback:
         wants_complex = is_complex(A) or is_complex(b) or is_complex(x0)
         self._dtype = np.dtype(np.complex128 if wants_complex else np.float64)
         self._b = self._vector("b", b)
+        _check_problem(session, A, self._b, None if b is session.b else session.b)
         with named("M"):
             self._inner = None if M is None else spla.aslinearoperator(M)
         with named("restart"):
@@ -138,11 +139,15 @@ class Callback:
         return z if self._deflation is None else self._deflation.apply(r, z)
 
     def _residual_norm(self, x: Vector) -> float:
-        """Returns the norm of the recurrence if CG shows it; otherwise it is measured for each version, with one product."""
+        """Returns the norm of the recurrence if CG shows it; otherwise the one measured last."""
         if self._method == "cg" and self._r is not None:
             return float(np.linalg.norm(self._r))
         if self._method == "gmres" or self._is_due:
-            self._norm = float(np.linalg.norm(self._b - self._operator.matvec(x)))
+            self._measure(x)
+        return self._norm
+
+    def _measure(self, x: Vector) -> float:
+        self._norm = float(np.linalg.norm(self._b - self._operator.matvec(x)))
         return self._norm
 
     def __call__(self, xk: Vector) -> None:
@@ -152,8 +157,12 @@ class Callback:
             self._session.protect("x", xk, role="iterate")
             self._lent = xk
         norm, number = self._residual_norm(xk), self._offset + self.iteration
-        if self._method != "cg":
+        if self._method == "gmres":
             self._session.step(number, norm)
+        elif self._method == "bicgstab":
+            # It shows no residual: each version costs one product.
+            if self._session.due(number, norm):
+                self._session.save(number, self._measure(xk))
         elif self._is_due:
             np.subtract(xk, self._p, out=self._p)
             self._session.save(number, norm)
@@ -161,6 +170,37 @@ class Callback:
         elif self._session.due(number, norm):
             self._p[:] = xk
             self._is_due = True
+
+
+def _check_problem(session: Session, A: Any, b: Vector, other_b: npt.ArrayLike | None) -> None:
+    """Refuses a problem that is not the session's: its versions would be recognised, and measured, by another one."""
+    if session.A is None:
+        return
+    if other_b is not None:
+        theirs = numbers("b", other_b, complex_too=True)
+        _compare("b", b, theirs, _rounding(b.size, b, other_b))
+    if A is not session.A:
+        v = np.random.default_rng(0).standard_normal(b.size)
+        ours, theirs = (numbers("A x", multiplier(each)(v), complex_too=True) for each in (A, session.A))
+        _compare("A", ours, theirs, _rounding(b.size, A, session.A))
+
+
+def _compare(name: str, ours: Vector, theirs: Vector, rounding: float) -> None:
+    do = "give this solve a session of its own, or begin_system in one that solves many systems"
+    if ours.size != theirs.size:
+        raise Error(f"{name} of this solve is not {name} of the session: {ours.size} rows, {theirs.size} there; {do}")
+    apart, size = float(np.linalg.norm(ours - theirs)), float(np.linalg.norm(theirs))
+    if not apart <= rounding * size:
+        what = "their products with one vector" if name == "A" else "they"
+        relative = apart / size if size > 0 else np.inf
+        raise Error(f"{name} of this solve is not {name} of the session: {what} differ by {relative:.1e}; {do}")
+
+
+def _rounding(n: int, *values: Any) -> float:
+    """The relative difference that counts as rounding, as it does where versions are recognised by products."""
+    kinds = [np.dtype(d) for d in (getattr(each, "dtype", None) for each in values) if d is not None]
+    eps = max((float(np.finfo(kind).eps) for kind in kinds if kind.kind in "fc"), default=0.0)
+    return 1024 * max(eps, float(np.finfo(float).eps)) * float(np.sqrt(n))
 
 
 def cg(
@@ -210,6 +250,30 @@ def gmres(
     x, info = spla.gmres(
         A, b, x0=cb.x0, rtol=rtol, atol=atol, restart=restart, maxiter=left, M=cb.M, callback=both, callback_type="x"
     )
+    return x, info
+
+
+def bicgstab(
+    A: Any,
+    b: npt.ArrayLike,
+    x0: npt.ArrayLike | None = None,
+    *,
+    session: Session,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Vector], object] | None = None,
+) -> tuple[Vector, int]:
+    """`scipy.sparse.linalg.bicgstab` that restores first and saves on the way. ``maxiter`` counts from the start of the
+    solve.
+
+    It is restarted from the iterate alone, and each version costs one product with A. Returns SciPy's (x, info);
+    ``callback`` is called after each iteration, as by SciPy.
+    """
+    cb = Callback(session, A, b, method="bicgstab", x0=x0, M=M)
+    left = None if maxiter is None else max(maxiter - cb.iteration, 1)
+    x, info = spla.bicgstab(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=_both(cb, callback))
     return x, info
 
 
