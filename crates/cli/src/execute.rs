@@ -127,6 +127,7 @@ impl<'a> Execution<'a> {
         }
         let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
         let max_iterations = setup.args().max_iterations;
+        let stop_plan = self.protection.stop_plan(self.scheme, setup.args().method);
         let executed = self.baseline_iterations.unwrap_or(max_iterations).saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
             session: self.session(observers.saves.clone())?,
@@ -134,7 +135,8 @@ impl<'a> Execution<'a> {
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
             stop,
-            stop_plan: self.protection.stop_plan(self.scheme, setup.args().method),
+            stop_plan,
+            unfinished_plan: stop_plan.filter(|_| observers.saves_unfinished),
             last_plan: observers.saves_last.then(|| self.protection.last_plan(setup.args().method)),
             limits: RunLimits { iterations: max_iterations, executed },
             watch: Box::new(move |progress, executed| {

@@ -77,15 +77,15 @@ fn versions_lie_where_they_are_said_to_and_come_back_from_the_fastest_that_is_wh
         let fixed = "--tiers memory,pfs --pfs-every 3 --keep 2 --scheme exact --interval 5it --sync --json";
         json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
     };
-    run("--max-iterations 27");
+    run("--no-save-last --max-iterations 27");
     let both = vec!["memory".to_owned(), "pfs".to_owned()];
     let [pfs, memory] = [1, 0].map(|one| vec![both[one].clone()]);
     // 5, 20 are the first and the fourth; memory keeps two.
     assert_eq!(inspect(dir.path()), [(5, pfs), (20, both.clone()), (25, memory)]);
-    assert_eq!(run("--max-iterations 27")["resumed_from"], 25);
+    assert_eq!(run("--no-save-last --max-iterations 27")["resumed_from"], 25);
     // The node is lost, and with it what memory alone had.
     std::fs::remove_dir_all(node(dir.path())).unwrap();
-    assert_eq!(run("--max-iterations 24")["resumed_from"], 20);
+    assert_eq!(run("--no-save-last --max-iterations 24")["resumed_from"], 20);
     let done = run("");
     assert_eq!(done["converged"], true);
     let verified = recoup("verify d", dir.path());
@@ -99,9 +99,13 @@ fn a_flipped_bit_in_memory_is_passed_over() {
         let fixed = "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --sync --json";
         json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
     };
-    run("--max-iterations 12");
+    run("--no-save-last --max-iterations 12");
     flip(&payloads(&node(dir.path()).join("rank-000000/v000000000010")), 100, 1);
-    assert_eq!(run("--max-iterations 12")["resumed_from"], 10, "the directory has the same version whole");
+    assert_eq!(
+        run("--no-save-last --max-iterations 12")["resumed_from"],
+        10,
+        "the directory has the same version whole"
+    );
 }
 
 #[test]
@@ -121,11 +125,11 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     let dir = tempfile::tempdir().unwrap();
     let command = |more: &str| format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it {more}");
     let run = |more: &str| json(&recoup(&command(more), dir.path()));
-    run("--sync --max-iterations 12 --json");
+    run("--sync --no-save-last --max-iterations 12 --json");
     let both = vec!["memory".to_owned(), "pfs".to_owned()];
     assert_eq!(inspect(dir.path()), [(5, both.clone()), (10, both.clone())]);
     // Three vectors of 64 KB that hardly shrink.
-    let slow = command("--pfs-bandwidth 10e3 --max-iterations 28");
+    let slow = command("--pfs-bandwidth 10e3 --no-save-last --max-iterations 28");
     let mut child = Command::new(env!("CARGO_BIN_EXE_recoup"))
         .args(slow.split_whitespace())
         .current_dir(dir.path())
@@ -141,9 +145,9 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(looks.is_some(), "the solver went on to 25 while 15 was on its way");
-    assert_eq!(run("--sync --max-iterations 27 --json")["resumed_from"], 25);
+    assert_eq!(run("--sync --no-save-last --max-iterations 27 --json")["resumed_from"], 25);
     std::fs::remove_dir_all(node(dir.path())).unwrap();
-    assert_eq!(run("--sync --max-iterations 14 --json")["resumed_from"], 10);
+    assert_eq!(run("--sync --no-save-last --max-iterations 14 --json")["resumed_from"], 10);
     assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
 }
 
@@ -151,8 +155,9 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
 #[test]
 fn versions_in_memory_are_verified_and_exported_without_a_directory() {
     let dir = tempfile::tempdir().unwrap();
-    let save =
-        format!("{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --max-iterations 12");
+    let save = format!(
+        "{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --no-save-last --max-iterations 12"
+    );
     recoup(&save, dir.path());
     std::fs::remove_dir_all(dir.path().join("d")).unwrap();
     let verified = json(&recoup("verify d --memory --memory-dir m --json", dir.path()));
@@ -177,8 +182,9 @@ fn versions_in_memory_are_verified_and_exported_without_a_directory() {
 #[test]
 fn versions_in_memory_are_found_by_status_and_pruned() {
     let dir = tempfile::tempdir().unwrap();
-    let save =
-        format!("{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --max-iterations 12");
+    let save = format!(
+        "{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --no-save-last --max-iterations 12"
+    );
     recoup(&save, dir.path());
     let status = |place: &str| json(&recoup(&format!("status d {place} --json"), dir.path()))["runs"][0].clone();
     let memory = "--memory --memory-dir m";
@@ -250,8 +256,7 @@ fn memory_of_a_run_that_goes_on_is_not_pruned() {
 #[test]
 fn versions_the_directory_was_too_busy_for_are_named_in_the_report() {
     let dir = tempfile::tempdir().unwrap();
-    let slow =
-        "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --pfs-bandwidth 100e3 --max-iterations 17";
+    let slow = "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --pfs-bandwidth 100e3 --no-save-last --max-iterations 17";
     let report = json(&recoup(&format!("{SOLVE} {slow} --json"), dir.path()));
     assert_eq!(report["checkpoints"], 3);
     let notes: Vec<&str> = report["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
@@ -265,7 +270,8 @@ fn versions_the_directory_was_too_busy_for_are_named_in_the_report() {
 fn decisions_name_the_levels() {
     let dir = tempfile::tempdir().unwrap();
     let why = |more: &str| {
-        let fixed = "--tiers memory,pfs --scheme exact --interval 5it --fresh --json --max-iterations 12";
+        let fixed =
+            "--tiers memory,pfs --scheme exact --interval 5it --fresh --json --no-save-last --max-iterations 12";
         let report = json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()));
         report["decisions"][0]["why"].as_str().unwrap().to_owned()
     };
@@ -289,7 +295,7 @@ fn below(dir: &Path) -> Vec<PathBuf> {
 fn memory_is_closed_to_others_whatever_the_umask() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("m")).unwrap();
-    let run = format!("{SOLVE} --tiers memory,pfs --scheme exact --interval 5it --max-iterations 12");
+    let run = format!("{SOLVE} --tiers memory,pfs --scheme exact --interval 5it --no-save-last --max-iterations 12");
     let command = format!("umask 0; exec {} {run}", env!("CARGO_BIN_EXE_recoup"));
     let output = Command::new("sh").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
     let paths = below(&dir.path().join("m"));
@@ -331,7 +337,7 @@ fn memory_that_another_user_may_reach_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let can_give_away = chown(tempfile::tempdir().unwrap().path(), Some(65_533), None).is_ok();
     let solve = format!("{SOLVE} --tiers memory,pfs --pfs-every 3 --scheme exact --interval 5it");
-    let run = format!("{solve} --max-iterations 12");
+    let run = format!("{solve} --no-save-last --max-iterations 12");
     recoup(&run, dir.path());
     let node = node(dir.path());
     // The user's, the run's, the node's, the rank's and the version's.

@@ -1,6 +1,6 @@
 //! The end of a run: the place of its solution, and notes for the user.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use recoup::core::Comm;
@@ -36,7 +36,7 @@ pub(crate) fn last_note(args: &Args, executed: &Executed, results: &Results) -> 
             Some(format!("version {version} in {} is the solution already: no iteration was needed", dir.display()))
         }
         (Some(dir), Some(version)) => Some(solution_note(dir, version)),
-        _ => stopped_note(report, args.dir.as_ref()),
+        _ => unfinished_note(args, executed),
     }
 }
 
@@ -46,17 +46,33 @@ pub(crate) fn solution_note(dir: &Path, version: u64) -> String {
     format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy")
 }
 
-/// Returns the note for a user whose run was stopped.
-fn stopped_note(report: &RunReport, dir: Option<&PathBuf>) -> Option<String> {
-    if report.ended != Ended::Stopped {
-        return None;
-    }
-    Some(match (dir, newest(report)) {
-        (Some(dir), Some(version)) => {
-            format!("stopped; version {version} in {} is whole: the same command goes on from it", dir.display())
+/// Returns the note for a user whose run was stopped, or has not converged and can go on.
+fn unfinished_note(args: &Args, executed: &Executed) -> Option<String> {
+    let report = &executed.report;
+    let newest = newest(report).filter(|_| !args.keeps_in_process());
+    let place = newest.map(|version| whereabouts(args, version));
+    match (report.ended, place) {
+        (Ended::Stopped, Some(place)) => Some(format!("stopped; {place}: the same command goes on from it")),
+        (Ended::Stopped, None) => {
+            Some("stopped; nothing was saved: the same command starts from the beginning".to_owned())
         }
-        _ => "stopped; nothing was saved: the same command starts from the beginning".to_owned(),
-    })
+        (Ended::NotConverged, Some(place)) if newest == Some(report.progress.iteration) => {
+            Some(format!("{place}: the same command goes on from it, with a larger --max-iterations"))
+        }
+        (Ended::Breakdown, Some(place)) if newest == Some(report.progress.iteration) => {
+            Some(format!("{place}: it holds the last iterate"))
+        }
+        _ => None,
+    }
+}
+
+/// Says where a version is.
+fn whereabouts(args: &Args, version: u64) -> String {
+    let tiers = &args.protection.tiers;
+    match args.dir.as_ref().filter(|_| !tiers.is_memory_alone()) {
+        Some(dir) => format!("version {version} in {} is whole", dir.display()),
+        None => format!("version {version} in memory ({}) is whole", tiers.memory_dir.display()),
+    }
 }
 
 /// The newest version that this process saved or went on from.
@@ -71,15 +87,15 @@ fn newest(report: &RunReport) -> Option<u64> {
 pub(crate) fn results(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<Results> {
     let report = &executed.report;
     let is_converged = executed.report.ended == Ended::Converged;
-    let is_new = is_converged && args.saves_last() && report.progress.iteration > 0;
-    let gone_on_from = (is_new && report.executed == 0).then_some(report.progress.iteration);
+    let is_kept = is_converged && args.saves_last();
+    let gone_on_from = report.resumed_from().filter(|_| is_kept && report.executed == 0);
     let solution_version = report.last.as_ref().map(|last| last.version).or(gone_on_from);
     let mut results = Results { solution_version, ..Results::default() };
     if report.ended != Ended::Stopped {
         args.results.write(&executed.iterate, is_converged, comm, &mut results)?;
     }
     if comm.rank() == 0 {
-        let unsaved = (is_new && solution_version.is_none()).then(|| unsaved(args, report));
+        let unsaved = (is_kept && solution_version.is_none()).then(|| unsaved(args, report));
         results.unwritten.extend(unsaved);
         results.unwritten.extend(executed.log_lost.as_ref().and_then(|lost| lost.get().cloned()));
     }
