@@ -10,6 +10,7 @@
 
 mod as_store;
 mod code;
+mod dispensable;
 mod drain;
 mod gf256;
 mod layout;
@@ -28,6 +29,7 @@ mod tier_list;
 mod tiers;
 
 pub use code::{decode_column, encode_row};
+pub use dispensable::Dispensable;
 pub use node::host_name;
 pub use protection::{Guard, Partners, Protection};
 pub use run_memory::{MEMORY_DIR, NodeMemory, RankShelf, RunMemory, RunPlace, node_name};

@@ -151,6 +151,99 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
 }
 
+/// Everything that memory holds of any run.
+fn in_memory(dir: &Path) -> Vec<PathBuf> {
+    below(&dir.join("m")).into_iter().filter(|path| path.is_file()).collect()
+}
+
+/// The next start called the version in memory the solution, freed memory, and the directory had an
+/// older one.
+#[test]
+fn killed_in_the_last_drain_the_solution_is_drained_by_the_next_start_before_memory_is_freed() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme lossless --interval 10it");
+    let solved =
+        json(&recoup("solve --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --json", dir.path()));
+    let last = solved["iterations"].as_u64().unwrap();
+    // 10 is on its way to the directory for seconds.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_recoup"))
+        .args(format!("{command} --pfs-bandwidth 10e3").split_whitespace())
+        .current_dir(dir.path())
+        .spawn()
+        .unwrap();
+    let is_last = |path: &PathBuf| path.ends_with(format!("v{last:012}/commit"));
+    let saved = (0..600).find(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        in_memory(dir.path()).iter().any(is_last)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(saved.is_some(), "the solution was in memory while an older version was on its way");
+    assert!(inspect(dir.path()).contains(&(last, vec!["memory".to_owned()])));
+    let again = json(&recoup(&format!("{command} --json"), dir.path()));
+    assert_eq!((&again["iterations_executed"], &again["solution_version"]), (&Value::from(0), &Value::from(last)));
+    assert_eq!(in_memory(dir.path()), Vec::<PathBuf>::new());
+    assert_eq!(recoup("export d --solution --to x.npy", dir.path()).status.code(), Some(0));
+    assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
+}
+
+/// Starts a run that may write the iterate alone to a file in memory, and no file of the directory,
+/// which has more than its values in it.
+fn cramped(arguments: &str, dir: &Path) -> Output {
+    std::fs::create_dir_all(dir.join("m")).unwrap();
+    let script = "trap '' XFSZ; ulimit -f 126; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_recoup")]).args(arguments.split_whitespace());
+    command.current_dir(dir).output().unwrap()
+}
+
+/// Memory was freed, the exit code was 0, and the solution was nowhere.
+#[test]
+fn solution_that_finds_no_room_in_the_directory_stays_in_memory_and_the_run_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme traditional --interval 10it --json");
+    let output = cramped(&command, dir.path());
+    let run = json(&output);
+    assert_eq!((output.status.code(), &run["converged"]), (Some(1), &Value::from(true)));
+    let last = run["iterations"].as_u64().unwrap();
+    assert_eq!(run["solution_version"], Value::Null, "{run}");
+    let why = run["unwritten"][0].as_str().unwrap();
+    assert!(why.contains(&format!("version {last} is in memory alone; pfs: ")) && why.contains("stays in m"), "{why}");
+    assert_eq!(inspect(dir.path()), [(last, vec!["memory".to_owned()])]);
+    let again = recoup(&command, dir.path());
+    assert_eq!((again.status.code(), &json(&again)["solution_version"]), (Some(0), &Value::from(last)));
+    assert_eq!(inspect(dir.path()), [(last, vec!["pfs".to_owned()])]);
+    assert_eq!(in_memory(dir.path()), Vec::<PathBuf>::new());
+}
+
+/// A version that memory alone had was called whole in the directory.
+#[test]
+fn run_that_is_stopped_says_that_memory_alone_has_its_version() {
+    let dir = tempfile::tempdir().unwrap();
+    // One vector, as the solution has it.
+    let run =
+        "run --poisson3d 20 --method jacobi --rtol 1e-8 --memory-dir m --dir d --tiers memory,pfs --scheme traditional";
+    for (end, code) in [("--time-limit 0s --stop-before 0s", 75), ("--max-iterations 3", 3)] {
+        let output = cramped(&format!("{run} --fresh {end}"), dir.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("is in memory alone; pfs: rank 0: write d/solve/"), "{said}");
+        assert!(said.contains("m keeps it until this machine ends: the same command goes on from it"), "{said}");
+        assert!(!said.contains("is whole"), "{said}");
+    }
+    assert_eq!(json(&recoup(&format!("{run} --json"), dir.path()))["resumed_from"], 3);
+}
+
+/// Without a directory the solution is the program's to keep, and no word said so.
+#[test]
+fn run_in_memory_alone_says_that_no_version_holds_its_solution() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 8 --method cg --memory-dir m --tiers memory --scheme lossless --failures kill --mtti 1h";
+    let child = |more: &str| String::from_utf8_lossy(&recoup(&format!("{run} {more}"), dir.path()).stderr).into_owned();
+    assert!(child("").contains("the run has converged, and memory is freed: no version holds the solution"));
+    assert!(!child("--solution x.npy").contains("no version holds the solution"));
+}
+
 /// Memory was a place that only `inspect` knew.
 #[test]
 fn versions_in_memory_are_verified_and_exported_without_a_directory() {
