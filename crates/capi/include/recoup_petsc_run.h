@@ -47,13 +47,22 @@ static inline PetscErrorCode RecoupRunOpen(MPI_Comm comm, const char *options, R
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Says by PETSc's own test whether a solve has converged, and memory tiers may be freed. */
+static inline PetscErrorCode RecoupRunConverged(RecoupRun *run, PetscBool has_converged)
+{
+    PetscFunctionBegin;
+    RecoupCall(recoup_converged(run->handle, has_converged ? 1 : 0));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode RecoupRunClose(RecoupRun *run)
 {
     PetscFunctionBegin;
-    int code = recoup_close(run->handle);
+    int code = recoup_close(run->handle), rank = run->comm.rank;
     recoup_mpi_free(&run->comm);
     /* A version that could not be made is the loss of a version, not of the solve. */
     if (code != RECOUP_E_NOT_SAVED) RecoupCall(code);
+    else if (rank == 0) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "recoup: not saved: %s\n", recoup_message()));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
