@@ -56,6 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         timing,
         stop: Arc::new(AtomicBool::new(false)),
         stop_plan: None,
+        unfinished_plan: None,
         last_plan: None,
         limits: RunLimits { iterations: 10_000, executed: 100_000 },
         watch: Box::new(|_, _| {}),

@@ -51,6 +51,7 @@ fn count_versions(problem: &Problem, method: &NamedMethod, plan: Plan, kept: Kep
         timing: Timing::Real,
         stop: Arc::new(AtomicBool::new(false)),
         stop_plan: None,
+        unfinished_plan: None,
         last_plan: None,
         limits: RunLimits { iterations: 40, executed: 400 },
         watch: Box::new(move |_, _| counts()),

@@ -194,6 +194,7 @@ impl Case {
             timing: Timing::Real,
             stop: Arc::new(AtomicBool::new(false)),
             stop_plan: None,
+            unfinished_plan: None,
             last_plan: None,
             limits: RunLimits { iterations: self.iterations, executed: 3 * self.iterations },
             watch: Box::new(|_, _| {}),

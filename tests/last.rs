@@ -32,6 +32,7 @@ fn run(problem: &Problem, method: &str, dir: &Path, stop_after: u64) -> RunRepor
         timing: Timing::Real,
         stop,
         stop_plan: Some(plan(Scheme::Exact)),
+        unfinished_plan: None,
         last_plan: Some(last()),
         limits: RunLimits { iterations: 100_000, executed: 100_000 },
         watch: Box::new(move |_, executed| raised.store(executed >= stop_after, Ordering::Release)),

@@ -63,6 +63,7 @@ fn run(
         timing: Timing::Real,
         stop: Arc::new(AtomicBool::new(false)),
         stop_plan: None,
+        unfinished_plan: None,
         last_plan: None,
         limits: RunLimits { iterations: 1000, executed: 10_000 },
         watch: Box::new(|_, _| {}),

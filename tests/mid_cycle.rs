@@ -366,6 +366,7 @@ fn a_run_killed_at_every_iteration_goes_on_bit_for_bit() {
                     timing: Timing::Real,
                     stop: Arc::new(AtomicBool::new(false)),
                     stop_plan: None,
+                    unfinished_plan: None,
                     last_plan: None,
                     limits: RunLimits { iterations: 1000, executed: 10_000 },
                     watch: Box::new(|_, _| {}),

@@ -109,6 +109,7 @@ impl Problem {
             timing: Timing::Real,
             stop: Arc::new(AtomicBool::new(false)),
             stop_plan: None,
+            unfinished_plan: None,
             last_plan: None,
             limits,
             watch: Box::new(|_, _| {}),

@@ -129,6 +129,7 @@ pub(crate) fn run(
         timing,
         stop: Arc::new(AtomicBool::new(false)),
         stop_plan: None,
+        unfinished_plan: None,
         last_plan: None,
         limits: RunLimits { iterations: u64::MAX, executed: problem.iterations * EXECUTED_FACTOR },
         watch: Box::new(|_, _| {}),

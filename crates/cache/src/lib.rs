@@ -11,6 +11,7 @@
 
 mod as_store;
 mod code;
+mod dispensable;
 mod drain;
 mod gf256;
 mod layout;
@@ -29,6 +30,7 @@ mod tier_list;
 mod tiers;
 
 pub use code::{decode_column, encode_row};
+pub use dispensable::Dispensable;
 pub use node::host_name;
 pub use protection::{Guard, Partners, Protection};
 pub use run_memory::{MEMORY_DIR, NodeMemory, RankShelf, RunMemory, RunPlace, node_name};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use recoup_core::StoreError;
 use recoup_io::PrivateDir;
 
-use crate::NodeStore;
+use crate::{Dispensable, NodeStore};
 
 /// The memory directory of nearly every machine: a file system in memory that outlives processes.
 pub const MEMORY_DIR: &str = "/dev/shm";
@@ -73,7 +73,7 @@ impl RunMemory {
     ///
     /// # Errors
     /// [`StoreError::NotPrivate`] when another user may reach it, [`StoreError::Io`].
-    pub fn remove(&self) -> Result<(), StoreError> {
+    pub fn remove(&self, _proof: &Dispensable) -> Result<(), StoreError> {
         PrivateDir::open(&self.of_user)?.map_or(Ok(()), |of_user| of_user.remove(&self.key))
     }
 
@@ -120,7 +120,7 @@ impl NodeMemory {
     ///
     /// # Errors
     /// [`StoreError::NotPrivate`] when another user may reach it, [`StoreError::Io`].
-    pub fn remove(&self) -> Result<(), StoreError> {
+    pub fn remove(&self, _proof: &Dispensable) -> Result<(), StoreError> {
         self.run.open()?.map_or(Ok(()), |run| run.remove(&self.name))
     }
 }

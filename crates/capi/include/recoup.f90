@@ -186,6 +186,12 @@ module recoup
             integer(c_int64_t), value :: handle
             integer(c_int) :: recoup_wait
         end function
+        function recoup_converged(handle, has_converged) bind(C, name="recoup_converged")
+            import :: c_int, c_int32_t, c_int64_t
+            integer(c_int64_t), value :: handle
+            integer(c_int32_t), value :: has_converged
+            integer(c_int) :: recoup_converged
+        end function
         function recoup_close(handle) bind(C, name="recoup_close")
             import :: c_int, c_int64_t
             integer(c_int64_t), value :: handle
@@ -294,7 +300,7 @@ module recoup
     end interface
     public :: recoup_open, recoup_protect, recoup_grid, recoup_track, recoup_touch, recoup_operator, &
         recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, &
-        recoup_due, recoup_checkpoint, recoup_wait, &
+        recoup_due, recoup_checkpoint, recoup_wait, recoup_converged, &
         recoup_close, recoup_message
     public :: recoup_protect_block, recoup_columns, recoup_known_columns, recoup_find_system, recoup_begin_system
     public :: recoup_tape_open, recoup_tape_push, recoup_tape_next, recoup_tape_shape, recoup_tape_pop, &

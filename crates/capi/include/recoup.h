@@ -69,7 +69,8 @@
 // The bound needs recoup_operator, or a norm that an operator by callback cannot give.
 #define RECOUP_E_OPERATOR -12
 
-// A version that was taken could not be made; older ones remain, and the solver may go on.
+// A version that was taken could not be made; older ones remain, and the solver may go on. From
+// recoup_close also: the newest version is in memory alone, and stays there.
 #define RECOUP_E_NOT_SAVED -13
 
 // The step is on the tape already, or it is not on the tape.
@@ -504,11 +505,22 @@ int32_t recoup_wait(recoup_handle handle);
 // `stats` is NULL or can be written.
 int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 
-// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
-// again. Collective.
+// Says whether the solve has converged, by the program's own test: 1, or 0 if a later start is to
+// go on from its versions. It holds until the next recoup_step, recoup_due or recoup_checkpoint.
+// All ranks say the same. A program that says nothing has converged if the last residual norm is
+// above 0 and at most the option rtol times ||b||, but never in a run with the option systems.
 //
-// RECOUP_E_NOT_SAVED also if the last version that was taken could not be made and recoup_wait has
-// reported that; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
+int32_t recoup_converged(recoup_handle handle, int32_t has_converged);
+
+// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
+// again. Versions in memory tiers stay for a later start, unless the solve has converged: see
+// recoup_converged. Then the directory gets the newest of them, and memory is freed. With
+// tiers=memory no version is left, and the program has the solution. Collective.
+//
+// RECOUP_E_NOT_SAVED if the directory could not get it: memory then stays as it is. Also if the
+// last version that was taken could not be made and recoup_wait has reported that.
+// RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_STORE, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);
 
 // Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column

@@ -381,6 +381,8 @@ public:
     }
     /* Waits until all versions taken are made; an error if one could not be. */
     void wait() { check(recoup_wait(number())); }
+    /* Whether the solve has converged by the program's own test; if it has, the end of the run frees memory tiers. */
+    void converged(bool has_converged) { check(recoup_converged(number(), has_converged ? 1 : 0)); }
     recoup_stats_t stats()
     {
         recoup_stats_t stats{};

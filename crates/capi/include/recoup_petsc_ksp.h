@@ -42,6 +42,7 @@ typedef struct RecoupKSPRecord {
     const PetscScalar *entries;
     PetscInt    cycle;                /* of the GMRES family, else 0 */
     PetscBool   is_due, wants_direction;
+    PetscBool   has_systems, has_begun; /* a solve was begun since it was attached */
     PetscReal   norm_b;
     PetscInt    max_it;
     PetscBool   nonzero_guess, is_changed;
@@ -265,6 +266,7 @@ static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal nor
     (void)ksp;
     if (saved == NULL || PetscIsInfOrNanReal(norm)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     iteration = saved->run.base + n;
+    saved->has_begun = PETSC_TRUE;
     if (n == 0) {
         saved->norm_b = norm;
         if (saved->run.base > 0) PetscCall(RecoupKSPNormB(saved));
@@ -461,15 +463,20 @@ static inline PetscErrorCode RecoupKSPSettle(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Waits for the versions on their way, and leaves the KSP as it was before. Collective. */
+/* Waits for the versions on their way, and leaves the KSP as it was before. Memory tiers are freed if KSPSolve has converged,
+ * by its own KSPConvergedReason. Collective. */
 static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
 {
     RecoupKSP   saved = *attached;
     RecoupSlot *slot;
     PetscBool   is_new = PETSC_FALSE;
+    KSPConvergedReason reason;
     PetscFunctionBegin;
     PetscCall(RecoupSlotOf((PetscObject)saved->ksp, &slot, &is_new));
     slot->attached = NULL;
+    PetscCall(KSPGetConvergedReason(saved->ksp, &reason));
+    /* That one system has converged does not say that it was the last. */
+    if (saved->has_begun && !saved->has_systems) PetscCall(RecoupRunConverged(&saved->run, reason > 0 ? PETSC_TRUE : PETSC_FALSE));
     PetscCall(RecoupRunClose(&saved->run));
     PetscCall(RecoupKSPSettle(saved));
     for (RecoupKSPState state = saved->states, next; state; state = next) {

@@ -47,6 +47,14 @@ static inline PetscErrorCode RecoupRunOpen(MPI_Comm comm, const char *options, R
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Says by PETSc's own test whether a solve has converged, and memory tiers may be freed. */
+static inline PetscErrorCode RecoupRunConverged(RecoupRun *run, PetscBool has_converged)
+{
+    PetscFunctionBegin;
+    RecoupCall(recoup_converged(run->handle, has_converged ? 1 : 0));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* A version that could not be made is the loss of a version, not of the solve: it is said, and the program goes on. */
 static inline PetscErrorCode RecoupRunSaved(const RecoupRun *run, int code)
 {
@@ -59,9 +67,9 @@ static inline PetscErrorCode RecoupRunSaved(const RecoupRun *run, int code)
 static inline PetscErrorCode RecoupRunClose(RecoupRun *run)
 {
     PetscFunctionBegin;
-    int code = recoup_close(run->handle);
+    PetscErrorCode saved = RecoupRunSaved(run, recoup_close(run->handle));
     recoup_mpi_free(&run->comm);
-    PetscCall(RecoupRunSaved(run, code));
+    PetscCall(saved);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

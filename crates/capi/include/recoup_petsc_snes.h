@@ -13,7 +13,7 @@ typedef struct RecoupSNESRecord {
     PetscReal norm_start; /* ||F|| where the first solve started */
     PetscReal atol;
     PetscInt  max_it;
-    PetscBool is_changed;
+    PetscBool is_changed, has_begun; /* a solve was begun since it was attached */
 } *RecoupSNES;
 
 static inline PetscErrorCode RecoupSNESProtect(RecoupSNES saved, const RecoupArray *x)
@@ -32,6 +32,7 @@ static inline PetscErrorCode RecoupSNESMonitor(SNES snes, PetscInt n, PetscReal 
     int         code;
     PetscFunctionBegin;
     if (saved == NULL || PetscIsInfOrNanReal(norm)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    saved->has_begun = PETSC_TRUE;
     if (n == 0) {
         if (saved->run.base == 0) saved->norm_start = norm;
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -94,7 +95,8 @@ static inline PetscErrorCode RecoupSNESRestore(RecoupSNES saved, PetscInt *itera
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Waits for the versions on their way, and leaves the SNES as it was before. Collective. */
+/* Waits for the versions on their way, and leaves the SNES as it was before. Memory tiers are freed if SNESSolve has
+ * converged, by its own SNESConvergedReason. Collective. */
 static inline PetscErrorCode RecoupSNESDetach(RecoupSNES *attached)
 {
     RecoupSNES  saved = *attached;
@@ -102,6 +104,7 @@ static inline PetscErrorCode RecoupSNESDetach(RecoupSNES *attached)
     PetscBool   is_new = PETSC_FALSE;
     PetscReal   rtol, stol;
     PetscInt    max_f;
+    SNESConvergedReason reason;
     PetscFunctionBegin;
     PetscCall(RecoupSlotOf((PetscObject)saved->snes, &slot, &is_new));
     slot->attached = NULL;
@@ -109,6 +112,8 @@ static inline PetscErrorCode RecoupSNESDetach(RecoupSNES *attached)
         PetscCall(SNESGetTolerances(saved->snes, NULL, &rtol, &stol, NULL, &max_f));
         PetscCall(SNESSetTolerances(saved->snes, saved->atol, rtol, stol, saved->max_it, max_f));
     }
+    PetscCall(SNESGetConvergedReason(saved->snes, &reason));
+    if (saved->has_begun) PetscCall(RecoupRunConverged(&saved->run, reason > 0 ? PETSC_TRUE : PETSC_FALSE));
     PetscCall(RecoupRunClose(&saved->run));
     PetscCall(PetscFree(*attached));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

@@ -16,7 +16,8 @@
  *     }
  *     PetscCall(RecoupKSPDetach(&saved));
  *
- * Every version has the number of its system, and the fingerprint of its A and b, and is restored into no other. Iterations
+ * After the last system, RecoupRunConverged(&saved->run, PETSC_TRUE) has RecoupKSPDetach free memory tiers; no one else knows
+ * that it was the last. Every version has the number of its system, and the fingerprint of its A and b, and is restored into no other. Iterations
  * count from 0 in each system. What is said of KSPs in recoup_petsc_ksp.h holds for each system.
  */
 #ifndef RECOUP_PETSC_SYSTEMS_H
@@ -35,6 +36,7 @@ static inline PetscErrorCode RecoupKSPAttachSystems(KSP ksp, Vec b, Vec x, const
     PetscCall(PetscMalloc1(n_given + sizeof("systems "), &all));
     PetscCall(PetscSNPrintf(all, n_given + sizeof("systems "), "systems %s", options ? options : ""));
     PetscCall(RecoupKSPAttachRun(ksp, b, x, all, attached));
+    (*attached)->has_systems = PETSC_TRUE;
     PetscCall(PetscFree(all));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

@@ -11,6 +11,7 @@ typedef struct RecoupTSRecord {
     TS        ts;
     Vec       u;
     PetscReal times[2]; /* the time reached, and the next step */
+    PetscBool has_begun; /* a solve since it was attached */
 } *RecoupTS;
 
 /* Lends the state, and the time with it: every value exactly, as nothing tells which error a time step forgives. */
@@ -28,6 +29,7 @@ static inline PetscErrorCode RecoupTSMonitor(TS ts, PetscInt step, PetscReal tim
     RecoupArray array;
     int         code;
     PetscFunctionBegin;
+    if (saved != NULL) saved->has_begun = PETSC_TRUE;
     /* A negative step is an interpolation to the end time. */
     if (saved == NULL || step <= saved->run.base) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     saved->times[0] = time;
@@ -86,14 +88,19 @@ static inline PetscErrorCode RecoupTSRestore(RecoupTS saved, PetscInt *steps)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Waits for the versions on their way. Collective. */
+/* Waits for the versions on their way. Memory tiers are freed if TSSolve has reached its final time. Collective. */
 static inline PetscErrorCode RecoupTSDetach(RecoupTS *attached)
 {
     RecoupSlot *slot;
     PetscBool   is_new = PETSC_FALSE;
+    TSConvergedReason reason;
     PetscFunctionBegin;
     PetscCall(RecoupSlotOf((PetscObject)(*attached)->ts, &slot, &is_new));
     slot->attached = NULL;
+    PetscCall(TSGetConvergedReason((*attached)->ts, &reason));
+    if ((*attached)->has_begun) {
+        PetscCall(RecoupRunConverged(&(*attached)->run, reason == TS_CONVERGED_TIME ? PETSC_TRUE : PETSC_FALSE));
+    }
     PetscCall(RecoupRunClose(&(*attached)->run));
     PetscCall(PetscFree(*attached));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

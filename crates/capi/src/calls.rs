@@ -437,11 +437,35 @@ pub unsafe extern "C" fn recoup_stats(handle: RecoupHandle, stats: *mut RecoupSt
     })
 }
 
-/// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
-/// again. Collective.
+/// Says whether the solve has converged, by the program's own test: 1, or 0 if a later start is to
+/// go on from its versions. It holds until the next recoup_step, recoup_due or recoup_checkpoint.
+/// All ranks say the same. A program that says nothing has converged if the last residual norm is
+/// above 0 and at most the option rtol times ||b||, but never in a run with the option systems.
 ///
-/// RECOUP_E_NOT_SAVED also if the last version that was taken could not be made and recoup_wait has
-/// reported that; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_converged(handle: RecoupHandle, has_converged: i32) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        if !matches!(has_converged, 0 | 1) {
+            return Err(CallFailure::argument(format!("has_converged {has_converged}: expected 0 or 1")));
+        }
+        handle.with(|_, core| {
+            core.set_converged(has_converged == 1);
+            Ok(())
+        })?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
+/// again. Versions in memory tiers stay for a later start, unless the solve has converged: see
+/// recoup_converged. Then the directory gets the newest of them, and memory is freed. With
+/// tiers=memory no version is left, and the program has the solution. Collective.
+///
+/// RECOUP_E_NOT_SAVED if the directory could not get it: memory then stays as it is. Also if the
+/// last version that was taken could not be made and recoup_wait has reported that.
+/// RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_STORE, RECOUP_E_COMM.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_close(handle: RecoupHandle) -> i32 {
     guarded(|| Handle::close(handle).map(|()| RECOUP_OK))

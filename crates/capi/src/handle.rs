@@ -82,6 +82,8 @@ pub(crate) struct Core {
     is_closed: bool,
     /// The place of the solve at the last call that gave it.
     last: Option<At>,
+    /// The program's word since then on whether the solve has converged.
+    has_converged: Option<bool>,
 }
 
 struct Rebuild {
@@ -304,12 +306,32 @@ impl Core {
         Ok(())
     }
 
-    /// Removes the versions in memory of a solve that has converged; any other may go on from them.
-    /// Collective.
+    /// Takes the program's word on whether the solve has converged, until it iterates again.
+    pub(crate) fn set_converged(&mut self, has_converged: bool) {
+        self.has_converged = Some(has_converged);
+    }
+
+    /// Takes the place of the solve.
+    fn arrive(&mut self, at: At) {
+        self.last = Some(at);
+        self.has_converged = None;
+    }
+
+    /// Returns whether the solve has converged, by the program's word or by the last residual. A
+    /// norm of 0 is none, and the residual of one system says nothing about those after it.
+    fn has_converged(&self, options: &HandleOptions) -> bool {
+        let is_met = |at: At| at.residual_norm > 0.0 && at.residual_norm <= options.rtol() * at.rhs_norm;
+        self.has_converged.unwrap_or_else(|| !options.has_systems && self.last.is_some_and(is_met))
+    }
+
+    /// Removes the versions in memory of a solve that has converged, once the directory has the
+    /// newest; any other may go on from them. Collective.
     fn forget_memory(&self, this: &Handle) -> Result<(), CallFailure> {
-        let rtol = this.options.rtol();
-        let has_converged = self.last.is_some_and(|at| at.residual_norm <= rtol * at.rhs_norm);
-        if !has_converged || !this.options.has_memory() {
+        if !this.options.has_memory() {
+            return Ok(());
+        }
+        // Where the ranks do not agree, nothing is lost.
+        if this.lent.comm().max(i64::from(!self.has_converged(&this.options)))? > 0 {
             return Ok(());
         }
         this.options.builder(false).forget_memory(this.lent.comm())?;
@@ -324,7 +346,7 @@ impl Core {
     pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<Option<Plan>, CallFailure> {
         self.check_system(this)?;
         self.start(this)?;
-        self.last = Some(at);
+        self.arrive(at);
         let owners: [&dyn Registered; 1] = [&self.protected];
         let Some(session) = &mut self.session else { return Ok(None) };
         let plan = session.due(at.progress(), &owners)?.filter(|plan| plan.scheme != Scheme::None);
@@ -339,7 +361,7 @@ impl Core {
     pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), CallFailure> {
         self.check_system(this)?;
         self.start(this)?;
-        self.last = Some(at);
+        self.arrive(at);
         self.save_statics(this)?;
         // One of two staging buffers must be free, for the worker may need this thread to free the
         // other.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use recoup::core::{CodecError, CommError, Difference, SolveError};
+use recoup::core::{CodecError, CommError, Difference, SolveError, StoreError};
 use recoup::memory::MemoryError;
 use recoup::pipeline::PipelineError;
 use recoup::tape::{PlaceError, TapeError};
@@ -44,7 +44,8 @@ pub const RECOUP_E_COMM: i32 = -10;
 pub const RECOUP_E_CALLBACK: i32 = -11;
 /// The bound needs recoup_operator, or a norm that an operator by callback cannot give.
 pub const RECOUP_E_OPERATOR: i32 = -12;
-/// A version that was taken could not be made; older ones remain, and the solver may go on.
+/// A version that was taken could not be made; older ones remain, and the solver may go on. From
+/// recoup_close also: the newest version is in memory alone, and stays there.
 pub const RECOUP_E_NOT_SAVED: i32 = -13;
 /// The step is on the tape already, or it is not on the tape.
 pub const RECOUP_E_STEP: i32 = -14;
@@ -129,6 +130,9 @@ fn code_of(error: &CommError) -> i32 {
 impl From<recoup::Error> for CallFailure {
     fn from(error: recoup::Error) -> Self {
         match error {
+            recoup::Error::Store(error @ StoreError::InMemoryAlone { .. }) => {
+                Self::new(RECOUP_E_NOT_SAVED, error.to_string())
+            }
             recoup::Error::Store(error) => Self::new(RECOUP_E_STORE, error.to_string()),
             recoup::Error::Pipeline(error) => error.into(),
             error => Self::new(RECOUP_E_INTERNAL, error.to_string()),

@@ -205,6 +205,20 @@ fn killed_cg_goes_on_from_memory_alone() {
     }
 }
 
+/// recoup asked for its own tolerance, tighter than PETSc's, and versions stayed in memory.
+#[test]
+fn memory_is_freed_by_the_convergence_that_petsc_tests_and_by_no_other() {
+    let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
+    for (name, more, stays) in [("loose", "-ksp_rtol 1e-3", false), ("early", "-ksp_rtol 1e-9 -ksp_max_it 30", true)] {
+        let memory = tempfile::tempdir().unwrap();
+        let both = format!("interval=5it sync tiers=memory,pfs memory-dir={}", memory.path().display());
+        let options = format!("dir={} {both} pfs-every=100", ksp.dir(name).display());
+        let solve = format!("-n 32 -ksp_type cg -pc_type jacobi -random {more}");
+        assert_eq!(ksp.run(1, &solve, Some(&options)).unwrap().from, 0, "{name}");
+        assert_eq!(holds_memory(memory.path()), stays, "{name}");
+    }
+}
+
 /// Without the direction a restart forgets the Krylov space, whether x is exact or lossy: the
 /// counts are those of PETSc's own restart, within the few iterations that the growth of the
 /// residual by 1.5 may cost at the mean rate.

@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use recoup::cache::Dispensable;
 use recoup::core::{Comm, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
-use recoup::pipeline::{PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
+use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 
 use crate::exit::Exit;
@@ -70,6 +71,16 @@ pub(crate) struct Executed {
     pub(crate) iterate: Vec<f64>,
     /// Lost lines of the residual log, if there is one.
     pub(crate) log_lost: Option<LogLost>,
+    /// The proof that the slowest tier has the newest version, or why it does not; `None` where the
+    /// run needs none.
+    pub(crate) drained: Option<Result<Dispensable, StoreError>>,
+}
+
+impl Executed {
+    /// Returns why the newest version is in memory alone, if it is.
+    pub(crate) fn in_memory_alone(&self) -> Option<&StoreError> {
+        self.drained.as_ref()?.as_ref().err()
+    }
 }
 
 impl<'a> Execution<'a> {
@@ -83,6 +94,8 @@ impl<'a> Execution<'a> {
         let observers = std::mem::take(&mut self.observers);
         let status = observers.status.clone();
         let log_lost = observers.log_lost();
+        let saves_unfinished = observers.saves_unfinished;
+        let store = self.store.clone();
         let mut runner = self.runner(observers)?;
         let setup = self.setup;
         let heartbeat = self.heartbeat;
@@ -105,12 +118,14 @@ impl<'a> Execution<'a> {
         for (version, message) in &report.failed {
             tracing::debug!("version {version} does not count: {message}");
         }
+        let is_to_last = saves_unfinished || matches!(report.ended, Ended::Converged | Ended::Stopped);
+        let drained = store.filter(|_| is_to_last).map(|store| drained(store.as_ref(), problem.comm())).transpose()?;
         if let Some(status) = status {
             status.conclude(report.ended, &report.progress);
         }
         let iterate = last.replace(Ok(Vec::new()))?;
         let relative_residual = problem.relative_residual(&iterate)?;
-        Ok(Executed { report, relative_residual, iterate, log_lost })
+        Ok(Executed { report, relative_residual, iterate, log_lost, drained })
     }
 
     fn runner(&self, mut observers: Observers) -> Result<Runner<'a>> {
@@ -127,6 +142,7 @@ impl<'a> Execution<'a> {
         }
         let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
         let max_iterations = setup.args().max_iterations;
+        let stop_plan = self.protection.stop_plan(self.scheme, setup.args().method);
         let executed = self.baseline_iterations.map_or(max_iterations, |baseline| baseline.min(max_iterations));
         let executed = executed.saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
@@ -135,7 +151,8 @@ impl<'a> Execution<'a> {
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
             stop,
-            stop_plan: self.protection.stop_plan(self.scheme, setup.args().method),
+            stop_plan,
+            unfinished_plan: stop_plan.filter(|_| observers.saves_unfinished),
             last_plan: observers.saves_last.then(|| self.protection.last_plan(setup.args().method)),
             limits: RunLimits { iterations: max_iterations, executed },
             watch: Box::new(move |progress, executed| {
@@ -182,6 +199,18 @@ impl Execution<'_> {
         let tiers = &self.protection.tiers;
         let is_behind_memory = tiers.has_memory() && !tiers.is_memory_alone();
         self.protection.pfs_bandwidth.filter(|_| !is_behind_memory).map(|all| all / ranks as f64)
+    }
+}
+
+/// Brings the newest version to the slowest tier. A version that cannot get there is no error yet:
+/// it stays in memory. Collective.
+///
+/// # Errors
+/// When a rank is lost.
+fn drained(store: &dyn Store, comm: &dyn Comm) -> Result<Result<Dispensable, StoreError>> {
+    match Dispensable::drained(store, comm) {
+        Err(error @ StoreError::Comm(_)) => Err(error.into()),
+        drained => Ok(drained),
     }
 }
 

@@ -89,7 +89,7 @@ fn a_job_that_ended_goes_on_from_the_newest_version_that_what_is_left_can_make_w
     ] {
         let dir = tempfile::tempdir().unwrap();
         let more = format!("--tiers {tiers} --node-ranks {node_ranks}");
-        let first = run(RANKS, &format!("{more} --max-iterations 27"), dir.path());
+        let first = run(RANKS, &format!("{more} --no-save-last --max-iterations 27"), dir.path());
         assert_eq!(first["checkpoints"], 5, "{first}");
         wipe(dir.path(), nodes);
         let second = run(RANKS, &more, dir.path());
@@ -111,7 +111,7 @@ fn versions_in_memory_are_read_by_any_number_of_ranks() {
         let dir = tempfile::tempdir().unwrap();
         // One node, so that whoever is there finds the shelves of those who are not.
         let more = "--tiers memory,pfs --node-ranks 8";
-        run(saved, &format!("{more} --max-iterations 27"), dir.path());
+        run(saved, &format!("{more} --no-save-last --max-iterations 27"), dir.path());
         let second = run(resumed, more, dir.path());
         assert_eq!((&second["resumed_from"], &second["converged"]), (&Value::from(25), &Value::from(true)), "{second}");
         assert!(has_note(&second, "version 25 read from memory"), "{second}");

@@ -141,7 +141,7 @@ fn failures_that_never_came_are_named() {
 #[test]
 fn a_run_says_which_version_it_goes_on_from_and_why_not_from_the_newest() {
     let dir = tempfile::tempdir().unwrap();
-    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    told(&format!("run {CG} {SAVE} --no-save-last --max-iterations 10"), dir.path(), 3);
     let newest = dir.path().join("d/solve/v000000000009/rank-000000.h5");
     let mut bytes = std::fs::read(&newest).unwrap();
     let middle = bytes.len() / 2;
@@ -155,7 +155,7 @@ fn a_run_says_which_version_it_goes_on_from_and_why_not_from_the_newest() {
 #[test]
 fn iterate_of_another_methods_version_is_taken_and_both_methods_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    told(&format!("run {CG} {SAVE} --no-save-last --max-iterations 10"), dir.path(), 3);
     let other = CG.replace("cg", "bicgstab");
     let (out, err) = told(&format!("run {other} {SAVE} --json"), dir.path(), 0);
     assert!(err.contains("version 9 was saved by cg: bicgstab starts from its iterate alone"), "{err}");
@@ -166,7 +166,7 @@ fn iterate_of_another_methods_version_is_taken_and_both_methods_are_named() {
 #[test]
 fn another_problems_versions_are_told_apart_by_size_and_name_first() {
     let dir = tempfile::tempdir().unwrap();
-    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    told(&format!("run {CG} {SAVE} --no-save-last --max-iterations 10"), dir.path(), 3);
     let err = refused(&format!("run {} {SAVE}", CG.replace("poisson3d 8", "poisson3d 9")), dir.path(), 1);
     // Seven entries in each of n^3 rows, but for those that would lie outside of the six faces.
     let sizes = "512 unknowns and 3200 nonzeros there, 729 unknowns and 4617 nonzeros here";

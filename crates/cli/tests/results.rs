@@ -311,6 +311,47 @@ fn a_run_that_went_on_compares_its_cost_with_no_solve_it_did_not_do() {
     }
 }
 
+/// The last state was thrown away: the next run did again what came after the last checkpoint.
+#[test]
+fn a_run_that_ends_at_its_limit_or_stagnates_leaves_its_last_state() {
+    for (method, limit) in [("cg", 25), ("gmres --restart 10", 23)] {
+        let dir = directory();
+        let run = format!("run {PROBLEM} --method {method} --scheme lossless --dir d --interval 10it");
+        assert_eq!(recoup(&format!("{run} --max-iterations {limit}"), dir.path()).status.code(), Some(3), "{method}");
+        // A run that does nothing has nothing to save.
+        let again = recoup(&format!("{run} --max-iterations {limit} --json"), dir.path());
+        let report: Value = serde_json::from_slice(&again.stdout).unwrap();
+        assert_eq!((&report["resumed_from"], &report["failed_checkpoints"]), (&Value::from(limit), &Value::from(0)));
+        assert!(said(&again).contains(&format!("version {limit} in d is whole")), "{method}: {}", said(&again));
+        let (resumed, _) = json(&run, dir.path());
+        assert_eq!(resumed["resumed_from"], limit, "{method}");
+    }
+    let dir = directory();
+    let run = format!("run {PROBLEM} --method gmres --scheme exact --dir d --interval 40it").replace("1e-8", "1e-18");
+    let output = recoup(&format!("{run} --json"), dir.path());
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let last = serde_json::from_slice::<Value>(&output.stdout).unwrap()["iterations"].clone();
+    let (inspected, _) = json("inspect d", dir.path());
+    let versions = inspected["runs"][0]["versions"].as_array().unwrap();
+    assert_eq!(versions.last().map(|version| &version["version"]), Some(&last), "{inspected}");
+    assert!(said(&output).contains(&format!("version {last} in d is whole: it holds the last iterate")));
+}
+
+/// A run without an iteration saved nothing, and `export --solution` said that it had not
+/// converged.
+#[test]
+fn a_first_guess_that_is_the_solution_becomes_the_version_of_the_solution() {
+    let dir = directory();
+    json(&format!("solve {PROBLEM} --method cg --solution x.npy").replace("1e-8", "1e-12"), dir.path());
+    let run = format!("run {PROBLEM} --method cg --scheme lossless --dir d --x0 x.npy");
+    for _ in 0..2 {
+        let (report, _) = json(&run, dir.path());
+        assert_eq!((&report["iterations"], &report["solution_version"]), (&Value::from(0), &Value::from(0)));
+        json("export d --solution --to y.npy", dir.path());
+        assert_eq!(npy(&dir.path().join("y.npy")), npy(&dir.path().join("x.npy")));
+    }
+}
+
 /// The residual of each iteration in a log, as it was last written.
 fn residuals(path: &Path) -> BTreeMap<u64, String> {
     let text = std::fs::read_to_string(path).unwrap();
@@ -386,7 +427,7 @@ fn an_export_of_a_damaged_version_names_one_that_is_whole() {
 fn a_run_that_goes_on_stands_at_its_version_before_its_first_step_is_done() {
     let dir = directory();
     let run = format!("run {PROBLEM} --method cg --scheme exact --interval 20it --dir d");
-    assert_eq!(recoup(&format!("{run} --max-iterations 50"), dir.path()).status.code(), Some(3));
+    assert_eq!(recoup(&format!("{run} --no-save-last --max-iterations 50"), dir.path()).status.code(), Some(3));
     let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
     let arguments = format!("{run} --t-iter 1h");
     let mut child = command.args(arguments.split_whitespace()).current_dir(dir.path()).spawn().unwrap();

@@ -77,15 +77,15 @@ fn versions_lie_where_they_are_said_to_and_come_back_from_the_fastest_that_is_wh
         let fixed = "--tiers memory,pfs --pfs-every 3 --keep 2 --scheme exact --interval 5it --sync --json";
         json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
     };
-    run("--max-iterations 27");
+    run("--no-save-last --max-iterations 27");
     let both = vec!["memory".to_owned(), "pfs".to_owned()];
     let [pfs, memory] = [1, 0].map(|one| vec![both[one].clone()]);
     // 5, 20 are the first and the fourth; memory keeps two.
     assert_eq!(inspect(dir.path()), [(5, pfs), (20, both.clone()), (25, memory)]);
-    assert_eq!(run("--max-iterations 27")["resumed_from"], 25);
+    assert_eq!(run("--no-save-last --max-iterations 27")["resumed_from"], 25);
     // The node is lost, and with it what memory alone had.
     std::fs::remove_dir_all(node(dir.path())).unwrap();
-    assert_eq!(run("--max-iterations 24")["resumed_from"], 20);
+    assert_eq!(run("--no-save-last --max-iterations 24")["resumed_from"], 20);
     let done = run("");
     assert_eq!(done["converged"], true);
     let verified = recoup("verify d", dir.path());
@@ -99,9 +99,13 @@ fn a_flipped_bit_in_memory_is_passed_over() {
         let fixed = "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --sync --json";
         json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
     };
-    run("--max-iterations 12");
+    run("--no-save-last --max-iterations 12");
     flip(&payloads(&node(dir.path()).join("rank-000000/v000000000010")), 100, 1);
-    assert_eq!(run("--max-iterations 12")["resumed_from"], 10, "the directory has the same version whole");
+    assert_eq!(
+        run("--no-save-last --max-iterations 12")["resumed_from"],
+        10,
+        "the directory has the same version whole"
+    );
 }
 
 #[test]
@@ -121,11 +125,11 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     let dir = tempfile::tempdir().unwrap();
     let command = |more: &str| format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it {more}");
     let run = |more: &str| json(&recoup(&command(more), dir.path()));
-    run("--sync --max-iterations 12 --json");
+    run("--sync --no-save-last --max-iterations 12 --json");
     let both = vec!["memory".to_owned(), "pfs".to_owned()];
     assert_eq!(inspect(dir.path()), [(5, both.clone()), (10, both.clone())]);
     // Three vectors of 64 KB that hardly shrink.
-    let slow = command("--pfs-bandwidth 10e3 --max-iterations 28");
+    let slow = command("--pfs-bandwidth 10e3 --no-save-last --max-iterations 28");
     let mut child = Command::new(env!("CARGO_BIN_EXE_recoup"))
         .args(slow.split_whitespace())
         .current_dir(dir.path())
@@ -141,18 +145,112 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(looks.is_some(), "the solver went on to 25 while 15 was on its way");
-    assert_eq!(run("--sync --max-iterations 27 --json")["resumed_from"], 25);
+    assert_eq!(run("--sync --no-save-last --max-iterations 27 --json")["resumed_from"], 25);
     std::fs::remove_dir_all(node(dir.path())).unwrap();
-    assert_eq!(run("--sync --max-iterations 14 --json")["resumed_from"], 10);
+    assert_eq!(run("--sync --no-save-last --max-iterations 14 --json")["resumed_from"], 10);
     assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
+}
+
+/// Everything that memory holds of any run.
+fn in_memory(dir: &Path) -> Vec<PathBuf> {
+    below(&dir.join("m")).into_iter().filter(|path| path.is_file()).collect()
+}
+
+/// The next start called the version in memory the solution, freed memory, and the directory had an
+/// older one.
+#[test]
+fn killed_in_the_last_drain_the_solution_is_drained_by_the_next_start_before_memory_is_freed() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme lossless --interval 10it");
+    let solved =
+        json(&recoup("solve --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --json", dir.path()));
+    let last = solved["iterations"].as_u64().unwrap();
+    // 10 is on its way to the directory for seconds.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_recoup"))
+        .args(format!("{command} --pfs-bandwidth 10e3").split_whitespace())
+        .current_dir(dir.path())
+        .spawn()
+        .unwrap();
+    let is_last = |path: &PathBuf| path.ends_with(format!("v{last:012}/commit"));
+    let saved = (0..600).find(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        in_memory(dir.path()).iter().any(is_last)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(saved.is_some(), "the solution was in memory while an older version was on its way");
+    assert!(inspect(dir.path()).contains(&(last, vec!["memory".to_owned()])));
+    let again = json(&recoup(&format!("{command} --json"), dir.path()));
+    assert_eq!((&again["iterations_executed"], &again["solution_version"]), (&Value::from(0), &Value::from(last)));
+    assert_eq!(in_memory(dir.path()), Vec::<PathBuf>::new());
+    assert_eq!(recoup("export d --solution --to x.npy", dir.path()).status.code(), Some(0));
+    assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
+}
+
+/// Starts a run that may write the iterate alone to a file in memory, and no file of the directory,
+/// which has more than its values in it.
+fn cramped(arguments: &str, dir: &Path) -> Output {
+    std::fs::create_dir_all(dir.join("m")).unwrap();
+    let script = "trap '' XFSZ; ulimit -f 126; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_recoup")]).args(arguments.split_whitespace());
+    command.current_dir(dir).output().unwrap()
+}
+
+/// Memory was freed, the exit code was 0, and the solution was nowhere.
+#[test]
+fn solution_that_finds_no_room_in_the_directory_stays_in_memory_and_the_run_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme traditional --interval 10it --json");
+    let output = cramped(&command, dir.path());
+    let run = json(&output);
+    assert_eq!((output.status.code(), &run["converged"]), (Some(1), &Value::from(true)));
+    let last = run["iterations"].as_u64().unwrap();
+    assert_eq!(run["solution_version"], Value::Null, "{run}");
+    let why = run["unwritten"][0].as_str().unwrap();
+    assert!(why.contains(&format!("version {last} is in memory alone; pfs: ")) && why.contains("stays in m"), "{why}");
+    assert_eq!(inspect(dir.path()), [(last, vec!["memory".to_owned()])]);
+    let again = recoup(&command, dir.path());
+    assert_eq!((again.status.code(), &json(&again)["solution_version"]), (Some(0), &Value::from(last)));
+    assert_eq!(inspect(dir.path()), [(last, vec!["pfs".to_owned()])]);
+    assert_eq!(in_memory(dir.path()), Vec::<PathBuf>::new());
+}
+
+/// A version that memory alone had was called whole in the directory.
+#[test]
+fn run_that_is_stopped_says_that_memory_alone_has_its_version() {
+    let dir = tempfile::tempdir().unwrap();
+    // One vector, as the solution has it.
+    let run =
+        "run --poisson3d 20 --method jacobi --rtol 1e-8 --memory-dir m --dir d --tiers memory,pfs --scheme traditional";
+    for (end, code) in [("--time-limit 0s --stop-before 0s", 75), ("--max-iterations 3", 3)] {
+        let output = cramped(&format!("{run} --fresh {end}"), dir.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("is in memory alone; pfs: rank 0: write d/solve/"), "{said}");
+        assert!(said.contains("m keeps it until this machine ends: the same command goes on from it"), "{said}");
+        assert!(!said.contains("is whole"), "{said}");
+    }
+    assert_eq!(json(&recoup(&format!("{run} --json"), dir.path()))["resumed_from"], 3);
+}
+
+/// Without a directory the solution is the program's to keep, and no word said so.
+#[test]
+fn run_in_memory_alone_says_that_no_version_holds_its_solution() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 8 --method cg --memory-dir m --tiers memory --scheme lossless --failures kill --mtti 1h";
+    let child = |more: &str| String::from_utf8_lossy(&recoup(&format!("{run} {more}"), dir.path()).stderr).into_owned();
+    assert!(child("").contains("the run has converged, and memory is freed: no version holds the solution"));
+    assert!(!child("--solution x.npy").contains("no version holds the solution"));
 }
 
 /// Memory was a place that only `inspect` knew.
 #[test]
 fn versions_in_memory_are_verified_and_exported_without_a_directory() {
     let dir = tempfile::tempdir().unwrap();
-    let save =
-        format!("{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --max-iterations 12");
+    let save = format!(
+        "{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --no-save-last --max-iterations 12"
+    );
     recoup(&save, dir.path());
     std::fs::remove_dir_all(dir.path().join("d")).unwrap();
     let verified = json(&recoup("verify d --memory --memory-dir m --json", dir.path()));
@@ -177,8 +275,9 @@ fn versions_in_memory_are_verified_and_exported_without_a_directory() {
 #[test]
 fn versions_in_memory_are_found_by_status_and_pruned() {
     let dir = tempfile::tempdir().unwrap();
-    let save =
-        format!("{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --max-iterations 12");
+    let save = format!(
+        "{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --no-save-last --max-iterations 12"
+    );
     recoup(&save, dir.path());
     let status = |place: &str| json(&recoup(&format!("status d {place} --json"), dir.path()))["runs"][0].clone();
     let memory = "--memory --memory-dir m";
@@ -250,8 +349,7 @@ fn memory_of_a_run_that_goes_on_is_not_pruned() {
 #[test]
 fn versions_the_directory_was_too_busy_for_are_named_in_the_report() {
     let dir = tempfile::tempdir().unwrap();
-    let slow =
-        "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --pfs-bandwidth 100e3 --max-iterations 17";
+    let slow = "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --pfs-bandwidth 100e3 --no-save-last --max-iterations 17";
     let report = json(&recoup(&format!("{SOLVE} {slow} --json"), dir.path()));
     assert_eq!(report["checkpoints"], 3);
     let notes: Vec<&str> = report["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
@@ -265,7 +363,8 @@ fn versions_the_directory_was_too_busy_for_are_named_in_the_report() {
 fn decisions_name_the_levels() {
     let dir = tempfile::tempdir().unwrap();
     let why = |more: &str| {
-        let fixed = "--tiers memory,pfs --scheme exact --interval 5it --fresh --json --max-iterations 12";
+        let fixed =
+            "--tiers memory,pfs --scheme exact --interval 5it --fresh --json --no-save-last --max-iterations 12";
         let report = json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()));
         report["decisions"][0]["why"].as_str().unwrap().to_owned()
     };
@@ -289,7 +388,7 @@ fn below(dir: &Path) -> Vec<PathBuf> {
 fn memory_is_closed_to_others_whatever_the_umask() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("m")).unwrap();
-    let run = format!("{SOLVE} --tiers memory,pfs --scheme exact --interval 5it --max-iterations 12");
+    let run = format!("{SOLVE} --tiers memory,pfs --scheme exact --interval 5it --no-save-last --max-iterations 12");
     let command = format!("umask 0; exec {} {run}", env!("CARGO_BIN_EXE_recoup"));
     let output = Command::new("sh").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
     let paths = below(&dir.path().join("m"));
@@ -331,7 +430,7 @@ fn memory_that_another_user_may_reach_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let can_give_away = chown(tempfile::tempdir().unwrap().path(), Some(65_533), None).is_ok();
     let solve = format!("{SOLVE} --tiers memory,pfs --pfs-every 3 --scheme exact --interval 5it");
-    let run = format!("{solve} --max-iterations 12");
+    let run = format!("{solve} --no-save-last --max-iterations 12");
     recoup(&run, dir.path());
     let node = node(dir.path());
     // The user's, the run's, the node's, the rank's and the version's.

@@ -168,6 +168,14 @@ pub enum StoreError {
         /// The version.
         version: u64,
     },
+    /// The newest version of a run has not come to the slowest of its tiers.
+    #[error("version {version} is in memory alone; {what}")]
+    InMemoryAlone {
+        /// The version.
+        version: u64,
+        /// The tier, and why the version is not there.
+        what: String,
+    },
     /// The manifest cannot be trusted.
     #[error("manifest of version {version}: {what}")]
     Manifest {

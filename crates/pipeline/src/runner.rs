@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, Failure, FailureKind, FailureSource, Iteration, Phase, Plan, Progress, Resume, SafePoint, SolveError, Status,
+    BreakdownReason, Clock, Failure, FailureKind, FailureSource, Iteration, Phase, Plan, Progress, Resume, SafePoint,
+    Scheme, SolveError, Status,
 };
 
 use crate::flip::flip;
@@ -50,6 +51,9 @@ pub struct Runner<'a> {
     pub stop: Arc<AtomicBool>,
     /// The plan of the version saved when stopping.
     pub stop_plan: Option<Plan>,
+    /// The plan of the version saved of a state that a limit ended, or that stagnates: another run
+    /// goes on from it. `None` for none.
+    pub unfinished_plan: Option<Plan>,
     /// The plan of the version saved of the converged state, the last one; `None` for none. It is
     /// no part of what protection costs: it is made after the end, and is [`RunReport::last`]
     /// alone.
@@ -452,7 +456,7 @@ impl<'a> Run<'_, 'a> {
     fn finish(mut self, ended: Ended, solver: &mut dyn Iteration) -> Result<RunReport, PipelineError> {
         self.report.ended = ended;
         self.report.progress = solver.progress();
-        self.save_stopped(solver)?;
+        self.save_unfinished(solver)?;
         let end = self.clock.now();
         self.save_converged(solver)?;
         if let Some(session) = &mut self.runner.session {
@@ -465,20 +469,42 @@ impl<'a> Run<'_, 'a> {
         Ok(self.report)
     }
 
-    /// Saves the state of a run that is asked to stop, unless this very state was saved already,
-    /// and takes all outcomes so far.
-    fn save_stopped(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
+    /// Returns how to save a state that has not converged and from which a run can go on.
+    fn unfinished_plan(&self, progress: &Progress) -> Option<Plan> {
+        let plan = self.runner.unfinished_plan;
+        match (self.report.ended, progress.status) {
+            (Ended::Stopped, _) => self.runner.stop_plan,
+            // In the middle of a cycle, what goes on is every bit of it.
+            (Ended::NotConverged, _) if progress.safe_point == SafePoint::Exact => {
+                plan.map(|plan| Plan { scheme: Scheme::Exact, resume: Resume::Exact, ..plan })
+            }
+            (Ended::NotConverged, _) => plan,
+            // The recurrences would stagnate at once again.
+            (Ended::Breakdown, Status::Breakdown(BreakdownReason::Stagnated)) => {
+                plan.map(|plan| Plan { resume: Resume::Restarted, ..plan })
+            }
+            _ => None,
+        }
+        .filter(|plan| progress.safe_point.admits(plan))
+    }
+
+    /// Returns whether the state is that of a version which was restored, and no other.
+    fn is_as_restored(&self) -> bool {
+        self.report.executed == 0 && self.report.resumed_from().is_some()
+    }
+
+    /// Saves the state of a run that has not converged and can go on, unless this very state was
+    /// saved already, and takes all outcomes so far.
+    fn save_unfinished(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();
+        let plan = self.unfinished_plan(&progress).filter(|_| progress.iteration > 0 && !self.is_as_restored());
         let Some(session) = &mut self.runner.session else { return Ok(()) };
         session.wait()?;
         self.report.take(session.take_outcomes());
         let number = session.systems.start() + progress.iteration;
         let is_saved =
             self.report.saved.last().is_some_and(|saved| saved.version == number) || self.report.is_just_restored();
-        if let (Ended::Stopped, Some(plan)) = (self.report.ended, self.runner.stop_plan)
-            && progress.iteration > 0
-            && !is_saved
-        {
+        if let Some(plan) = plan.filter(|_| !is_saved) {
             session.report_columns_of(solver);
             session.checkpoint_last(plan, progress, &[solver])?;
             session.wait()?;
@@ -487,14 +513,14 @@ impl<'a> Run<'_, 'a> {
         Ok(())
     }
 
-    /// Saves the state of a solve that has converged in this process; one that goes on from such a
-    /// version has it.
+    /// Saves the state of a solve that has converged, its first guess included; one that goes on
+    /// from such a version has it.
     fn save_converged(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();
+        let is_there = self.is_as_restored();
         let Some(session) = &mut self.runner.session else { return Ok(()) };
         if let (Ended::Converged, Some(plan)) = (self.report.ended, self.runner.last_plan)
-            && progress.iteration > 0
-            && self.report.executed > 0
+            && !is_there
         {
             session.report_columns_of(solver);
             session.checkpoint_last(plan, progress, &[solver])?;

@@ -28,9 +28,17 @@ pub(crate) struct PySession {
     raised: Raised,
     /// The process that opened it.
     process: u32,
-    /// For a session with tiers: a builder that names the run in memory, and the tolerance of its
-    /// solve.
-    memory: Option<(Builder, f64)>,
+    /// For a session with tiers.
+    memory: Option<MemoryOfRun>,
+}
+
+/// The memory tiers of a session.
+struct MemoryOfRun {
+    /// Names the run in memory.
+    run: Builder,
+    /// The tolerance that a solve has converged at; `None` in a run of many systems, where that of
+    /// one says nothing about those after it.
+    rtol: Option<f64>,
 }
 
 /// The reason that a call saved nothing.
@@ -55,6 +63,8 @@ struct SessionState {
     plan: Plan,
     /// The relative residual of the last step.
     relative_residual: f64,
+    /// The word of a method or of the program, since then, on whether the solve has converged.
+    has_converged: Option<bool>,
 }
 
 impl SessionState {
@@ -90,6 +100,7 @@ impl PySession {
         let safe_point = SafePoint::Any;
         let progress = Progress { iteration, residual_norm, rhs_norm, status, safe_point };
         state.relative_residual = progress.relative_residual();
+        state.has_converged = None;
         let reported = if state.rhs_norms.len() > 1 { norms } else { &[] };
         state.session()?.report_columns(reported);
         Ok(progress)
@@ -141,7 +152,8 @@ impl PySession {
     #[pyo3(signature = (dir, options, system))]
     fn new(py: Python<'_>, dir: PathBuf, options: SessionOptions, system: Option<PySystem<'_>>) -> PyResult<Self> {
         let raised = Raised::default();
-        let memory = options.memory_of(&dir)?.map(|run| (run, options.rtol()));
+        let rtol = (!options.has_systems()).then(|| options.rtol());
+        let memory = options.memory_of(&dir)?.map(|run| MemoryOfRun { run, rtol });
         let has_system = system.is_some() || options.has_systems();
         let mut builder = options.choose(recoup::open(dir), has_system)?;
         let mut rhs_norms = vec![0.0];
@@ -155,7 +167,9 @@ impl PySession {
         let plan = builder.plan_of(options.scheme(has_system)?.unwrap_or(default));
         let session = py.detach(|| builder.build());
         let relative_residual = f64::INFINITY;
-        let state = SessionState { session: None, protected: Vec::new(), rhs_norms, plan, relative_residual };
+        let protected = Vec::new();
+        let has_converged = None;
+        let state = SessionState { session: None, protected, rhs_norms, plan, relative_residual, has_converged };
         let process = std::process::id();
         Self { state: Mutex::new(state), raised, process, memory }.opened(session)
     }
@@ -340,9 +354,18 @@ impl PySession {
         Ok(self.state()?.session()?.iteration_seconds())
     }
 
+    /// Takes a method's word on whether it has converged.
+    fn solved(&self, has_converged: bool) -> PyResult<()> {
+        if self.memory.as_ref().is_some_and(|memory| memory.rtol.is_some()) {
+            self.state()?.has_converged = Some(has_converged);
+        }
+        Ok(())
+    }
+
     /// Finishes the checkpoints taken and releases the directory. Returns the outcomes that were
-    /// not asked for.
-    fn close(&self, py: Python<'_>) -> PyResult<Vec<PyOutcome>> {
+    /// not asked for. `converged` is the program's word on whether the solve has converged.
+    #[pyo3(signature = (converged=None))]
+    fn close(&self, py: Python<'_>, converged: Option<bool>) -> PyResult<Vec<PyOutcome>> {
         if self.state()?.session.is_none() {
             return Ok(Vec::new());
         }
@@ -351,11 +374,15 @@ impl PySession {
         let mut state = self.state()?;
         state.protected.clear();
         let session = state.session.take();
-        let converged = self.memory.as_ref().filter(|(_, rtol)| state.relative_residual <= *rtol);
+        // A norm of 0 is none.
+        let is_met = |rtol: f64| state.relative_residual > 0.0 && state.relative_residual <= rtol;
+        let told = converged.or(state.has_converged);
+        let is_done = |memory: &&MemoryOfRun| told.unwrap_or_else(|| memory.rtol.is_some_and(is_met));
+        let done = self.memory.as_ref().filter(is_done);
         py.detach(|| {
             drop(session);
             // A solve that has converged needs nothing in memory; any other may go on from there.
-            converged.map_or(Ok(()), |(run, _)| run.forget_memory(&Solo))
+            done.map_or(Ok(()), |memory| memory.run.forget_memory(&Solo))
         })
         .map_err(refused)?;
         Ok(outcomes)

@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -462,6 +463,49 @@ def test_tiers_that_are_none_and_options_of_none_are_refused_by_name(tmp_path):
     ]:
         with pytest.raises(recoup.Error, match=words):
             recoup.Session(tmp_path / "d", **options)
+
+
+def in_memory(tmp_path, tiers, norm, **close):
+    """Saves versions 1 and 2, the second in memory alone, and closes after a last residual norm."""
+    (tmp_path / "m").mkdir(exist_ok=True)
+    options = dict(tiers=tiers, memory_dir=tmp_path / "m", pfs_every=100) if tiers else {}
+    session = recoup.Session(tmp_path / "d", scheme="traditional", interval="1it", **options)
+    session.protect("x", np.zeros(1000), role="iterate")
+    restored = session.restore()
+    if norm is not None:
+        session.step(1, 1.0)
+        session.wait()
+        session.step(2, norm)
+    session.close(**close)
+    return restored.iteration if restored else 0
+
+
+@pytest.mark.parametrize(
+    "norm, close, kept",
+    [(0.0, {}, True), (0.5, {}, True), (1e-7, {}, False), (1e-7, dict(converged=False), True), (0.5, dict(converged=True), False)],
+)
+def test_memory_is_freed_where_a_solve_has_converged_and_the_directory_has_its_newest_version(tmp_path, norm, close, kept):
+    # A norm of 0, which is none, passed for convergence: what memory had was lost.
+    for tiers in ["memory", "memory,pfs"]:
+        place = tmp_path / tiers
+        place.mkdir()
+        in_memory(place, tiers, norm, **close)
+        assert in_memory(place, tiers, None) == (2 if kept or tiers != "memory" else 0)
+    assert in_memory(place, None, None) == (1 if kept else 2)
+
+
+def test_close_tells_that_memory_alone_has_the_newest_version_and_frees_nothing(tmp_path):
+    # The directory had no room: close returned, and no version was left anywhere.
+    all = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        # The values fit into a file, but not with the structure of HDF5.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8500, all[1]))
+        with pytest.raises(recoup.Error, match="version 2 is in memory alone; pfs: "):
+            in_memory(tmp_path, "memory,pfs", 1e-7)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, all)
+    assert in_memory(tmp_path, "memory,pfs", None, converged=True) == 2
+    assert in_memory(tmp_path, None, None) == 2
 
 
 @pytest.mark.parametrize("tracked", [False, True])

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use recoup_cache::{ParseTiersError, RunPlace, TierList};
+use recoup_cache::{Dispensable, ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
     AfarProblem, BoundRule, Clock, CodecId, Comm, IncrementMode, MethodProfile, Operator, Plan, Policy, Resume, Scheme,
@@ -15,7 +15,7 @@ use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
 use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, StagingMode, Timing};
 
-use crate::{TierCosts, TierOptions};
+use crate::{Drain, PfsEvery, TierCosts, TierOptions};
 
 /// Default of [`Builder::key_every`]: versions from one that stands alone to the next.
 pub const KEY_EVERY: usize = 10;
@@ -399,7 +399,7 @@ impl Builder {
     /// # let dir = tempfile::tempdir()?;
     /// let session = recoup::open(&dir).tiers("memory,pfs").build()?;
     /// # drop(session);
-    /// // The solve has converged: its versions in memory are of no use any more.
+    /// // The solve has converged: the directory gets the newest version, and memory is freed.
     /// recoup::open(&dir).tiers("memory,pfs").forget_memory(&recoup::comm::Solo)?;
     /// # Ok(())
     /// # }
@@ -448,16 +448,19 @@ impl Builder {
         Ok(Session::open(self.config(store, comm.size()), comm)?)
     }
 
-    /// Removes the versions that the run has in memory tiers: its solve has converged, or is to
-    /// start over. The directory stays as it is. Collective, with no session of the run open.
+    /// Removes the versions that the run has in memory tiers: its solve has converged. If the
+    /// directory is among the tiers, it gets the newest version first. If it is not, the program
+    /// has the solution, and no version is left. Collective, with no session of the run open.
     ///
     /// # Errors
-    /// [`Error`] when it cannot be removed, on every rank.
+    /// [`Error`], on every rank, when the newest version cannot be brought to the directory:
+    /// memory then stays as it is ([`StoreError::InMemoryAlone`]). Also when it cannot be removed.
     pub fn forget_memory(&self, comm: &dyn Comm) -> Result<(), Error> {
-        match self.memory_tiers()? {
-            Some(tiers) => Ok(tiers.clear(self.place(), comm)?),
-            None => Ok(()),
-        }
+        let Some(tiers) = self.memory_tiers()? else { return Ok(()) };
+        // Every version that is drained now is drained at once.
+        let tiers = TierOptions { pfs_every: PfsEvery::Given(1), drain: Some(Drain::Off), ..tiers };
+        let proof = Dispensable::drained(self.tiers_on(&tiers, comm)?.as_ref(), comm)?;
+        Ok(tiers.clear(self.place(), &proof, comm)?)
     }
 
     fn place(&self) -> RunPlace<'_> {
@@ -471,7 +474,14 @@ impl Builder {
 
     /// Opens the tiers that were asked for, or the directory alone.
     fn store_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
-        let Some(tiers) = self.memory_tiers()? else { return self.directory_on(comm) };
+        match self.memory_tiers()? {
+            Some(tiers) => self.tiers_on(&tiers, comm),
+            None => self.directory_on(comm),
+        }
+    }
+
+    /// Opens the tiers. Collective.
+    fn tiers_on(&self, tiers: &TierOptions, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
         let pfs = if tiers.list.pfs { Some(self.directory_on(comm)?) } else { None };
         let values = |reference: &Reference| reference.operator.global_rows() * reference.columns as u64;
         let rows = self.reference.as_ref().map(values);

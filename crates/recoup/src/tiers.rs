@@ -11,7 +11,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_cache::{
-    MEMORY_DIR, NodeStore, RunMemory, RunPlace, TierList, TierPacing, Tiers, WhenBusy, host_name, node_name,
+    Dispensable, MEMORY_DIR, NodeStore, RunMemory, RunPlace, TierList, TierPacing, Tiers, WhenBusy, host_name,
+    node_name,
 };
 use recoup_core::{
     Clock, Comm, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json, gather_words, gathered,
@@ -176,19 +177,20 @@ impl TierOptions {
         }))
     }
 
-    /// Removes the versions that the run has in memory: it is done, or is to start over. The first
-    /// rank of each node does it. Collective.
+    /// Removes the versions that the run has in memory, which `proof` says are not needed. The
+    /// first rank of each node does it. Collective, with no store of the run open.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be removed, the same on all ranks.
-    pub fn clear(&self, run: RunPlace<'_>, comm: &dyn Comm) -> Result<(), StoreError> {
+    pub fn clear(&self, run: RunPlace<'_>, proof: &Dispensable, comm: &dyn Comm) -> Result<(), StoreError> {
         let nodes = self.nodes(comm)?;
         let own = nodes[comm.rank()];
         let is_first = nodes.iter().position(|&node| node == own) == Some(comm.rank());
-        let of_node = || self.memory(run)?.of_node(own).remove();
+        let of_node = || self.memory(run)?.of_node(own).remove(proof);
         agreed(comm, if is_first { of_node() } else { Ok(()) })?;
         // Nodes without a rank may hold versions on this machine, too.
-        agreed(comm, if comm.rank() == 0 { self.memory(run).and_then(|memory| memory.remove()) } else { Ok(()) })
+        let of_others = || self.memory(run)?.remove(proof);
+        agreed(comm, if comm.rank() == 0 { of_others() } else { Ok(()) })
     }
 
     /// Names the run's memory on this machine.

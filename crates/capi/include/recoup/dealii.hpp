@@ -128,6 +128,8 @@ public:
     Run &run() noexcept { return solve_.run(); }
     double first_norm() const noexcept { return solve_.first_norm(); }
     void close() { solve_.close(); }
+    /* Before close(): what the library's own test said; see Solve::converged. */
+    void converged(bool has_converged) { solve_.converged(has_converged); }
 
 private:
     using Deflated = Deflation<Vector, detail::DealiiAlgebra<Vector>>;

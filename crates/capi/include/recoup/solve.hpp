@@ -104,6 +104,9 @@ public:
         if (is_due_ && is_current) save(number, norm, lend_iterate());
     }
 
+    /* Whether the library's own test of convergence was met, which recoup knows by the option rtol alone. */
+    void converged(bool has_converged) { run_.converged(has_converged); }
+
     /* Waits for the versions on their way, and closes the run. */
     void close() { run_.close(); }
 

@@ -3,8 +3,10 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define N 1000
 
@@ -293,6 +295,9 @@ static void test_steps(double *x)
     EXPECT(recoup_checkpoint(h, 2, 1, 1), RECOUP_OK);
     EXPECT(recoup_wait(0), RECOUP_E_HANDLE);
     EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_converged(0, 1), RECOUP_E_HANDLE);
+    EXPECT(recoup_converged(h, 2), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_converged(h, 0), RECOUP_OK);
     EXPECT(recoup_stats(h, NULL), RECOUP_E_ARGUMENT);
     EXPECT(recoup_stats(0, &stats), RECOUP_E_HANDLE);
     EXPECT(recoup_stats(h, &stats), RECOUP_OK);
@@ -457,6 +462,96 @@ static void test_application(double *x)
     }
 }
 
+/* Saves version 1, which goes to the directory too, and version 2 with these norms, which goes to memory alone. */
+static recoup_handle in_memory(const char *name, const char *more, double *x, double residual_norm, double rhs_norm)
+{
+    recoup_handle h = opened(name, more, x);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_step(h, 2, residual_norm, rhs_norm), RECOUP_OK);
+    return h;
+}
+
+/* The version a later start goes on from, 0 for none. */
+static int newest(const char *name, const char *more, double *x)
+{
+    uint64_t k = 0;
+    recoup_handle h = opened(name, more, x);
+    if (recoup_restore(h, &k, NULL) < 0) failures++, printf("%s: %s\n", name, recoup_message());
+    EXPECT(recoup_close(h), RECOUP_OK);
+    return (int)k;
+}
+
+/* Norms of 0 are none: they passed for convergence, and a program that ended early lost the versions in memory. What converged by
+ * a test of its own was left there. */
+static void test_memory(double *x)
+{
+    static const struct {
+        const char *name;
+        double      residual_norm, rhs_norm;
+        int         says, is_kept;
+    } ends[] = {{"no norms", 0, 0, -1, 1},  {"no residual", 0, 1, -1, 1}, {"converged", 1e-7, 1, -1, 0},
+                {"not so", 1e-7, 1, 0, 1}, {"told", 0, 0, 1, 0}};
+    char memory[400], both[500];
+    snprintf(memory, sizeof memory, "scheme=traditional interval=1it memory-dir=\"%s\" tiers=memory", directory);
+    snprintf(both, sizeof both, "%s,pfs pfs-every=100", memory);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        for (int has_directory = 0; has_directory < 2; has_directory++) {
+            const char   *more = has_directory ? both : memory;
+            char          name[40];
+            recoup_handle h;
+            snprintf(name, sizeof name, "%s %d", ends[i].name, has_directory);
+            h = in_memory(name, more, x, ends[i].residual_norm, ends[i].rhs_norm);
+            if (ends[i].says >= 0) EXPECT(recoup_converged(h, ends[i].says), RECOUP_OK);
+            EXPECT(recoup_close(h), RECOUP_OK);
+            int there = newest(name, more, x), expected = has_directory || ends[i].is_kept ? 2 : 0;
+            if (there != expected) failures++, printf("%s: version %d, expected %d\n", name, there, expected);
+            if (!has_directory) continue;
+            /* Without memory: the directory has the newest version where memory was freed. */
+            there = newest(name, "", x), expected = ends[i].is_kept ? 1 : 2;
+            if (there != expected) failures++, printf("%s: %d in the directory, expected %d\n", name, there, expected);
+        }
+    }
+}
+
+/* The residual of one system passed for the end of the run. */
+static void test_memory_of_systems(double *x)
+{
+    char     more[600];
+    int      n = N;
+    double   u = 1;
+    uint64_t index = 7;
+    snprintf(more, sizeof more, "systems scheme=lossless interval=1it memory-dir=\"%s\" tiers=memory", directory);
+    for (int run = 0; run < 2; run++) {
+        recoup_handle h = opened("two systems", more, x);
+        EXPECT(recoup_protect(h, "u", RECOUP_DYNAMIC, RECOUP_F64, &u, 1, RECOUP_REPLICATED, 0), RECOUP_OK);
+        EXPECT(recoup_find_system(h, &index), run == 0 ? RECOUP_NO_VERSION : RECOUP_OK);
+        if (run > 0 && index != 3) failures++, printf("system %d, expected 3\n", (int)index);
+        EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 1, 0), RECOUP_OK);
+        EXPECT(recoup_begin_system(h, 3 + (uint64_t)run), RECOUP_OK);
+        EXPECT(recoup_step(h, 1, 1e-7, 1), RECOUP_OK);
+        EXPECT(recoup_close(h), RECOUP_OK);
+    }
+}
+
+/* The directory had no room, close said nothing, and memory was freed. */
+static void test_full_directory(double *x)
+{
+    char          both[600];
+    struct rlimit all, less;
+    snprintf(both, sizeof both, "scheme=traditional interval=1it memory-dir=\"%s\" tiers=memory,pfs pfs-every=1", directory);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &all);
+    less = all;
+    /* The values fit into a file, but not with the structure of HDF5. */
+    less.rlim_cur = N * sizeof(double) + 500;
+    setrlimit(RLIMIT_FSIZE, &less);
+    EXPECT(recoup_close(in_memory("full", both, x, 1e-7, 1)), RECOUP_E_NOT_SAVED);
+    says("version 2 is in memory alone; pfs: ");
+    setrlimit(RLIMIT_FSIZE, &all);
+    if (newest("full", both, x) != 2) failures++, printf("memory was freed\n");
+}
+
 /* Two threads share a handle, in any order: a counter of each would go back and forth. */
 static void *steps(void *handle)
 {
@@ -488,6 +583,9 @@ int main(int argc, char **argv)
     test_problems(x);
     test_first_guess(x);
     test_application(x);
+    test_memory(x);
+    test_memory_of_systems(x);
+    test_full_directory(x);
     test_threads(x);
     if (strcmp(recoup_strerror(RECOUP_OK), "done") != 0 || recoup_strerror(12345) == NULL) failures++;
     if (recoup_version()[0] == 0) failures++;

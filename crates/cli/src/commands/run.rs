@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use recoup::cache::RunPlace;
+use recoup::cache::{Dispensable, RunPlace};
 use recoup::comm::Solo;
 use recoup::core::{Clock, Comm, Progress, Store};
 use recoup::pipeline::{Ended, RunReport};
@@ -15,7 +15,9 @@ use recoup::{SystemClock, TierCosts};
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
 use crate::directory;
-use crate::execute::{Execution, WriteOptions, failures_to_save, memory, open_directory, stop_on_signals, throttle};
+use crate::execute::{
+    Executed, Execution, WriteOptions, failures_to_save, memory, open_directory, stop_on_signals, throttle,
+};
 use crate::exit::Exit;
 use crate::inject::heartbeat::Heartbeat;
 use crate::inject::kill::{self, ChildResult};
@@ -37,7 +39,7 @@ use crate::problem::LinearProblem;
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve_watched, too_short};
 use crate::tell::tell;
-use last::{Ending, RunDocument, last_note, solution_note};
+use last::{Ending, RunDocument, last_note, solution_note, unkept_note};
 
 /// Runs and reports.
 ///
@@ -92,7 +94,7 @@ fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<Ending>> {
         failure_groups: failure_groups(&job_processes[..place.places], args.kills_nodes()),
     };
     if args.fresh && ranks::is_spare() && tiers.has_memory() {
-        tiers.node_memory(run_of(args))?.remove().map_err(refused)?;
+        tiers.node_memory(run_of(args))?.remove(&Dispensable::given_up()).map_err(refused)?;
     }
     let memory = if args.kills_nodes() { Some(tiers.node_memory(run_of(args))?) } else { None };
     if args.kills_ranks() {
@@ -145,7 +147,7 @@ fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut Lives>) 
     let results = last::results(args, &executed, problem.comm())?;
     let account = all_ranks(account(&executed.report), problem.comm())?;
     let account = if let Some(lives) = lives { lives.finish(account) } else { account };
-    forget(args, solve.converged, problem.comm());
+    forget(args, &executed, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = last_note(args, &executed, &results);
     let run = noted(args, RunJson::new(solve, account, &terms));
@@ -298,7 +300,7 @@ fn tiered(
         return Ok(pfs);
     }
     if args.fresh && args.child.is_none() {
-        tiers.clear(run_of(args), problem.comm())?;
+        tiers.clear(run_of(args), &Dispensable::given_up(), problem.comm())?;
     }
     let costs = TierCosts {
         mtti_seconds: protection.mtti_seconds().unwrap_or(MTTI_SECONDS),
@@ -312,11 +314,12 @@ fn tiered(
     tiers.over(pfs, run_of(args), costs, problem.comm()).map(Some)
 }
 
-/// Removes the memory of a run that has converged.
-fn forget(args: &Args, converged: bool, comm: &dyn Comm) {
-    if converged
+/// Removes the memory of a run that has converged, once its newest version is in the directory.
+fn forget(args: &Args, executed: &Executed, comm: &dyn Comm) {
+    if executed.report.ended == Ended::Converged
         && args.protection.tiers.has_memory()
-        && let Err(error) = args.protection.tiers.clear(run_of(args), comm)
+        && let Some(Ok(proof)) = &executed.drained
+        && let Err(error) = args.protection.tiers.clear(run_of(args), proof, comm)
     {
         tracing::warn!(%error, "versions are left over in memory");
     }
@@ -336,7 +339,7 @@ fn killed(args: &Args, signals: &StopSignals) -> Result<Ending> {
     };
     if args.fresh && args.scheme != SchemeChoice::None {
         store(args, &Machine::real(), &Solo)?;
-        args.protection.tiers.clear(run_of(args), &Solo)?;
+        args.protection.tiers.clear(run_of(args), &Dispensable::given_up(), &Solo)?;
     }
     let memory = args.protection.tiers.memory(run_of(args))?;
     begin_files(args, memory.open().map_err(refused)?.is_some())?;
@@ -353,7 +356,11 @@ fn killed(args: &Args, signals: &StopSignals) -> Result<Ending> {
     let terms = terms(args, baseline, &Machine::real(), ended);
     let results = lives.last.results;
     let solution = args.dir.as_deref().zip(results.solution_version).map(|(dir, version)| solution_note(dir, version));
-    let note = if ended == Ended::Stopped { Some("stopped; the same command resumes".to_owned()) } else { solution };
+    let note = match ended {
+        Ended::Stopped => Some("stopped; the same command resumes".to_owned()),
+        Ended::Converged => solution.or_else(|| unkept_note(args, &results)),
+        _ => solution,
+    };
     let run = noted(args, RunJson::new(solve_report, lives.account, &terms));
     Ok(Ending { report: RunDocument { run, results }, note })
 }
@@ -410,7 +417,7 @@ fn child(args: &Args, path: &Path, signals: &StopSignals) -> Result<Exit> {
     let report = &executed.report;
     solve.judge(&report.progress, executed.relative_residual);
     let results = last::results(args, &executed, problem.comm())?;
-    forget(args, solve.converged, problem.comm());
+    forget(args, &executed, problem.comm());
     let is_stopped = report.ended == Ended::Stopped;
     ChildResult::new(&solve, results, account(report)).write(path)?;
     Ok(if is_stopped { Exit::Stopped } else { solve.exit() })

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use recoup::SystemClock;
-use recoup::cache::RunMemory;
+use recoup::cache::{Dispensable, RunMemory};
 use recoup::core::{Clock, FailureSource, Phase};
 use recoup::io::PrivateDir;
 use recoup::model::failures::Exponential;
@@ -125,7 +125,7 @@ pub(crate) fn lives(
             Death::Killed => {
                 if args.failures == Some(FailureChoice::KillNode) {
                     // A node that dies takes its memory with it.
-                    memory.remove().map_err(refused)?;
+                    memory.remove(&Dispensable::given_up()).map_err(refused)?;
                 }
                 let beat = Beat::read(&heartbeat);
                 origins.push(beat.restored);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use recoup::cache::NodeMemory;
+use recoup::cache::{Dispensable, NodeMemory};
 use recoup::comm::{RepairableJob, survive};
 use recoup::core::{Comm, gather_json};
 use recoup::model::Rng;
@@ -144,7 +144,7 @@ fn strike_down(others: &[i32], memory: Option<&NodeMemory>) {
         let _killed = kill_process(pid, Signal::KILL);
     }
     if let Some(memory) = memory {
-        let _wiped = memory.remove();
+        let _wiped = memory.remove(&Dispensable::given_up());
     }
     let _killed = kill_process(getpid(), Signal::KILL);
 }

@@ -38,11 +38,12 @@ pub(crate) struct EndArgs {
     pub(crate) time_limit: Option<f64>,
 
     /// Save the converged state bit for bit as the last version; `recoup export --solution` writes
-    /// it to a file [default if --dir is given].
+    /// it to a file. Save the last state of a run that ends at --max-iterations or stagnates, too
+    /// [default if --dir is given].
     #[arg(long, overrides_with = "no_save_last", requires = "dir", help_heading = "Checkpoints")]
     pub(crate) save_last: bool,
 
-    /// Do not save the converged state: the newest version is the last checkpoint.
+    /// Do not save the state at the end: the newest version is the last checkpoint.
     #[arg(long, overrides_with = "save_last", help_heading = "Checkpoints")]
     pub(crate) no_save_last: bool,
 }

@@ -22,6 +22,8 @@ use crate::ranks::{agree, was_repaired};
 pub(crate) struct Observers {
     /// The converged state becomes the last version.
     pub(crate) saves_last: bool,
+    /// A state that has not converged and can go on becomes the last version, too.
+    pub(crate) saves_unfinished: bool,
     log: Option<ResidualLog>,
     deadline: Option<Deadline>,
     pub(crate) status: Option<Arc<StatusFile>>,
@@ -67,6 +69,7 @@ impl Observers {
         let deadline = signals.end.clone().filter(|_| observed_run.store.is_some() && !args.protection.is_virtual());
         Ok(Self {
             saves_last: args.saves_last(),
+            saves_unfinished: args.saves_unfinished(),
             log: agree(comm, log)?,
             deadline: deadline.map(|end| {
                 Deadline::new(end, [saves.clone(), observed_run.drains.clone()], plan, signals.stop.clone())

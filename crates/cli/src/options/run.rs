@@ -30,7 +30,8 @@ const EXAMPLES: &str = "Examples:
 A run resumes from the versions it finds under --dir and --name; --fresh sets them
 aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end
 the run with code 75; the same command resumes it. A run that converges saves the
-solution as its last version: recoup export D --solution --to x.npy.";
+solution as its last version: recoup export D --solution --to x.npy. One that
+ends at --max-iterations or stagnates saves its last state, to go on from.";
 
 /// Options of `recoup run`.
 #[derive(clap::Args, Clone, Debug)]
@@ -97,6 +98,17 @@ impl RunArgs {
     pub(crate) fn saves_last(&self) -> bool {
         let has_directory = self.dir.is_some() && !self.protection.tiers.is_memory_alone();
         has_directory && self.scheme != SchemeChoice::None && !self.end.no_save_last
+    }
+
+    /// Returns whether the state at the end becomes a version where the run has not converged.
+    pub(crate) fn saves_unfinished(&self) -> bool {
+        let outlives_process = self.saves_last() || self.protection.tiers.has_memory() && !self.keeps_in_process();
+        outlives_process && self.scheme != SchemeChoice::None && !self.end.no_save_last
+    }
+
+    /// Returns whether versions are kept in memory that ends with the process.
+    pub(crate) fn keeps_in_process(&self) -> bool {
+        self.protection.is_in_process_memory() && !self.problem.mpi
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
-use recoup::cache::{MEMORY_DIR, NodeMemory, RunMemory, RunPlace, TierList};
+use recoup::cache::{Dispensable, MEMORY_DIR, NodeMemory, RunMemory, RunPlace, TierList};
 use recoup::core::{Comm, Store, StoreError};
 use recoup::model::shares::FailureShares;
 use recoup::{Drain, Nodes, PfsEvery, TierCosts, TierOptions};
@@ -188,7 +188,7 @@ impl TierArgs {
     ///
     /// # Errors
     /// When it cannot be removed, or a rank is lost.
-    pub(crate) fn clear(&self, run: RunPlace<'_>, comm: &dyn Comm) -> Result<()> {
-        self.options().clear(run, comm).map_err(refused)
+    pub(crate) fn clear(&self, run: RunPlace<'_>, proof: &Dispensable, comm: &dyn Comm) -> Result<()> {
+        self.options().clear(run, proof, comm).map_err(refused)
     }
 }

@@ -110,8 +110,7 @@ class Session:
         theta, the content of lossy versions and the extra iterations to expect; those of CG when None.
     tiers: the places of versions, fastest first: ``"memory,pfs"`` keeps them in memory that outlives the process, and
         drains some to the directory (``pfs``); ``"memory"`` writes no directory. A killed program that opens the same
-        directory and name again continues from memory. `close` removes the versions in memory of a solve that has
-        converged (rtol).
+        directory and name again continues from memory. `close` frees the memory of a solve that has converged.
     memory_dir: the directory of that memory; ``/dev/shm`` when None.
     pfs_every: one version of this number goes to the directory; chosen by the MTTI and the measured times when None.
     drain: the way it gets there. In the background, one at a time: ``skip`` leaves out a version that finds the one before
@@ -426,15 +425,25 @@ class Session:
         """Whether `close` was called."""
         return self not in _open
 
-    def close(self) -> None:
+    def close(self, converged: bool | None = None) -> None:
         """Finishes the versions taken, and releases the directory and the arrays.
 
         Raises `Error` if the version taken last is not saved. At the end of a ``with`` block that an exception leaves, that
         exception goes on instead.
+
+        With memory tiers, the directory then gets the newest version of a solve that has converged, and memory is freed.
+        Raises `Error` if it cannot get it; memory then stays as it is. With ``tiers="memory"`` no version is left. The
+        memory of any other solve stays, for a later start.
+
+        Parameters
+        ----------
+        converged: whether the solve has converged, by the program's own test. When None, what a solver of `recoup.scipy`
+            or a KSP said after the last `step`; else whether its residual norm was above 0 and at most ``rtol ||b||``,
+            which is never asked in a run with ``systems``.
         """
         if self.closed:
             return
-        outcomes = self._native.close()
+        outcomes = self._native.close(converged)
         _open.discard(self)
         self._arrays.clear()
         for outcome in outcomes:

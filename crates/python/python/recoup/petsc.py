@@ -74,7 +74,7 @@ class Attached:
         self._x: Vector = np.array(x.getArray(readonly=True), dtype=rhs.dtype)
         self._p = np.zeros(rhs.size if self._is_cg else 0, rhs.dtype)
         self._inner: Any = None
-        self._is_due = False
+        self._is_due = self._has_begun = False
         self.restored: Restored | None = self._restore(rhs)
         # Versions are numbered on from one of another problem, whose iterations are none of this solve's.
         self._offset = self.restored.iteration if self.restored and self.restored.guess else 0
@@ -129,6 +129,7 @@ class Attached:
         self._ksp.setOperators(*matrices)
 
     def _monitor(self, ksp: Any, its: int, norm: float) -> None:
+        self._has_begun = True
         # PETSc ends a solve by itself whose norm is no number.
         if its == 0 or not np.isfinite(norm):
             return
@@ -161,6 +162,8 @@ class Attached:
         self._ksp.cancelMonitor()
         if self._inner is not None:
             self._ksp.setPC(self._inner)
+        if self._has_begun:
+            self.session._native.solved(self._ksp.getConvergedReason() > 0)
         self.session.close()
 
     def __enter__(self) -> Attached:

@@ -223,6 +223,7 @@ def cg(
     cb = Callback(session, A, b, method="cg", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     x, info = spla.cg(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=_both(cb, callback))
+    session._native.solved(info == 0)
     return x, info
 
 
@@ -250,6 +251,7 @@ def gmres(
     x, info = spla.gmres(
         A, b, x0=cb.x0, rtol=rtol, atol=atol, restart=restart, maxiter=left, M=cb.M, callback=both, callback_type="x"
     )
+    session._native.solved(info == 0)
     return x, info
 
 

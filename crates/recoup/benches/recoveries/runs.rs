@@ -159,6 +159,7 @@ impl Case<'_> {
             timing,
             stop: Arc::new(AtomicBool::new(false)),
             stop_plan: None,
+            unfinished_plan: None,
             last_plan: None,
             limits: RunLimits { iterations: most, executed: 4 * most },
             watch: Box::new(|_, _| {}),

@@ -1,14 +1,15 @@
 //! The end of a run: the place of its solution, and notes for the user.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
-use recoup::core::Comm;
+use recoup::core::{Comm, StoreError};
 use recoup::pipeline::{Ended, RunReport};
 use serde::Serialize;
 
 use crate::account::RunJson;
 use crate::execute::Executed;
+use crate::options::protection::SchemeChoice;
 use crate::options::run::RunArgs as Args;
 use crate::results::Results;
 
@@ -36,8 +37,18 @@ pub(crate) fn last_note(args: &Args, executed: &Executed, results: &Results) -> 
             Some(format!("version {version} in {} is the solution already: no iteration was needed", dir.display()))
         }
         (Some(dir), Some(version)) => Some(solution_note(dir, version)),
-        _ => stopped_note(report, args.dir.as_ref()),
+        _ if report.ended == Ended::Converged => unkept_note(args, results),
+        _ => unfinished_note(args, executed),
     }
+}
+
+/// Returns the note for a user who keeps versions in memory alone, which is freed at the end.
+pub(crate) fn unkept_note(args: &Args, results: &Results) -> Option<String> {
+    let was_kept = args.protection.tiers.is_memory_alone() && !args.keeps_in_process();
+    let is_gone = was_kept && args.scheme != SchemeChoice::None && results.solution.is_none();
+    let note = "the run has converged, and memory is freed: no version holds the solution (--solution FILE writes it, \
+                --tiers memory,pfs --dir D keeps it as a version)";
+    is_gone.then(|| note.to_owned())
 }
 
 /// Returns the note on the place of the solution, and how to export it.
@@ -46,17 +57,34 @@ pub(crate) fn solution_note(dir: &Path, version: u64) -> String {
     format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy")
 }
 
-/// Returns the note for a user whose run was stopped.
-fn stopped_note(report: &RunReport, dir: Option<&PathBuf>) -> Option<String> {
-    if report.ended != Ended::Stopped {
-        return None;
-    }
-    Some(match (dir, newest(report)) {
-        (Some(dir), Some(version)) => {
-            format!("stopped; version {version} in {} is whole: the same command goes on from it", dir.display())
+/// Returns the note for a user whose run was stopped, or has not converged and can go on.
+fn unfinished_note(args: &Args, executed: &Executed) -> Option<String> {
+    let report = &executed.report;
+    let newest = newest(report).filter(|_| !args.keeps_in_process());
+    let place = newest.map(|version| whereabouts(args, version, executed.in_memory_alone()));
+    match (report.ended, place) {
+        (Ended::Stopped, Some(place)) => Some(format!("stopped; {place}: the same command goes on from it")),
+        (Ended::Stopped, None) => {
+            Some("stopped; nothing was saved: the same command starts from the beginning".to_owned())
         }
-        _ => "stopped; nothing was saved: the same command starts from the beginning".to_owned(),
-    })
+        (Ended::NotConverged, Some(place)) if newest == Some(report.progress.iteration) => {
+            Some(format!("{place}: the same command goes on from it, with a larger --max-iterations"))
+        }
+        (Ended::Breakdown, Some(place)) if newest == Some(report.progress.iteration) => {
+            Some(format!("{place}: it holds the last iterate"))
+        }
+        _ => None,
+    }
+}
+
+/// Says where a version is.
+fn whereabouts(args: &Args, version: u64, in_memory_alone: Option<&StoreError>) -> String {
+    let tiers = &args.protection.tiers;
+    match (in_memory_alone, &args.dir) {
+        (Some(error), _) => format!("{error}; {} keeps it until this machine ends", tiers.memory_dir.display()),
+        (None, Some(dir)) if !tiers.is_memory_alone() => format!("version {version} in {} is whole", dir.display()),
+        _ => format!("version {version} in memory ({}) is whole", tiers.memory_dir.display()),
+    }
 }
 
 /// The newest version that this process saved or went on from.
@@ -71,19 +99,31 @@ fn newest(report: &RunReport) -> Option<u64> {
 pub(crate) fn results(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<Results> {
     let report = &executed.report;
     let is_converged = executed.report.ended == Ended::Converged;
-    let is_new = is_converged && args.saves_last() && report.progress.iteration > 0;
-    let gone_on_from = (is_new && report.executed == 0).then_some(report.progress.iteration);
-    let solution_version = report.last.as_ref().map(|last| last.version).or(gone_on_from);
+    let is_kept = is_converged && args.saves_last();
+    let gone_on_from = report.resumed_from().filter(|_| is_kept && report.executed == 0);
+    let found = report.last.as_ref().map(|last| last.version).or(gone_on_from);
+    let in_memory_alone = executed.in_memory_alone().filter(|_| is_converged);
+    let solution_version = found.filter(|_| in_memory_alone.is_none());
     let mut results = Results { solution_version, ..Results::default() };
     if report.ended != Ended::Stopped {
         args.results.write(&executed.iterate, args.problem.row_grid(), is_converged, comm, &mut results)?;
     }
     if comm.rank() == 0 {
-        let unsaved = (is_new && solution_version.is_none()).then(|| unsaved(args, report));
-        results.unwritten.extend(unsaved);
+        let unsaved = || (is_kept && solution_version.is_none()).then(|| unsaved(args, report));
+        results.unwritten.extend(in_memory_alone.map(|error| undrained(args, error)).or_else(unsaved));
         results.unwritten.extend(executed.log_lost.as_ref().and_then(|lost| lost.get().cloned()));
     }
     Ok(results)
+}
+
+/// Explains why the directory lacks the newest version, and where it is.
+fn undrained(args: &Args, error: &StoreError) -> String {
+    let dir = args.dir.as_deref().unwrap_or(Path::new(".")).display();
+    let memory = args.protection.tiers.memory_dir.display();
+    format!(
+        "the solution, as a version in {dir}: {error}; it stays in {memory} until this machine ends: make room, and the \
+         same command drains it"
+    )
 }
 
 /// Explains why no version holds the solution, and advises what to do.
