@@ -38,8 +38,8 @@
 #define RECOUP_E_OPTIONS -3
 
 // The call is not allowed now: variables and operator come before the first restore or step,
-// iterations count up, and callbacks must not call their handle, nor a signal handler the one whose
-// call it interrupts.
+// iterations count up, and callbacks must not call their handle, nor a signal handler the one
+// whose call it interrupts.
 #define RECOUP_E_ORDER -4
 
 // The name is taken, too long or has characters that are not allowed.

@@ -22,8 +22,8 @@ pub const RECOUP_E_HANDLE: i32 = -2;
 /// The options have an unknown key or an impossible value.
 pub const RECOUP_E_OPTIONS: i32 = -3;
 /// The call is not allowed now: variables and operator come before the first restore or step,
-/// iterations count up, and callbacks must not call their handle, nor a signal handler the one whose
-/// call it interrupts.
+/// iterations count up, and callbacks must not call their handle, nor a signal handler the one
+/// whose call it interrupts.
 pub const RECOUP_E_ORDER: i32 = -4;
 /// The name is taken, too long or has characters that are not allowed.
 pub const RECOUP_E_NAME: i32 = -5;
