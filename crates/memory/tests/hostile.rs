@@ -162,7 +162,7 @@ fn forged(root: u64, version: u64, structures: &[ForgedStructure], places: &[u8]
     head.resize(60, 0);
     head.extend(crc32c::crc32c(&head).to_le_bytes());
     let mut bytes = vec![0; 8192];
-    let slot = if root % 2 == 0 { 0 } else { 4096 };
+    let slot = if root.is_multiple_of(2) { 0 } else { 4096 };
     bytes[slot..slot + 64].copy_from_slice(&head);
     bytes.extend([places, &list].concat());
     bytes.resize(bytes.len().next_multiple_of(512), 0);

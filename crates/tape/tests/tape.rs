@@ -382,17 +382,21 @@ fn files_that_no_tape_has_made_stay() {
     kept.iter().for_each(|name| fs::write(at(name), "the user's own").unwrap());
     std::os::unix::fs::symlink(at("run.state"), at("0000000007-7.state")).unwrap();
     std::os::unix::fs::symlink(at("run.state"), at("0000000008-8.state.new")).unwrap();
+    // Whoever opens a pipe waits for its other end.
+    rustix::fs::mknodat(rustix::fs::CWD, at("0000000009-9.state"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
     let mut tape = Tape::builder().spill(dir.path()).clear().build().unwrap();
     let named: Vec<_> = tape.damaged().iter().map(|state| (state.path.clone(), state.reason.clone())).collect();
     assert!(
-        matches!(&named[..], [(path, why)] if *path == at("0000000007-7.state") && why.contains("link")),
+        matches!(&named[..], [(path, why), (_, pipe)] if *path == at("0000000007-7.state") && why.contains("link")
+            && pipe.contains("not a regular file")),
         "{named:?}"
     );
     tape.push(7, Values::F64(&field(7, LEN))).unwrap();
     tape.save().unwrap();
     drop(tape);
     Tape::builder().spill(dir.path()).clear().build().unwrap();
-    assert_eq!(files(dir.path()).len(), kept.len() + 2, "{:?}", files(dir.path()));
+    assert_eq!(files(dir.path()).len(), kept.len() + 3, "{:?}", files(dir.path()));
     assert!(kept.iter().all(|name| fs::read_to_string(at(name)).unwrap() == "the user's own"));
 }
 
