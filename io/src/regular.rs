@@ -9,8 +9,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
+
+/// Tries to open a file that a writer has for itself for a moment, and the time between two.
+const TRIES_MAX: u32 = 100;
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// Opens a regular file of a version for reading.
 ///
@@ -47,7 +52,16 @@ fn open_flagged(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Re
     // changes nothing for a file.
     let flags = flags | OFlags::NONBLOCK;
     let other = || io::Error::other("a file expected, a directory, pipe or device found");
-    let file = options.custom_flags(flags.bits() as i32).open(path);
+    options.custom_flags(flags.bits() as i32);
+    let mut file = options.open(path);
+    for _ in 1..TRIES_MAX {
+        match &file {
+            // A writer asks for this moment whether the file is open elsewhere: see `reuse.rs`.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(MOMENT),
+            _ => break,
+        }
+        file = options.open(path);
+    }
     let file = file.map_err(|error| match error.raw_os_error() {
         Some(libc::ELOOP) if flags.contains(OFlags::NOFOLLOW) => {
             io::Error::other("a file expected, a symbolic link found")

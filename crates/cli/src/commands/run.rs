@@ -373,6 +373,9 @@ fn begin_files(args: &Args, is_in_memory: bool) -> Result<()> {
     }
     let versions = |dir: &PathBuf| directory::open(dir, &args.name).and_then(|store| Ok(store.versions()?));
     let goes_on = is_in_memory || args.dir.as_ref().is_some_and(|dir| versions(dir).is_ok_and(|v| !v.is_empty()));
+    if goes_on && args.results.x0.is_some() {
+        tell("--x0 is not used: the run goes on from versions of an earlier one");
+    }
     if let Some(path) = &args.results.residual_log {
         ResidualLog::open(path, Arc::new(SystemClock::new()), goes_on)?;
     }

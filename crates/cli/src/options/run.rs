@@ -141,6 +141,11 @@ impl RunArgs {
             return Err(Exit::Usage.because("virtual time is the time of one rank: leave --mpi out"));
         }
         let kills_all = kills && !in_memory && self.scheme != SchemeChoice::None;
+        if let Some(dir) = self.dir.as_ref().filter(|dir| is_options_string(&dir.to_string_lossy())) {
+            let dir = dir.display();
+            let text = format!("--dir {dir}: a directory alone expected, options found: give each as one of its own");
+            return Err(Exit::Usage.because(text));
+        }
         if (needs_dir || kills_all) && self.dir.is_none() {
             return Err(
                 Exit::Usage.because("--dir D is needed to keep versions in (or --tiers memory, or --scheme none)")
@@ -148,4 +153,11 @@ impl RunArgs {
         }
         Ok(())
     }
+}
+
+/// Returns whether a directory was given in the words of the C interface: `dir=x,interval=10it`.
+fn is_options_string(text: &str) -> bool {
+    let is_key = |word: &str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_lowercase() || b"-_".contains(&c));
+    let has_key = |word: &str| word.split_once('=').is_some_and(|(key, _)| is_key(key));
+    text.starts_with("dir=") || text.split([',', ' ']).skip(1).any(has_key)
 }
