@@ -31,6 +31,7 @@ pub use lock::FileLock;
 pub use memory::MemoryStore;
 pub use private::PrivateDir;
 pub use publish::{make_durable, put_new, put_parts, put_result, put_whole};
+pub use regular::open as open_regular;
 pub use throttle::{SLICE_BYTES, Throttle};
 
 /// The conditions that every manifest must satisfy, and its text under its checksum: for stores

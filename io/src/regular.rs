@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 /// # Errors
 /// Those of the operating system; for a symbolic link or anything but a file, an error that says
 /// so.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     // Without blocking, a pipe without a writer opens at once. It changes nothing for a file.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path);

@@ -73,9 +73,14 @@ impl Places {
         Ok(store)
     }
 
-    /// Returns whether anything was ever kept under `name` in scratch.
+    /// Returns whether there is a place for versions called `name` in scratch.
     pub(crate) fn has_scratch(&self, name: &str) -> bool {
         self.scratch.join(name).is_dir()
+    }
+
+    /// Returns the same for persistent storage.
+    pub(crate) fn has_persistent(&self, name: &str) -> bool {
+        self.persistent.join(name).is_dir()
     }
 
     /// Opens all ranks' versions. Rank 0 opens them before the others join.
