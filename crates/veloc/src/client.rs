@@ -17,7 +17,7 @@ use crate::agree::agree;
 use crate::copies::RankPart;
 use crate::draft::{Checkpoint, SealedPart, Ticket};
 use crate::drain::{DrainJob, PersistentDrain, retain};
-use crate::places::{NameStores, Places};
+use crate::places::{NameStores, Places, run_name};
 use crate::regions::{Regions, Selection};
 use crate::restart::{Restart, RestartVerdict, examine, versions};
 use crate::{Config, Error, MemoryRegion};
@@ -548,8 +548,8 @@ impl Client {
 /// Returns whether a name has only letters, digits, `_` and `.`, as in VELOC.
 fn check_name(call: &'static str, name: &str) -> Result<(), Error> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-    let is_name = name.chars().all(is_fine) && name.chars().any(|c| c != '.') && name.len() <= NAME_BYTES_MAX;
-    if is_name {
+    let is_name = name.chars().all(is_fine) && name.chars().any(|c| c != '.');
+    if is_name && run_name(name).len() <= NAME_BYTES_MAX {
         return Ok(());
     }
     let what = format!("{name:?} is not a valid name: at most {NAME_BYTES_MAX} letters, digits, _ and . expected");

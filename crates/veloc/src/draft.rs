@@ -11,7 +11,7 @@ use recoup_core::{
 
 use crate::coding::{self, EncodedRegion, META, encode_bytes, encode_doubles, region_name};
 use crate::copies::Meta;
-use crate::places::NameStores;
+use crate::places::{NameStores, run_name};
 use crate::regions::{Regions, Selection};
 use crate::{Error, MemoryRegion};
 
@@ -38,7 +38,7 @@ impl Records {
         let is_lossy = self.variables.iter().any(|v| v.role == Role::Iterate);
         Manifest {
             format: FORMAT_VERSION,
-            name: name.to_owned(),
+            name: run_name(name),
             version,
             ranks,
             fingerprint: None,

@@ -314,6 +314,28 @@ fn only_routed_file_of_a_version_comes_back_under_any_name() {
     client.restart_end(true).unwrap();
 }
 
+/// VELOC takes such a name; here each call with it was refused as "not a recoup directory".
+#[test]
+fn name_that_begins_with_a_dot_is_saved_and_found() {
+    let place = Place::new("mode = sync");
+    for name in [".hidden", "..x", "hidden"] {
+        let mut client = single(&place);
+        let mut x = vec![5.0; 10];
+        protect(&mut client, None, 0, &mut x);
+        assert_eq!(client.restart_test(name, 0).unwrap(), None, "{name}");
+        save(&mut client, name, 7);
+        fs::remove_dir_all(place.scratch()).unwrap();
+        x.fill(0.0);
+        assert_eq!(client.restart_test(name, 0).unwrap(), Some(7), "{name}");
+        restore(&mut client, name, 7);
+        assert_eq!(x, [5.0; 10], "{name}");
+    }
+    assert!(place.persistent().join("single-000000/dot-hidden/v000000000007").is_dir());
+    let mut client = single(&place);
+    assert!(client.checkpoint_begin(&format!(".{}", "x".repeat(197)), 1).is_err());
+    client.checkpoint_begin(&format!(".{}", "x".repeat(196)), 1).unwrap();
+}
+
 /// The end of the checkpoint waited for someone to write into the pipe.
 #[test]
 fn pipe_in_place_of_a_routed_file_fails_the_checkpoint() {
