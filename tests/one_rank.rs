@@ -3,39 +3,26 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 
-use recoup::cache::{NodeStore, Tiers, WhenBusy};
+use recoup::cache::{NodeStore, RunPlace, TierList, Tiers, WhenBusy};
 use recoup::comm::Threads;
 use recoup::core::{
     BoundRule, CodecId, Comm, CommError, Distribution, JacobiSweep, Operator, Plan, Progress, Resume, Role, SafePoint,
     Scheme, Status, Store, Tier, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
-use recoup::pipeline::{Outcome, PipelineError, Session, Variables};
+use recoup::pipeline::{KnownNorms, Outcome, PipelineError, Reference, Session, Variables};
+use recoup::{TierCosts, TierOptions};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 
 use crate::support::{fixed, plan};
 
 const RANKS: usize = 3;
 const N: usize = 300;
-/// Longer than any of these runs takes, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Runs `run` on all ranks, none of which ends before all have come to their end: a call that one
-/// rank has left early hangs, as it does between processes. Gives up on it then.
+/// Runs `run` on all ranks.
 fn watched<T: Send + 'static>(what: &str, run: impl Fn(&Threads) -> T + Send + Sync + 'static) -> Vec<T> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let ended = Threads::launch(RANKS, |comm| {
-            let ended = run(&comm);
-            comm.barrier().unwrap();
-            ended
-        });
-        sender.send(ended)
-    });
-    receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{what}: the ranks wait for each other"))
+    recoup_testkit::watched(what, RANKS, run)
 }
 
 /// What a rank has seen, in words all ranks have to agree on.
@@ -207,6 +194,85 @@ fn variables_that_one_rank_cannot_register_stop_all_ranks() {
     }
 }
 
+/// A rank whose staged values were refused left the others in the gather that follows, and lost a
+/// staging buffer: the third such call waited without end for a free one.
+#[test]
+fn checkpoints_that_one_rank_cannot_stage_are_refused_on_all_and_cost_no_memory() {
+    // One norm too many, and an iterate that is shorter than A has rows.
+    for (norms, len) in [(vec![1.0; 2], N), (Vec::new(), N - 1)] {
+        let ended = watched(&format!("{norms:?}, {len} values"), move |comm| {
+            let mut session = session_of(comm, Arc::new(Doubling::new(comm, u64::MAX))).unwrap();
+            let is_odd_one = comm.rank() == 1;
+            let mut save = |iteration: u64, is_wrong: bool| {
+                let mut x = vec![0.5; if is_wrong { len } else { N }];
+                let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows_of(comm));
+                let column_norms = if is_wrong { norms.clone() } else { Vec::new() };
+                let known = KnownNorms { column_norms, ..KnownNorms::default() };
+                session.checkpoint_with_norms(lossy(), at(iteration), &[&owner], known).map(|_| session.wait().is_ok())
+            };
+            let verdicts: Vec<bool> = (1..=3).map(|iteration| save(iteration, is_odd_one).is_ok()).collect();
+            (verdicts, save(4, false).unwrap())
+        });
+        assert!(ended.iter().all(|verdicts| *verdicts == (vec![false; 3], true)), "{len} values: {ended:?}");
+    }
+}
+
+/// A rank that was refused a system left the others in the sums of its norms.
+#[test]
+fn system_that_one_rank_begins_out_of_order_is_begun_on_none() {
+    let ended = watched("systems", |comm| {
+        let operator = Arc::new(Doubling::new(comm, u64::MAX));
+        let builder = recoup::open("unused").systems().plan(lossy()).every(1);
+        let mut session = builder.build_with(Arc::new(MemoryStore::new()), comm).unwrap();
+        let mut begin = |index| {
+            let problem = Reference::new(operator.clone(), vec![1.0; N].into());
+            session.begin_system(index, problem).is_ok()
+        };
+        [begin(5), begin(if comm.rank() == 1 { 4 } else { 6 }), begin(7)]
+    });
+    assert_eq!(ended, [[true, false, true]; RANKS]);
+}
+
+/// A memory directory that one machine lacks, or where something else lies.
+#[test]
+fn tiers_that_one_rank_cannot_open_or_clear_are_refused_on_all() {
+    for victim in 0..RANKS {
+        let [opened, cleared, healed] = watched(&format!("rank {victim}"), move |comm| {
+            let dir = tempfile::tempdir().unwrap();
+            let memory_dir = dir.path().join("memory");
+            let list = TierList { memory: true, ..TierList::default() };
+            let tiers = TierOptions { memory_dir: memory_dir.clone(), ..TierOptions::from(list) };
+            let place = RunPlace { dir: None, name: "solve" };
+            let costs = TierCosts {
+                mtti_seconds: 3600.0,
+                bytes: None,
+                pfs_bytes_per_second: None,
+                keep: 2,
+                max_bytes: None,
+                synchronous: true,
+            };
+            if comm.rank() != victim {
+                std::fs::create_dir(&memory_dir).unwrap();
+            }
+            let opened = tiers.open(None, place, costs, comm).is_ok();
+            std::fs::create_dir_all(&memory_dir).unwrap();
+            let healed = tiers.open(None, place, costs, comm).is_ok();
+            if comm.rank() == victim {
+                std::fs::remove_dir_all(&memory_dir).unwrap();
+                std::fs::write(&memory_dir, "no directory").unwrap();
+            }
+            [opened, tiers.clear(place, &recoup::cache::Dispensable::given_up(), comm).is_ok(), healed]
+        })
+        .into_iter()
+        .reduce(|first, other| {
+            assert_eq!(first, other, "rank {victim}");
+            first
+        })
+        .unwrap();
+        assert!(!opened && healed && !cleared, "rank {victim}: {opened}, {healed}, {cleared}");
+    }
+}
+
 /// Twice the identity, whose n-th product fails on one rank: a callback of the program, say.
 struct Doubling {
     first_row: u64,
@@ -214,6 +280,11 @@ struct Doubling {
 }
 
 impl Doubling {
+    /// The rows of one rank, the last of whose products fails.
+    fn new(comm: &Threads, products: u64) -> Self {
+        Self { first_row: (comm.rank() * N) as u64, left: AtomicU64::new(products) }
+    }
+
     fn product(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             return Err(CommError::Callback { what: "operator", code: 7 });
@@ -292,28 +363,43 @@ impl Operator for Doubling {
     }
 }
 
+fn lossy() -> Plan {
+    Plan { codec: CodecId::Qb, rule: BoundRule::Verified, resume: Resume::Deflated, ..plan(Scheme::Lossy) }
+}
+
+fn rows_of(comm: &Threads) -> Distribution {
+    Distribution::Rows { first: (comm.rank() * N) as u64, global: (RANKS * N) as u64 }
+}
+
+fn at(iteration: u64) -> Progress {
+    let residual_norm = 1e-2;
+    let rhs_norm = 1.0;
+    Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any }
+}
+
+/// A session that measures what it saves.
+fn session_of(comm: &Threads, operator: Arc<Doubling>) -> Result<Session, recoup::Error> {
+    let builder = recoup::open("unused").system(operator, vec![1.0; N].into()).plan(lossy()).every(1);
+    builder.build_with(Arc::new(MemoryStore::new()), comm)
+}
+
 /// Opens a session that measures what it saves, and saves. Returns the verdicts, and the number of
 /// products that are left.
 fn measured(comm: &Threads, rule: BoundRule, products: u64) -> (Vec<String>, u64) {
-    let operator = Arc::new(Doubling { first_row: (comm.rank() * N) as u64, left: AtomicU64::new(products) });
+    let operator = Arc::new(Doubling::new(comm, products));
     let rhs: Arc<[f64]> = vec![1.0; N].into();
-    let plan = Plan { codec: CodecId::Qb, rule, resume: Resume::Deflated, ..plan(Scheme::Lossy) };
-    let builder = recoup::open("unused").system(operator.clone(), rhs).plan(plan).every(1);
+    let builder = recoup::open("unused").system(operator.clone(), rhs).plan(Plan { rule, ..lossy() }).every(1);
     let Ok(mut session) = builder.build_with(Arc::new(MemoryStore::new()), comm) else {
         return (vec!["open: refused".to_owned()], 0);
     };
     let mut verdicts = Vec::new();
-    let rows = Distribution::Rows { first: (comm.rank() * N) as u64, global: (RANKS * N) as u64 };
+    let rows = rows_of(comm);
     for iteration in 1..=2 {
         let mut x: Vec<f64> = (0..N).map(|i| 0.5 + 1e-3 * (i as f64 + iteration as f64).sin()).collect();
         let mut p: Vec<f64> = x.iter().map(|x| x - 0.5).collect();
         let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
         let owner = owner.with("p", Role::Direction, ValuesMut::F64(&mut p), rows);
-        let residual_norm = 1e-2;
-        let rhs_norm = 1.0;
-        let status = Status::Running;
-        let progress = Progress { iteration, residual_norm, rhs_norm, status, safe_point: SafePoint::Any };
-        let taken = session.step_with(progress, &[&owner]).and_then(|_| session.wait());
+        let taken = session.step_with(at(iteration), &[&owner]).and_then(|_| session.wait());
         tell(&mut verdicts, "step", taken.map(|()| outcomes(&mut session)));
     }
     (verdicts, operator.left.load(Ordering::Acquire))

@@ -27,7 +27,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, by_rank_0};
+use recoup_core::{
+    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, by_rank_0,
+};
 
 use self::entries::entries;
 use crate::check::{check, is_plain_name};
@@ -306,7 +308,7 @@ impl Store for Hdf5Store {
         }
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         if self.ranks_per_file == 1 {
             by_rank_0(comm, || self.publish_sealed(manifest))?;
             if !self.is_plain() {
@@ -319,7 +321,7 @@ impl Store for Hdf5Store {
         }
         // What lies is refused on all ranks before any place follows from it.
         let version = manifest.version;
-        check(manifest, version).map_err(|what| StoreError::Manifest { version, what })?;
+        check(manifest, version).map_err(|what| CommonError::alike(StoreError::Manifest { version, what }))?;
         let draft = self.drafts.place(version);
         let target =
             shared_file::SharedFiles { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, Damage, Draft, FileRecord, Frame, FrameRecord, Manifest, NextBegin, NextCall, Place, Sealed, Store,
-    StoreError, VariableRecord, by_rank_0,
+    Comm, CommonError, Damage, Draft, FileRecord, Frame, FrameRecord, Manifest, NextBegin, NextCall, Place, Sealed,
+    Store, StoreError, VariableRecord, by_rank_0,
 };
 
 use crate::check::check;
@@ -79,7 +79,7 @@ impl Store for MemoryStore {
         Ok(Box::new(MemoryDraft { store: self.clone(), version, file, bytes: Vec::new() }))
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         by_rank_0(comm, || self.publish_draft(manifest))?;
         Ok(NextBegin::RankZeroFirst)
     }

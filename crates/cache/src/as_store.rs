@@ -1,8 +1,8 @@
 //! The node's memory as the pipeline sees it: a store like any other.
 
 use recoup_core::{
-    Comm, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Place, Reads, Sealed, Store,
-    StoreError, Tier, Tiered, VariableRecord,
+    Comm, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Place, Reads, Sealed,
+    Store, StoreError, Tier, Tiered, VariableRecord,
 };
 
 use crate::repair::repair;
@@ -23,12 +23,12 @@ impl Store for NodeStore {
         }))
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let version = manifest.version;
         let mask = self.publish_on_all(manifest, comm).inspect_err(|error| {
             // Where a rank is lost others may have seen this one's mark, and count the version:
             // repair will tell.
-            if !matches!(error, StoreError::Comm(_)) {
+            if !matches!(**error, StoreError::Comm(_)) {
                 // The first error is the one to report; a draft that stays never counts.
                 self.shelf.remove(version).ok();
             }
@@ -103,7 +103,7 @@ impl Store for NodeStore {
 
 /// One place on every node: parts come back from copies and sums, and nothing drains.
 impl Tiered for NodeStore {
-    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), CommonError<StoreError>> {
         repair(self, comm, reads)
     }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use recoup_core::{Comm, Frame, FrameRecord, Manifest, Store, StoreError, Tier, agreed, from_rank_0};
+use recoup_core::{Comm, CommonError, Frame, FrameRecord, Manifest, Store, StoreError, Tier, each, from_rank_0};
 
 use crate::drain::{Cargo, carry};
 
@@ -27,7 +27,7 @@ impl Dispensable {
     /// # Errors
     /// [`StoreError::InMemoryAlone`] when the slowest tier does not have the newest version, and
     /// [`StoreError::Comm`]; the same on all ranks.
-    pub fn drained(store: &dyn Store, comm: &dyn Comm) -> Result<Self, StoreError> {
+    pub fn drained(store: &dyn Store, comm: &dyn Comm) -> Result<Self, CommonError<StoreError>> {
         let Some(tiered) = store.as_tiered() else { return Ok(Self(())) };
         tiered.finish();
         let tiers = tiered.tiers();
@@ -35,9 +35,12 @@ impl Dispensable {
         let Some(newest) = from_rank_0(comm, || Ok::<_, StoreError>(store.versions()?.last().copied()))? else {
             return Ok(Self(()));
         };
-        drain(store, slowest, newest, comm).map(|()| Self(())).map_err(|error| match error {
+        drain(store, slowest, newest, comm).map(|()| Self(())).map_err(|error| match &*error {
             StoreError::Comm(_) => error,
-            _ => StoreError::InMemoryAlone { version: newest, what: format!("{}: {error}", slowest.name) },
+            _ => {
+                let what = format!("{}: {error}", slowest.name);
+                CommonError::alike(StoreError::InMemoryAlone { version: newest, what })
+            }
         })
     }
 
@@ -50,14 +53,10 @@ impl Dispensable {
 }
 
 /// Drains a version to a tier, and those before it that it is coded against. Collective.
-fn drain(store: &dyn Store, tier: &Tier, newest: u64, comm: &dyn Comm) -> Result<(), StoreError> {
+fn drain(store: &dyn Store, tier: &Tier, newest: u64, comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
     for version in from_rank_0(comm, || missing(store, tier, newest))? {
-        let cargo = from_faster(store, version, comm);
-        agreed(
-            comm,
-            cargo.as_ref().map(drop).map_err(|e| StoreError::Rank { rank: comm.rank(), message: e.to_string() }),
-        )?;
-        carry(tier, &mut cargo?, comm, &AtomicBool::new(false))?;
+        let mut cargo = each(comm, from_faster(store, version, comm.rank(), comm.size()))?;
+        carry(tier, &mut cargo, comm, &AtomicBool::new(false))?;
     }
     // The proof is not what was done, but what is there.
     from_rank_0(comm, || match missing(store, tier, newest)?.first() {
@@ -84,14 +83,14 @@ fn missing(store: &dyn Store, tier: &Tier, newest: u64) -> Result<Vec<u64>, Stor
     Ok(needed.into_iter().filter(|version| !is_whole(version)).collect())
 }
 
-/// Reads this rank's part of a version from the fastest tier that has it whole.
-fn from_faster(store: &dyn Store, version: u64, comm: &dyn Comm) -> Result<Cargo, StoreError> {
+/// Reads the part of `rank` of a version from the fastest tier that has it whole.
+fn from_faster(store: &dyn Store, version: u64, rank: usize, ranks: usize) -> Result<Cargo, StoreError> {
     let manifest = store.manifest(version)?;
-    if manifest.ranks != comm.size() {
+    if manifest.ranks != ranks {
         let what = format!("draining version {version}, in ranks");
-        return Err(StoreError::Ranks { what, needed: manifest.ranks, found: comm.size() });
+        return Err(StoreError::Ranks { what, needed: manifest.ranks, found: ranks });
     }
-    let own = |rank: usize| rank == comm.rank();
+    let own = |of: usize| of == rank;
     let variables = manifest.variables.iter().filter(|variable| own(variable.rank)).map(|variable| {
         let frames = manifest.frames.iter().filter(|frame| own(frame.rank) && frame.variable == variable.name);
         let frames: Result<Vec<_>, _> = frames.map(|frame| read(store, &manifest, frame)).collect();

@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use recoup_core::{
-    Clock, Comm, Draft, FileRecord, Frame, Manifest, NextCall, Place, StoreError, Tier, VariableRecord, agreed,
-    gathered,
+    Clock, Comm, CommonError, Draft, FileRecord, Frame, Manifest, NextCall, Place, StoreError, Tier, VariableRecord,
+    agreed, each, gathered,
 };
 use recoup_io::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl TierDrain {
     ///
     /// # Errors
     /// [`StoreError::Io`] when no thread is available on some rank, [`StoreError::Comm`].
-    pub(crate) fn start(comm: &dyn Comm, notes: Notes) -> Result<Self, StoreError> {
+    pub(crate) fn start(comm: &dyn Comm, notes: Notes) -> Result<Self, CommonError<StoreError>> {
         let ours = comm.dup()?;
         let place = (comm.rank(), comm.size());
         let shared = Arc::new(DrainShared::default());
@@ -90,8 +90,8 @@ impl TierDrain {
             .name("recoup-drain".to_owned())
             .spawn(move || run(&received, ours.as_ref(), &theirs, &notes))
             .map_err(|source| StoreError::Io { action: "start", path: "the drain".to_owned(), source });
-        agreed(comm, spawned.as_ref().map(drop).map_err(|e| words(comm, e)))?;
-        Ok(Self { place, jobs: Some(jobs), shared, thread: Some(spawned?) })
+        let thread = each(comm, spawned.map_err(|e| words(comm, &e)))?;
+        Ok(Self { place, jobs: Some(jobs), shared, thread: Some(thread) })
     }
 
     /// Returns whether it serves the ranks of `comm`.
@@ -196,13 +196,13 @@ struct Placed {
 /// Writes this rank's part of a version to a tier, and publishes it there. Collective.
 ///
 /// # Errors
-/// [`StoreError`], on all ranks; the version does not count there then, and no draft is left.
+/// [`StoreError`]; the version does not count there then, and no draft is left.
 pub(crate) fn carry(
     tier: &Tier,
     cargo: &mut Cargo,
     comm: &dyn Comm,
     is_given_up: &AtomicBool,
-) -> Result<(), StoreError> {
+) -> Result<(), CommonError<StoreError>> {
     write_and_publish(tier, cargo, comm, is_given_up).inspect_err(|_| {
         if comm.rank() == 0 || !tier.store.is_shared() {
             // The first error is the one to report; a draft that stays never counts.
@@ -216,7 +216,7 @@ fn write_and_publish(
     cargo: &mut Cargo,
     comm: &dyn Comm,
     is_given_up: &AtomicBool,
-) -> Result<(), StoreError> {
+) -> Result<(), CommonError<StoreError>> {
     let version = cargo.manifest.version;
     let acts = comm.rank() == 0 || !tier.store.is_shared();
     agreed(comm, if acts { check_chain(tier, &cargo.manifest) } else { Ok(()) })?;

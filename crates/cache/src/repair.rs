@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recoup_core::{Comm, Manifest, Note, Reads, StoreError, agreed, broadcast_bytes, gather_json};
+use recoup_core::{
+    Comm, CommError, CommonError, Manifest, Note, Reads, StoreError, agreed, broadcast_bytes, gather_json,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
@@ -40,7 +42,7 @@ struct AgreedVersion {
 }
 
 /// Implements [`recoup_core::Tiered::prepare_restore`].
-pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), CommonError<StoreError>> {
     agreed(comm, store.shelf.remove_drafts())?;
     let nodes = store.find_nodes(comm)?;
     let adopted = orphans(store, &nodes, comm.rank());
@@ -124,7 +126,7 @@ fn agree_on_versions(
     store: &NodeStore,
     holdings: &[Vec<Holding>],
     comm: &dyn Comm,
-) -> Result<Vec<AgreedVersion>, StoreError> {
+) -> Result<Vec<AgreedVersion>, CommError> {
     let mut found: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for holding in holdings.iter().flatten() {
         *found.entry(holding.version).or_default().entry(holding.id).or_default() += 1;
@@ -172,7 +174,7 @@ fn repair_version(
     agreed_version: &AgreedVersion,
     wants: &[&[usize]],
     comm: &dyn Comm,
-) -> Result<bool, StoreError> {
+) -> Result<bool, CommonError<StoreError>> {
     let version = agreed_version.version;
     let all = wants.iter().enumerate().flat_map(|(to, owners)| owners.iter().map(move |&owner| (to, owner)));
     let ways: Vec<(usize, usize, Option<Way>)> =
@@ -188,15 +190,17 @@ fn repair_version(
         ways.into_iter().filter_map(|(to, owner, way)| Some((to, owner, way?))).collect();
     let transfers: Vec<&Transfer> = ways.iter().flat_map(|(_, _, way)| way.transfers()).collect();
     let arrived = carry(store, agreed_version, &transfers, comm)?;
-    let placed = place(store, agreed_version, &ways, arrived, comm);
+    // On another number of ranks parts move, which is no repair.
+    let is_repair = agreed_version.manifest.ranks == comm.size();
+    let placed = place(store, agreed_version, &ways, arrived, is_repair);
     if let Err(error) = agreed(comm, placed) {
-        if matches!(error, StoreError::Comm(_)) {
+        if matches!(*error, StoreError::Comm(_)) {
             return Err(error);
         }
         store.lock().notes.push(Note::Dropped { version, what: error.to_string() });
         return Ok(false);
     }
-    if agreed_version.manifest.ranks == comm.size() {
+    if is_repair {
         guard_again(store, agreed_version, comm)?;
     } else {
         copy_again(store, agreed_version, wants, comm)?;
@@ -210,7 +214,7 @@ fn carry(
     agreed_version: &AgreedVersion,
     transfers: &[&Transfer],
     comm: &dyn Comm,
-) -> Result<Vec<Vec<u8>>, StoreError> {
+) -> Result<Vec<Vec<u8>>, CommError> {
     let rank = comm.rank();
     let mut parts = PartCache { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
     for transfer in transfers.iter().filter(|t| t.from == rank) {
@@ -235,7 +239,7 @@ fn place(
     agreed_version: &AgreedVersion,
     ways: &[(usize, usize, Way)],
     arrived: Vec<Vec<u8>>,
-    comm: &dyn Comm,
+    is_repair: bool,
 ) -> Result<(), StoreError> {
     let version = agreed_version.version;
     let shelf = &store.shelf;
@@ -247,7 +251,7 @@ fn place(
     // One for each transfer to this rank, in the order of `ways`; none too few passes
     // `check_payloads`.
     let mut arrived = arrived.into_iter();
-    for (_, owner, way) in ways.iter().filter(|(to, _, _)| *to == comm.rank()) {
+    for (_, owner, way) in ways.iter().filter(|(to, _, _)| *to == store.rank) {
         let (bytes, source) = match way {
             Way::Held if shelf.get(version, ShelfPart::Payloads(*owner)).is_ok() => continue,
             Way::Held => {
@@ -266,8 +270,7 @@ fn place(
         };
         check_payloads(&agreed_version.manifest, *owner, &bytes)?;
         shelf.put(version, ShelfPart::Payloads(*owner), &bytes)?;
-        // On another number of ranks parts move, which is no repair.
-        if agreed_version.manifest.ranks == comm.size() {
+        if is_repair {
             store.lock().notes.push(Note::Repaired { version, rank: *owner, source });
         }
     }
@@ -320,7 +323,7 @@ fn copy_again(
     agreed_version: &AgreedVersion,
     wants: &[&[usize]],
     comm: &dyn Comm,
-) -> Result<(), StoreError> {
+) -> Result<(), CommError> {
     let nodes = store.lock().nodes.clone();
     let losses = store.losses_stood(agreed_version.mark.guards & store.kept(&nodes));
     let transfers = |rank: usize| {
@@ -346,7 +349,11 @@ fn copy_again(
 }
 
 /// Guards a version again that has lost a part of its guards. Collective.
-fn guard_again(store: &NodeStore, agreed_version: &AgreedVersion, comm: &dyn Comm) -> Result<(), StoreError> {
+fn guard_again(
+    store: &NodeStore,
+    agreed_version: &AgreedVersion,
+    comm: &dyn Comm,
+) -> Result<(), CommonError<StoreError>> {
     let version = agreed_version.version;
     let guards = agreed_version.mark.guards & store.kept(&store.lock().nodes);
     let expected = |index: usize| guards >> index & 1 == 1;
@@ -357,7 +364,7 @@ fn guard_again(store: &NodeStore, agreed_version: &AgreedVersion, comm: &dyn Com
     let is_short = comm.max(i64::from(!is_whole || is_damaged))? > 0;
     if is_short && guards != 0 {
         match store.guard(&agreed_version.manifest, guards, comm) {
-            Err(error @ StoreError::Comm(_)) => return Err(error),
+            Err(error) if matches!(*error, StoreError::Comm(_)) => return Err(error),
             Err(error) => {
                 // The version is whole, but no longer guarded.
                 tracing::warn!(version, %error, "not guarded again");

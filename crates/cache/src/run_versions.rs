@@ -3,7 +3,9 @@
 
 use std::time::SystemTime;
 
-use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles};
+use recoup_core::{
+    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles,
+};
 
 use crate::RankShelf;
 
@@ -39,8 +41,8 @@ impl Store for RunVersions {
         self.read_only()
     }
 
-    fn publish(&self, _manifest: &Manifest, _comm: &dyn Comm) -> Result<NextBegin, StoreError> {
-        self.read_only()
+    fn publish(&self, _manifest: &Manifest, _comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
+        self.read_only().map_err(CommonError::alike)
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use recoup_core::{Comm, FrameRecord, Manifest, Note, StoreError, agreed, gathered};
+use recoup_core::{Comm, CommonError, FrameRecord, Manifest, Note, StoreError, agreed, each, gathered};
 use recoup_io::PrivateDir;
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,7 @@ impl NodeStore {
 
     /// Returns the node of every rank, found again when the number of ranks has changed.
     /// Collective.
-    fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+    fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
         let known = self.lock().nodes.clone();
         if known.len() == comm.size() {
             return Ok(known);
@@ -164,7 +164,7 @@ impl NodeStore {
     }
 
     /// Numbers the nodes by their first ranks. Collective.
-    pub(crate) fn find_nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+    pub(crate) fn find_nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
         let name = host_name().map(|host| format!("{host}:{}", self.node.path().display()));
         let names: Vec<String> = gathered(comm, name)?;
         let first = |name: &String| names.iter().position(|other| other == name).unwrap_or(0);
@@ -173,20 +173,22 @@ impl NodeStore {
 
     /// Puts the guards of a version on the shelves of all ranks. Collective; a rank that fails
     /// returns its own error.
-    pub(crate) fn guard(&self, manifest: &Manifest, mask: u64, comm: &dyn Comm) -> Result<(), StoreError> {
+    pub(crate) fn guard(&self, manifest: &Manifest, mask: u64, comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
         let nodes = self.nodes(comm)?;
         if mask == 0 {
             return Ok(());
         }
         let version = manifest.version;
         let own = self.shelf.get(version, ShelfPart::Payloads(comm.rank())).map_err(|what| unreadable(version, what));
-        agreed(comm, own.as_ref().map(drop).map_err(|e| unreadable(version, e.to_string())))?;
-        let own = own?;
+        let own = each(comm, own)?;
         for (index, guard) in self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
             match &guard.protection {
-                Protection::Partner(partners) => self.copy(version, &own, &partners.resolve(&nodes)?, comm)?,
+                Protection::Partner(partners) => {
+                    let partners = partners.resolve(&nodes).map_err(CommonError::alike)?;
+                    self.copy(version, &own, &partners, comm)?;
+                }
                 Protection::Erasure { data, parity } => {
-                    let groups = groups(*data, *parity, &nodes)?;
+                    let groups = groups(*data, *parity, &nodes).map_err(CommonError::alike)?;
                     let Some(group) = groups.iter().find(|group| group.members.contains(&comm.rank())) else {
                         continue;
                     };
@@ -199,7 +201,13 @@ impl NodeStore {
 
     /// Sends this rank's payloads to its partner, and shelves those of the ranks whose partner it
     /// is.
-    fn copy(&self, version: u64, own: &[u8], partners: &[usize], comm: &dyn Comm) -> Result<(), StoreError> {
+    fn copy(
+        &self,
+        version: u64,
+        own: &[u8],
+        partners: &[usize],
+        comm: &dyn Comm,
+    ) -> Result<(), CommonError<StoreError>> {
         let from: Vec<usize> = (0..partners.len()).filter(|&rank| partners[rank] == comm.rank()).collect();
         let received = comm.exchange_bytes(&[(partners[comm.rank()], own)], &from)?;
         let shelved = from
@@ -217,7 +225,7 @@ impl NodeStore {
         group: &Group,
         own: &[u8],
         comm: &dyn Comm,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommonError<StoreError>> {
         let layout = group.layout;
         let members = &group.members;
         let longest = members.iter().map(|&rank| rank_payload_bytes(manifest, rank)).max().unwrap_or(0);
@@ -257,10 +265,10 @@ impl NodeStore {
     }
 
     /// Does the part of publishing that involves no other rank.
-    fn prepare(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+    fn prepare(&self, manifest: &Manifest, rank: usize) -> Result<(), StoreError> {
         let version = manifest.version;
         recoup_io::manifest::check(manifest, version).map_err(|what| unreadable(version, what))?;
-        if !self.shelf.parts(version)?.contains(&ShelfPart::Payloads(comm.rank())) {
+        if !self.shelf.parts(version)?.contains(&ShelfPart::Payloads(rank)) {
             return Err(StoreError::Missing { version });
         }
         let text = recoup_io::manifest::seal(manifest).map_err(|what| unreadable(version, what))?;
@@ -268,8 +276,8 @@ impl NodeStore {
     }
 
     /// Starts and commits one version. Returns its guards, a bit each.
-    pub(crate) fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, StoreError> {
-        agreed(comm, self.prepare(manifest, comm))?;
+    pub(crate) fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, CommonError<StoreError>> {
+        agreed(comm, self.prepare(manifest, comm.rank()))?;
         self.nodes(comm)?;
         let mask = self.due();
         self.guard(manifest, mask, comm)?;

@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Clock, Comm, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store,
-    StoreError, Tier, Tiered, VariableRecord, agreed, broadcast_json, each,
+    Clock, Comm, CommError, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads,
+    Sealed, Store, StoreError, Tier, Tiered, VariableRecord, agreed, broadcast_json, each,
 };
 
 use recoup_io::SystemClock;
@@ -154,7 +154,7 @@ impl Tiers {
         failure: Option<StoreError>,
         manifest: &Manifest,
         comm: &dyn Comm,
-    ) -> Result<NextBegin, StoreError> {
+    ) -> Result<NextBegin, CommonError<StoreError>> {
         let published = agreed(comm, failure.map_or(Ok(()), Err)).and_then(|()| tier.store.publish(manifest, comm));
         published.inspect_err(|_| {
             if comm.rank() == 0 || !tier.store.is_shared() {
@@ -165,7 +165,7 @@ impl Tiers {
     }
 
     /// Publishes a version in another tier, now. Collective.
-    fn publish_next(&self, tier: &Tier, cargo: &mut Cargo, comm: &dyn Comm) -> Result<(), StoreError> {
+    fn publish_next(&self, tier: &Tier, cargo: &mut Cargo, comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
         // One draft at a time: the drain may be writing there.
         self.finish();
         carry(tier, cargo, comm, &AtomicBool::new(false))
@@ -173,7 +173,7 @@ impl Tiers {
 
     /// Gives a version that counts to the drain for the tiers at these positions, and records the
     /// versions that the drain has ended. Collective.
-    fn hand_over(&self, tiers: &[usize], cargo: Cargo, comm: &dyn Comm) -> Result<(), StoreError> {
+    fn hand_over(&self, tiers: &[usize], cargo: Cargo, comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
         let Some(when_busy) = self.when_busy else { return Ok(()) };
         let mut drain = self.drain();
         if let Some(drain) = &drain {
@@ -218,7 +218,7 @@ impl Tiers {
     }
 
     /// Lets rank 0 choose the intervals again; every rank gets them. Collective.
-    fn choose(&self, comm: &dyn Comm) -> Result<(), StoreError> {
+    fn choose(&self, comm: &dyn Comm) -> Result<(), CommError> {
         let Some(pace) = &self.pace else { return Ok(()) };
         let chosen = broadcast_json(comm, || {
             let seconds = self.lock().schedule.seconds().to_vec();
@@ -267,11 +267,11 @@ impl Store for Tiers {
     /// Publishes a version, which was begun in the first tier; the others get theirs later, rank 0
     /// first. So the next version may begin in any order if the first tier allows it, but not if
     /// that tier lacks this version, which counts if any tier has it.
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let version = manifest.version;
         let pending = self.lock().sealed.remove(&version);
-        agreed(comm, if pending.is_some() { Ok(()) } else { Err(StoreError::Missing { version }) })?;
-        let Pending { due, mut failure, variables, seconds, .. } = pending.ok_or(StoreError::Missing { version })?;
+        let pending = each(comm, pending.ok_or(StoreError::Missing { version }))?;
+        let Pending { due, mut failure, variables, seconds, .. } = pending;
         let mut cargo = Cargo { manifest: manifest.clone(), variables };
         let mut placed = vec![false; self.tiers.len()];
         let mut next_begin = NextBegin::RankZeroFirst;
@@ -296,7 +296,7 @@ impl Store for Tiers {
             placed[index] = published.is_ok();
             self.lock().schedule.wrote(index, published.is_ok());
             match published {
-                Err(error @ StoreError::Comm(_)) => return Err(error),
+                Err(error) if matches!(*error, StoreError::Comm(_)) => return Err(error),
                 Err(error) => {
                     self.notes.unwritten(version, &tier.name, &error.to_string());
                     first_error.get_or_insert(error);
@@ -400,7 +400,7 @@ impl Store for Tiers {
 }
 
 impl Tiered for Tiers {
-    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), CommonError<StoreError>> {
         self.finish();
         if let Some(drain) = self.drain() {
             self.lock().schedule.learn(&drain.take_landed());

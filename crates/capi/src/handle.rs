@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::comm::LentComm;
-use recoup::core::{Plan, Progress, Registered, SafePoint, Scheme, Status};
+use recoup::core::{Plan, Progress, RankError, Registered, SafePoint, Scheme, Status, each, gathered};
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session};
 
 use crate::how::RECOUP_FIRST_GUESS;
@@ -246,9 +246,8 @@ impl Core {
         if !this.options.has_systems {
             return Err(CallFailure::new(RECOUP_E_ORDER, "the run was opened without the option systems"));
         }
-        let problem = self.problem();
-        let problem = problem
-            .ok_or_else(|| CallFailure::new(RECOUP_E_OPERATOR, "recoup_operator comes before recoup_begin_system"))?;
+        let missing = || CallFailure::new(RECOUP_E_OPERATOR, "recoup_operator comes before recoup_begin_system");
+        let problem = each(this.lent.comm(), self.problem().ok_or_else(missing))?;
         self.start(this)?;
         self.finish(&this.lent)?;
         self.session()?.begin_system(index, problem)?;
@@ -284,19 +283,30 @@ impl Core {
         self.rebuilds.push(Rebuild { callback, ctx });
     }
 
+    /// Checks that the session can be opened with what was given on this rank: an operator, and
+    /// static variables, on all ranks or on none.
+    fn given(&self, options: &HandleOptions) -> Result<[bool; 2], CallFailure> {
+        if self.protected.is_empty() {
+            return Err(CallFailure::new(RECOUP_E_ORDER, "nothing is protected"));
+        }
+        if self.operator.is_none() && !options.has_systems && options.needs_operator() {
+            let what = "lossy versions are verified with an operator: call recoup_operator, or give a fixed bound";
+            return Err(CallFailure::new(RECOUP_E_OPERATOR, what));
+        }
+        Ok([self.operator.is_some(), !self.statics.is_empty()])
+    }
+
     /// Opens the session with the first call that needs it. Collective.
     fn start(&mut self, this: &Handle) -> Result<(), CallFailure> {
         if self.is_started() {
             return Ok(());
         }
-        if self.protected.is_empty() {
-            return Err(CallFailure::new(RECOUP_E_ORDER, "nothing is protected"));
+        let given = gathered(this.lent.comm(), self.given(&this.options))?;
+        if let Some(rank) = given.iter().position(|other| *other != given[0]) {
+            let what = "gives an operator or static variables, and rank 0 does not, or the other way round";
+            return Err(CallFailure::of_rank(rank, what.to_owned()));
         }
         let has_systems = this.options.has_systems;
-        if self.operator.is_none() && !has_systems && this.options.needs_operator() {
-            let what = "lossy versions are verified with an operator: call recoup_operator, or give a fixed bound";
-            return Err(CallFailure::new(RECOUP_E_OPERATOR, what));
-        }
         let mut builder = this.options.builder(has_systems || self.operator.is_some());
         if let Some(problem) = self.problem().filter(|_| !has_systems) {
             builder = builder.block(problem.operator, problem.rhs, problem.columns);

@@ -2,9 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use recoup::core::{CodecError, CommError, Difference, SolveError, StoreError};
+use recoup::core::{CodecError, CommError, CommonError, Difference, RankError, SolveError, StoreError};
 use recoup::memory::MemoryError;
 use recoup::pipeline::PipelineError;
 use recoup::tape::{PlaceError, TapeError};
@@ -79,6 +80,25 @@ impl CallFailure {
 
     pub(crate) fn argument(message: impl Into<String>) -> Self {
         Self::new(RECOUP_E_ARGUMENT, message)
+    }
+}
+
+impl fmt::Display for CallFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl RankError for CallFailure {
+    /// Takes the message of a rank that found the program out of order.
+    fn of_rank(rank: usize, message: String) -> Self {
+        Self::new(RECOUP_E_ORDER, format!("rank {rank}: {message}"))
+    }
+}
+
+impl From<CommonError<Self>> for CallFailure {
+    fn from(error: CommonError<Self>) -> Self {
+        error.into_inner()
     }
 }
 

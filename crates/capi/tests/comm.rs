@@ -1,15 +1,19 @@
 //! The communicator of callbacks, on callbacks that end in ranks as threads.
 #![expect(clippy::disallowed_methods, reason = "the program behind a lent communicator")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
 use recoup::comm::Threads;
 use recoup::core::{Comm, CommError};
-use recoup_c::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart, lent_comm, recoup_veloc_init};
-use recoup_testkit::comm_suite;
+use recoup_c::{
+    RECOUP_COMM_ANY_THREAD, RECOUP_E_ORDER, RECOUP_F64, RECOUP_I64, RECOUP_ITERATE, RECOUP_OK, RECOUP_STATIC,
+    RecoupComm, RecoupPart, lent_comm, recoup_close, recoup_open, recoup_operator, recoup_protect, recoup_step,
+    recoup_veloc_init,
+};
+use recoup_testkit::{comm_suite, watched};
 
 /// What `ctx` points to: one communicator for collective calls, one for each tag.
 struct Context {
@@ -212,6 +216,54 @@ fn communicators_with_something_missing_are_refused() {
         // SAFETY: nothing uses it.
         unsafe { free(whole.ctx) };
     });
+}
+
+unsafe extern "C" fn never(_: *mut c_void, _: *const f64, _: *mut f64) -> c_int {
+    1
+}
+
+/// The call opens the session: the others waited for the rank that returned from it before.
+#[test]
+fn program_that_is_out_of_order_on_one_rank_is_told_so_on_all() {
+    // Nothing is protected, another role, and an operator that the others do not give.
+    for fault in 0..3 {
+        let dir = tempfile::tempdir().unwrap();
+        let options = format!("dir={} scheme=lossless interval=1it", dir.path().display());
+        let codes = watched(&format!("fault {fault}"), 2, move |comm| {
+            let raw = Context::lend(comm, None).unwrap();
+            let options = CString::new(options.clone()).unwrap();
+            let is_odd_one = comm.rank() == 1;
+            let mut x = [1.0_f64; 8];
+            let mut count = [3_i64];
+            let mut handle = 0;
+            let first = 8 * comm.rank() as u64;
+            // SAFETY: all that is lent lives until the handle is closed.
+            unsafe {
+                assert_eq!(recoup_open(options.as_ptr(), &raw, &mut handle), RECOUP_OK);
+                if !is_odd_one || fault > 0 {
+                    let place = x.as_mut_ptr().cast();
+                    let role = RECOUP_ITERATE;
+                    assert_eq!(recoup_protect(handle, c"x".as_ptr(), role, RECOUP_F64, place, 8, first, 16), RECOUP_OK);
+                }
+                if is_odd_one && fault == 1 {
+                    let place = count.as_mut_ptr().cast();
+                    let role = RECOUP_STATIC;
+                    assert_eq!(recoup_protect(handle, c"n".as_ptr(), role, RECOUP_I64, place, 1, 0, 1), RECOUP_OK);
+                }
+                if is_odd_one && fault == 2 {
+                    let ctx = std::ptr::null_mut();
+                    let given = recoup_operator(handle, Some(never), ctx, 8, first, 16, x.as_ptr(), 0.0, 0);
+                    assert_eq!(given, RECOUP_OK);
+                }
+            }
+            let code = recoup_step(handle, 1, 1.0, 1.0);
+            assert_eq!(recoup_close(handle), RECOUP_OK);
+            // SAFETY: nothing uses it any more.
+            unsafe { free(raw.ctx) };
+            code
+        });
+        assert_eq!(codes, [RECOUP_E_ORDER; 2], "fault {fault}");
+    }
 }
 
 /// The client calls its communicator from any thread, and waited without end for a program's thread

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use recoup::cache::Dispensable;
-use recoup::core::{Comm, Iteration, Store, StoreError};
+use recoup::core::{Comm, CommonError, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
 use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
@@ -208,7 +208,7 @@ impl Execution<'_> {
 /// # Errors
 /// When a rank is lost.
 fn drained(store: &dyn Store, comm: &dyn Comm) -> Result<Result<Dispensable, StoreError>> {
-    match Dispensable::drained(store, comm) {
+    match Dispensable::drained(store, comm).map_err(CommonError::into_inner) {
         Err(error @ StoreError::Comm(_)) => Err(error.into()),
         drained => Ok(drained),
     }

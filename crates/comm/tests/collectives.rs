@@ -3,8 +3,8 @@
 
 use recoup_comm::Threads;
 use recoup_core::{
-    CommError, FullCause, RankError, StoreError, agreed, broadcast_json, broadcast_words, by_rank_0, each, from_rank_0,
-    gather_json, gather_words, gathered, summed,
+    CommError, CommonError, FullCause, RankError, StoreError, agreed, broadcast_json, broadcast_words, by_rank_0, each,
+    from_rank_0, gather_json, gather_words, gathered, summed,
 };
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -25,9 +25,9 @@ fn values_come_in_rank_order_and_rank_0_alone_makes_what_is_broadcast() {
         let mine = || if rank == 0 { Some("words".to_owned()) } else { panic!("rank {rank} was asked") };
         assert_eq!(broadcast_json(&comm, mine), Ok(Some("words".to_owned())));
         assert_eq!(broadcast_words(&comm, [7 + rank as u64]), Ok([7]));
-        let nothing: Result<Option<u64>, StoreError> = from_rank_0(&comm, || Ok(None));
+        let nothing: Result<Option<u64>, CommonError<StoreError>> = from_rank_0(&comm, || Ok(None));
         assert_eq!(nothing.unwrap(), None);
-        let sums: Result<[f64; 2], StoreError> = summed(&comm, Ok([1.0, rank as f64]));
+        let sums: Result<[f64; 2], CommonError<StoreError>> = summed(&comm, Ok([1.0, rank as f64]));
         sums.unwrap()
     });
     assert_eq!(seen, [[3.0, 3.0]; RANKS]);
@@ -46,7 +46,8 @@ fn what_one_rank_cannot_do_fails_on_all_in_its_words() {
             summed(&comm, mine().map(|rank| [rank as f64])).map(drop),
         ];
         let told: Vec<String> = all.into_iter().map(|result| result.unwrap_err().to_string()).collect();
-        let by_first: Result<(), StoreError> = by_rank_0(&comm, || Err(StoreError::Missing { version: 40 }));
+        let by_first: Result<(), CommonError<StoreError>> =
+            by_rank_0(&comm, || Err(StoreError::Missing { version: 40 }));
         assert!(by_first.unwrap_err().to_string().contains("40"), "rank {rank}");
         told
     });
@@ -78,7 +79,7 @@ fn bytes_that_are_not_understood_are_an_error_that_names_their_rank_on_every_ran
         let seen = Threads::launch(RANKS, |comm| {
             use recoup_core::Comm;
             let mine = Odd(if comm.rank() == 2 { other } else { 0 });
-            let gathered_here: Result<Vec<Odd>, StoreError> = gathered(&comm, Ok(mine.clone()));
+            let gathered_here: Result<Vec<Odd>, CommonError<StoreError>> = gathered(&comm, Ok(mine.clone()));
             assert!(gathered_here.is_err(), "{other}");
             gather_json(&comm, &mine).map(drop)
         });

@@ -6,8 +6,12 @@
 //! Promises: all ranks return `Ok`, or all return `Err`; bytes that cannot be decoded are an error
 //! that names their rank, never a default value. [`Comm::gather`] and [`Comm::broadcast`] are
 //! called here alone.
+//!
+//! Their errors are [`CommonError`]s, and so are those of collective functions made of them: in
+//! such a function a `?` on the result of one rank alone does not compile.
 
 use std::fmt;
+use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,11 +40,73 @@ impl RankError for StoreError {
     }
 }
 
+/// An error that comes with one on every other rank, each rank's own or in the words of another: no
+/// rank goes on to the next collective call.
+///
+/// [`each`], [`gathered`] and their like make it of the results of single ranks. The result of one
+/// rank alone is none:
+///
+/// ```compile_fail,E0277
+/// # use recoup_core::{CommonError, StoreError};
+/// fn publish(mine: Result<(), StoreError>) -> Result<(), CommonError<StoreError>> {
+///     mine?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct CommonError<E>(E);
+
+impl<E> CommonError<E> {
+    /// Takes an error that follows from what all ranks know alike, and so occurs on all of them:
+    /// there is nothing to agree on.
+    #[must_use]
+    pub fn alike(error: E) -> Self {
+        Self(error)
+    }
+
+    /// Returns the same error as one of another kind.
+    #[must_use]
+    pub fn lift<F: From<E>>(self) -> CommonError<F> {
+        CommonError(self.0.into())
+    }
+
+    /// Returns the error, for a function that promises nothing of other ranks.
+    #[must_use]
+    pub fn into_inner(self) -> E {
+        self.0
+    }
+}
+
+impl<E> Deref for CommonError<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.0
+    }
+}
+
+/// A communicator that fails serves no rank any more.
+impl<E: From<CommError>> From<CommError> for CommonError<E> {
+    fn from(error: CommError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl<E> From<CommonError<E>> for StoreError
+where
+    Self: From<E>,
+{
+    fn from(error: CommonError<E>) -> Self {
+        error.into_inner().into()
+    }
+}
+
 /// Returns `Ok` only if every rank passed `Ok`. Collective.
 ///
 /// # Errors
 /// This rank's own error, or [`RankError::of_rank`] of the first other that failed.
-pub fn agreed<E: RankError>(comm: &dyn Comm, mine: Result<(), E>) -> Result<(), E> {
+pub fn agreed<E: RankError>(comm: &dyn Comm, mine: Result<(), E>) -> Result<(), CommonError<E>> {
     gathered(comm, mine).map(drop)
 }
 
@@ -48,11 +114,10 @@ pub fn agreed<E: RankError>(comm: &dyn Comm, mine: Result<(), E>) -> Result<(), 
 ///
 /// # Errors
 /// As [`agreed`].
-pub fn each<T, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<T, E> {
-    match mine {
-        Ok(value) => agreed(comm, Ok(())).map(|()| value),
-        Err(error) => agreed(comm, Err(error)).and_then(|()| Err(E::of_rank(comm.rank(), "no value".to_owned()))),
-    }
+pub fn each<T, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<T, CommonError<E>> {
+    let mut value = None;
+    agreed(comm, mine.map(|mine| value = Some(mine)))?;
+    value.ok_or_else(|| CommonError(E::of_rank(comm.rank(), "no value".to_owned())))
 }
 
 /// Returns the value of every rank, in rank order. Collective.
@@ -60,9 +125,9 @@ pub fn each<T, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<T, E
 /// # Errors
 /// This rank's own error, or [`RankError::of_rank`] of the first other that failed or sent
 /// something else.
-pub fn gathered<T: Message, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<Vec<T>, E> {
+pub fn gathered<T: Message, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<Vec<T>, CommonError<E>> {
     let all = gather_bytes(comm, &framed(&mine))?;
-    mine?;
+    mine.map_err(CommonError)?;
     all.iter().enumerate().map(|(rank, message)| unframed(rank, message)).collect()
 }
 
@@ -70,20 +135,23 @@ pub fn gathered<T: Message, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -
 ///
 /// # Errors
 /// Rank 0's own error, and on the others [`RankError::of_rank`] with its words.
-pub fn from_rank_0<T: Message, E: RankError>(comm: &dyn Comm, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub fn from_rank_0<T: Message, E: RankError>(
+    comm: &dyn Comm,
+    make: impl FnOnce() -> Result<T, E>,
+) -> Result<T, CommonError<E>> {
     if comm.rank() > 0 {
         return unframed(0, &broadcast_bytes(comm, 0, Vec::new())?);
     }
     let mine = make();
     broadcast_bytes(comm, 0, framed(&mine))?;
-    mine
+    mine.map_err(CommonError)
 }
 
 /// Lets rank 0 act for all. Collective.
 ///
 /// # Errors
 /// As [`from_rank_0`].
-pub fn by_rank_0<E: RankError>(comm: &dyn Comm, act: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+pub fn by_rank_0<E: RankError>(comm: &dyn Comm, act: impl FnOnce() -> Result<(), E>) -> Result<(), CommonError<E>> {
     from_rank_0(comm, act)
 }
 
@@ -94,7 +162,10 @@ pub fn by_rank_0<E: RankError>(comm: &dyn Comm, act: impl FnOnce() -> Result<(),
 ///
 /// # Panics
 /// For more than three values.
-pub fn summed<const N: usize, E: RankError>(comm: &dyn Comm, mine: Result<[f64; N], E>) -> Result<[f64; N], E> {
+pub fn summed<const N: usize, E: RankError>(
+    comm: &dyn Comm,
+    mine: Result<[f64; N], E>,
+) -> Result<[f64; N], CommonError<E>> {
     assert!(N < SUMS_MAX, "{N} values");
     let mut sums = [0.0; SUMS_MAX];
     match &mine {
@@ -186,10 +257,10 @@ fn framed<T: Message, E: fmt::Display>(result: &Result<T, E>) -> Vec<u8> {
     }
 }
 
-fn unframed<T: Message, E: RankError>(rank: usize, message: &[u8]) -> Result<T, E> {
+fn unframed<T: Message, E: RankError>(rank: usize, message: &[u8]) -> Result<T, CommonError<E>> {
     match message.split_first() {
         Some((&IS_FINE, bytes)) => Ok(decoded(rank, bytes)?),
-        Some((_, text)) => Err(E::of_rank(rank, String::from_utf8_lossy(text).into_owned())),
+        Some((_, text)) => Err(CommonError(E::of_rank(rank, String::from_utf8_lossy(text).into_owned()))),
         None => Ok(decoded(rank, message)?),
     }
 }

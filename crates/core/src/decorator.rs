@@ -1,6 +1,8 @@
 //! A store that wraps another and changes some of its calls.
 
-use crate::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, Tiered, VersionFiles};
+use crate::{
+    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, Tiered, VersionFiles,
+};
 
 /// A store in front of another. Every call reaches the inner store unless the decorator changes it,
 /// [`Store::as_tiered`] and [`Store::as_files`] included, so nothing the inner store can do is
@@ -25,12 +27,11 @@ pub trait StoreDecorator: Send + Sync {
         self.inner().begin(version, rank)
     }
 
-    /// Publishes a version; see [`Store::publish`]. Collective, so a decorator that refuses must do
-    /// so on all ranks.
+    /// Publishes a version; see [`Store::publish`]. Collective.
     ///
     /// # Errors
     /// As [`Store::publish`].
-    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         self.inner().publish(manifest, comm)
     }
 }
@@ -41,7 +42,7 @@ impl<D: StoreDecorator> Store for D {
         self.begin_draft(version, rank)
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         self.publish_version(manifest, comm)
     }
 

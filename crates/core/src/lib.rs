@@ -41,8 +41,8 @@ pub use codec::{
     Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, HeldFrame, HeldParent, KnownChanges, Parent,
 };
 pub use collective::{
-    Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each, from_rank_0,
-    gather_bytes, gather_json, gather_words, gathered, summed,
+    CommonError, Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each,
+    from_rank_0, gather_bytes, gather_json, gather_words, gathered, summed,
 };
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::{Comm, Damage, FileRecord, Frame, FrameRecord, Manifest, Note, StoreError, VariableRecord};
+use crate::{Comm, CommonError, Damage, FileRecord, Frame, FrameRecord, Manifest, Note, StoreError, VariableRecord};
 
 /// A place that keeps versions.
 ///
@@ -34,7 +34,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`]; the version does not count then, and older ones are untouched.
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError>;
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>>;
 
     /// Removes all drafts: those of a version that will not be published, and those of a killed
     /// process.
@@ -118,8 +118,8 @@ pub trait Tiered {
     /// dropped. `reads` gives the ranks of a version whose frames this rank will read. Collective.
     ///
     /// # Errors
-    /// [`StoreError`], on all ranks.
-    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError>;
+    /// [`StoreError`].
+    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), CommonError<StoreError>>;
 
     /// Returns whether `version`, which is being written, may be coded against `parent`: every
     /// place it goes to holds that too, and guards it no less.

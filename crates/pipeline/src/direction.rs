@@ -71,7 +71,8 @@ impl EnergyNorm {
 
 /// Sums a measure over all ranks.
 fn over_ranks(mine: Result<f64, PipelineError>, comm: &dyn Comm) -> Result<f64, PipelineError> {
-    summed(comm, mine.map(|mine| [mine])).map(|[sum]| sum)
+    let [sum] = summed(comm, mine.map(|mine| [mine]))?;
+    Ok(sum)
 }
 
 /// Judges a direction: finds the largest bound that keeps its error in the energy norm below

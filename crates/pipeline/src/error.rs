@@ -3,7 +3,8 @@
 use std::fmt;
 
 use recoup_core::{
-    AfarError, AfarErrorKind, CodecError, CommError, Difference, RankError, SolveError, StoreError, VariableRecord,
+    AfarError, AfarErrorKind, CodecError, CommError, CommonError, Difference, RankError, SolveError, StoreError,
+    VariableRecord,
 };
 use recoup_model::residual_bound::MissingNorm;
 
@@ -251,6 +252,15 @@ fn apart(here: ProblemSize, there: ProblemSize, difference: &Difference) -> Stri
         Difference::Size { .. } => format!(": another size, {there} there, {here} here"),
         _ if has_other_pattern => format!(": {there} there, {here} here; {difference}"),
         _ => format!(" of the same size ({here}): {difference}"),
+    }
+}
+
+impl<E> From<CommonError<E>> for PipelineError
+where
+    Self: From<E>,
+{
+    fn from(error: CommonError<E>) -> Self {
+        error.into_inner().into()
     }
 }
 

@@ -7,16 +7,15 @@
 
 use std::borrow::Cow;
 
-use recoup_core::{HeldValues, Lent, Registered, Role, Values, Variable, VariableRecord, each, summed};
+use recoup_core::{CommonError, HeldValues, Lent, Registered, Role, Values, Variable, VariableRecord, each, summed};
 
 use crate::buffer::Buffer;
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
 use crate::error::afar_error;
 use crate::fingerprint::SessionProblem;
-use crate::near::is_vector;
 use crate::placed::PlacedValues;
-use crate::reference::Reference;
+use crate::reference::{Reference, is_vector};
 use crate::{PipelineError, Session};
 
 /// Residual norms, for the problem at hand, of two iterates: of blocks, the root of the sum of the
@@ -54,7 +53,7 @@ impl Session {
         &self,
         candidate: &Candidate,
         owners: &[&mut dyn Registered],
-    ) -> Result<Option<Guess>, PipelineError> {
+    ) -> Result<Option<Guess>, CommonError<PipelineError>> {
         let (Some(problem), Some(_)) = (&self.problem, candidate.difference) else { return Ok(None) };
         let variables: Vec<Variable<'_>> = owners.iter().flat_map(|owner| owner.variables()).collect();
         let mut squared = Guess { restored_norm: 0.0, own_norm: 0.0 };
@@ -72,7 +71,12 @@ impl Session {
     }
 
     /// Measures `||b - A x||^2` over all ranks. A product that fails on one rank fails on all.
-    fn squared_norm_of(&self, problem: &SessionProblem, x: &[f64], column: usize) -> Result<f64, PipelineError> {
+    fn squared_norm_of(
+        &self,
+        problem: &SessionProblem,
+        x: &[f64],
+        column: usize,
+    ) -> Result<f64, CommonError<PipelineError>> {
         let mut residual = vec![0.0; x.len()];
         let rhs = problem.reference.column(column);
         let squared = problem.reference.operator.residual(rhs, x, &mut residual).map_err(PipelineError::from);

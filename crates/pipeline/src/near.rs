@@ -1,7 +1,7 @@
 //! The vectors of one version as judges see them: where they rest, or brought near once, singles as
 //! doubles.
 
-use recoup_core::{AfarError, ElementType, HeldValues, VariableRecord};
+use recoup_core::{AfarError, HeldValues, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::Buffer;
@@ -107,9 +107,4 @@ impl<'a> EncoderSource<'a> {
     pub(crate) fn check(&self) -> Result<(), PipelineError> {
         self.fault.clone().map_or(Ok(()), |fault| Err(afar_error(&self.staged.record)(fault)))
     }
-}
-
-/// Returns whether a variable is a vector of doubles or singles, this many.
-pub(crate) fn is_vector(record: &VariableRecord, rows: usize) -> bool {
-    matches!(record.element, ElementType::F64 | ElementType::F32) && record.len as usize == rows
 }

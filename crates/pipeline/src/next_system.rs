@@ -1,6 +1,6 @@
 //! The step from one system to the next, in a run that solves many.
 
-use recoup_core::{StoreError, SystemRecord, from_rank_0};
+use recoup_core::{CommonError, StoreError, SystemRecord, each, from_rank_0};
 
 use crate::reference::Reference;
 use crate::verify::Verifier;
@@ -29,8 +29,8 @@ impl Session {
     /// [`PipelineError::SystemOrder`] for a number that is not above that of the system before,
     /// [`PipelineError::Solve`] for right-hand sides of another length, and those of the operator.
     pub fn begin_system(&mut self, index: u64, problem: Reference) -> Result<(), PipelineError> {
-        let record = self.systems.next(index)?;
-        self.wait()?;
+        let record = self.systems.next(index).and_then(|record| self.wait().map(|()| record));
+        let record = each(self.comm.as_ref(), record)?;
         let verifier = Verifier::new(problem, self.comm.as_ref())?;
         self.problem = Some(verifier.problem(self.same_operator()));
         self.link.begin_system(verifier, record)?;
@@ -50,7 +50,7 @@ impl Session {
 
     /// Returns where a version stands among the systems, as rank 0 sees it; one whose manifest
     /// cannot be read is looked at more closely elsewhere. Collective.
-    pub(crate) fn system_of(&self, version: u64) -> Result<SystemOfVersion, PipelineError> {
+    pub(crate) fn system_of(&self, version: u64) -> Result<SystemOfVersion, CommonError<StoreError>> {
         let Some(here) = self.systems.here else { return Ok(SystemOfVersion::Same) };
         let read = || Ok::<_, StoreError>(self.store.manifest(version).ok().and_then(|manifest| manifest.system));
         Ok(match from_rank_0(self.comm.as_ref(), read)? {

@@ -1,8 +1,8 @@
 //! One rank's part of a version, and the manifest that all parts make.
 
 use recoup_core::{
-    Bound, BoundRule, CommError, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord, Manifest,
-    NextCall, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
+    Bound, BoundRule, CommError, CommonError, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
+    Manifest, NextCall, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,15 @@ impl From<PipelineError> for CheckpointFailure {
 impl From<StoreError> for CheckpointFailure {
     fn from(error: StoreError) -> Self {
         PipelineError::from(error).into()
+    }
+}
+
+impl<E> From<CommonError<E>> for CheckpointFailure
+where
+    PipelineError: From<E>,
+{
+    fn from(error: CommonError<E>) -> Self {
+        PipelineError::from(error.into_inner()).into()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{AfarProblem, Operator, SolveError};
+use recoup_core::{AfarProblem, ElementType, Operator, SolveError, VariableRecord};
 
 /// The problem a session saves the iterate of: `A x = b`, or `A X = B` with several columns, shared
 /// with the worker thread.
@@ -33,6 +33,16 @@ impl Reference {
         &self.rhs[column * rows..][..rows]
     }
 
+    /// Returns whether a variable is a vector of this problem: real numbers, one per row, and of a
+    /// known column where there are several.
+    pub(crate) fn has_shape_of(&self, record: &VariableRecord) -> bool {
+        let is_of_column = match record.column {
+            Some(column) => column < self.columns,
+            None => self.columns == 1,
+        };
+        is_of_column && is_vector(record, self.operator.rows())
+    }
+
     /// Refuses right-hand sides of another length than the columns have together.
     pub(crate) fn check(&self) -> Result<(), SolveError> {
         let expected = self.operator.rows() * self.columns;
@@ -52,4 +62,9 @@ pub struct KnownNorms {
     pub column_norms: Vec<f64>,
     /// `d . A d` of the direction, where there is one.
     pub direction_squared: Option<f64>,
+}
+
+/// Returns whether a variable is a vector of doubles or singles, this many.
+pub(crate) fn is_vector(record: &VariableRecord, rows: usize) -> bool {
+    matches!(record.element, ElementType::F64 | ElementType::F32) && record.len as usize == rows
 }

@@ -1,8 +1,9 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, HeldValues, Iteration, Manifest, Note, Progress, Registered, ResidualRecord, Resume, Scheme,
-    SolveError, StoreError, SystemRecord, Tiered, Variable, agreed, broadcast_json, each, from_rank_0, gather_json,
+    CommError, CommonError, Difference, HeldValues, Iteration, Manifest, Note, Progress, Registered, ResidualRecord,
+    Resume, Scheme, SolveError, StoreError, SystemRecord, Tiered, Variable, agreed, broadcast_json, each, from_rank_0,
+    gather_json,
 };
 
 use crate::buffer::Buffer;
@@ -158,7 +159,7 @@ impl Session {
     /// room for more. After an error no variable has been touched, except after
     /// [`PipelineError::RestoredInPart`].
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
-        self.restore_variables(owners, None)
+        Ok(self.restore_variables(owners, None)?)
     }
 
     /// Restores as [`Session::restore_with`] does, for the variables of a method.
@@ -166,25 +167,28 @@ impl Session {
         &mut self,
         owners: &mut [&mut dyn Registered],
         method: Option<&str>,
-    ) -> Result<Option<Restored>, PipelineError> {
-        self.wait()?;
+    ) -> Result<Option<Restored>, CommonError<PipelineError>> {
+        let waited = self.wait();
         self.give_up_drains();
         // Whatever is found, nothing must be coded against a version that may be set aside.
-        self.chain_from(Base::default())?;
+        let is_ready = waited.and_then(|()| self.chain_from(Base::default()));
+        agreed(self.comm.as_ref(), is_ready)?;
         let start = self.ledger.clock.now();
         self.prepare_store(owners)?;
         let store = self.store.clone();
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
         for version in self.agreed_versions()?.into_iter().rev() {
-            match self.system_of(version)? {
+            match self.system_of(version).map_err(CommonError::lift)? {
                 SystemOfVersion::Same => {}
                 SystemOfVersion::LeftBehind => return self.restored_nothing(Some(version), skipped),
                 // What is newer and not whole is of the system at hand.
                 SystemOfVersion::Other(_) if !skipped.is_empty() => {
                     return self.restored_nothing(Some(version), skipped);
                 }
-                SystemOfVersion::Other(there) => return Err(self.other_system(version, there)),
+                SystemOfVersion::Other(there) => {
+                    return Err(CommonError::alike(self.other_system(version, there)));
+                }
             }
             let candidate = self.candidate(version, method, owners, &mut reader);
             match self.verdict(candidate)? {
@@ -198,7 +202,9 @@ impl Session {
                     restored.seconds = self.ledger.clock.recovery_seconds(start, &candidate.frames_read);
                     self.account_for(&restored, &candidate.manifest);
                     let chain = broadcast_json(self.comm.as_ref(), || reader.chain(&candidate.manifest))?;
-                    self.chain_from(Base { chain, variables: candidate.into_parents(), tracked: Vec::new() })?;
+                    let base = Base { chain, variables: candidate.into_parents(), tracked: Vec::new() };
+                    let chained = self.chain_from(base);
+                    agreed(self.comm.as_ref(), chained)?;
                     return Ok(Some(restored));
                 }
                 CommonVerdict::Damaged(damage) => skipped.push(Skipped { version, damage }),
@@ -208,7 +214,7 @@ impl Session {
             return self.restored_nothing(None, skipped);
         }
         self.restored_nothing(None, Vec::new())?;
-        Err(PipelineError::NoUsable { versions: skipped })
+        Err(CommonError::alike(PipelineError::NoUsable { versions: skipped }))
     }
 
     /// Ends a restore that found nothing of the system at hand. Where older systems have versions,
@@ -217,7 +223,7 @@ impl Session {
         &mut self,
         older: Option<u64>,
         skipped: Vec<Skipped>,
-    ) -> Result<Option<Restored>, PipelineError> {
+    ) -> Result<Option<Restored>, CommonError<PipelineError>> {
         for note in self.notes()? {
             tracing::warn!(%note, "nothing was restored");
         }
@@ -244,8 +250,8 @@ impl Session {
     /// # Errors
     /// [`PipelineError::Store`].
     pub fn start_over(&mut self) -> Result<(), PipelineError> {
-        self.wait()?;
-        self.chain_from(Base::default())?;
+        let is_ready = self.wait().and_then(|()| self.chain_from(Base::default()));
+        agreed(self.comm.as_ref(), is_ready)?;
         self.set_aside_newer(None)?;
         self.restarted(self.systems.start());
         self.marks.kept_best(f64::INFINITY);
@@ -262,8 +268,8 @@ impl Session {
     }
 
     /// Returns rank 0's list of versions, on every rank.
-    fn agreed_versions(&self) -> Result<Vec<u64>, PipelineError> {
-        Ok(from_rank_0(self.comm.as_ref(), || self.store.versions())?)
+    fn agreed_versions(&self) -> Result<Vec<u64>, CommonError<PipelineError>> {
+        from_rank_0(self.comm.as_ref(), || self.store.versions()).map_err(CommonError::lift)
     }
 
     /// Reads this rank's part of a version.
@@ -327,7 +333,10 @@ impl Session {
     }
 
     /// Comes to the same verdict on every rank: usable by all, or what each found wrong.
-    fn verdict(&self, candidate: Result<Candidate, VersionRefusal>) -> Result<CommonVerdict, PipelineError> {
+    fn verdict(
+        &self,
+        candidate: Result<Candidate, VersionRefusal>,
+    ) -> Result<CommonVerdict, CommonError<PipelineError>> {
         let (kind, lines) = match &candidate {
             Ok(_) => (0, Vec::new()),
             Err(VersionRefusal::Damaged(lines)) => (1, lines.clone()),
@@ -338,33 +347,33 @@ impl Session {
         let everywhere: Vec<String> = all.iter().flatten().cloned().collect();
         match (worst, candidate) {
             (0, Ok(candidate)) => Ok(CommonVerdict::Usable(Box::new(candidate))),
-            (2, Err(VersionRefusal::Foreign(error))) => Err(error),
+            (2, Err(VersionRefusal::Foreign(error))) => Err(CommonError::alike(error)),
             (2, _) => {
                 let rank = all.iter().position(|lines| !lines.is_empty()).unwrap_or(0);
-                Err(PipelineError::Rank { rank, message: everywhere.join("; ") })
+                Err(CommonError::alike(PipelineError::Rank { rank, message: everywhere.join("; ") }))
             }
             _ => Ok(CommonVerdict::Damaged(everywhere)),
         }
     }
 
-    fn set_aside_newer(&self, version: Option<u64>) -> Result<(), PipelineError> {
+    fn set_aside_newer(&self, version: Option<u64>) -> Result<(), CommonError<PipelineError>> {
         let manages_versions = manages_versions(self.store.as_ref(), self.comm.as_ref());
         let mine = if manages_versions { self.store.set_aside_newer(version).map(drop) } else { Ok(()) };
-        Ok(agreed(self.comm.as_ref(), mine)?)
+        agreed(self.comm.as_ref(), mine).map_err(CommonError::lift)
     }
 
     /// Asks the store to bring back what this rank will read.
-    fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
+    fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), CommonError<PipelineError>> {
         let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);
         let spreads: Vec<_> = owners.iter().flat_map(|owner| owner.variables()).map(spread).collect();
         let reads = |manifest: &Manifest| redistribute::sources(manifest, &spreads, place);
         let prepare = |tiered: &dyn Tiered| tiered.prepare_restore(self.comm.as_ref(), &reads);
-        Ok(self.store.as_tiered().map_or(Ok(()), prepare)?)
+        self.store.as_tiered().map_or(Ok(()), prepare).map_err(CommonError::lift)
     }
 
     /// Gathers what the ranks' stores have to say, on every rank.
-    pub(crate) fn notes(&self) -> Result<Vec<Note>, PipelineError> {
+    pub(crate) fn notes(&self) -> Result<Vec<Note>, CommError> {
         let mine = self.store.as_tiered().map(Tiered::take_notes).unwrap_or_default();
         let all = gather_json(self.comm.as_ref(), &mine)?;
         let mut notes: Vec<Note> = all.into_iter().flatten().collect();

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recoup_core::{
-    Comm, Iteration, Note, Observation, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, SolveError,
-    Store, StoreError, Tiered, agreed, each, gathered,
+    Comm, CommonError, Iteration, Note, Observation, Plan, Prediction, Progress, Registered, ResidualKind, Scheme,
+    SolveError, Store, StoreError, Tiered, agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
+use serde::{Deserialize, Serialize};
 
 use crate::chain::Base;
 use crate::codecs::Codecs;
@@ -41,10 +42,13 @@ pub struct Checkpointed {
     pub blocking_seconds: f64,
 }
 
-/// A staging set of this rank, and the reason why no version is made of it.
-struct AgreedStaging {
-    staging: StagingSet,
+/// One rank's word on the variables it has staged.
+#[derive(Serialize, Deserialize)]
+struct StagedReport {
+    /// The reason why no version is made of them.
     failure: Option<String>,
+    /// Marks of those that are vectors of the problem, which all ranks measure together.
+    are_vectors: Vec<bool>,
 }
 
 /// The road from registered variables to a store, and back.
@@ -273,19 +277,26 @@ impl Session {
         owners: &[&dyn Registered],
         known: KnownNorms,
     ) -> Result<Checkpointed, PipelineError> {
-        self.check_columns(&known)?;
-        check_norms(&progress)?;
-        let progress = self.systems.numbered(progress)?;
+        let mut progress = progress;
+        let numbered = check_norms(&progress).and_then(|()| self.systems.numbered(progress));
+        let numbered = numbered.map(|numbered| progress = numbered);
         let profile = self.marks.profile.unwrap_or_default();
         let plan = plan.held_to(self.decisions.tolerance / progress.relative_residual(), profile.continued_share);
         let start = self.ledger.clock.now();
-        let staging = self.link.free_staging(&mut self.ledger);
+        let checked = numbered.and_then(|()| self.check_columns(&known));
+        let free = checked.and_then(|()| self.link.free_staging(&mut self.ledger));
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
         let rule = self.staging_rule();
         let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads, rule };
-        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by, &mut self.staging));
-        let AgreedStaging { staging, failure } = agreed_staging(self.comm.as_ref(), staged)?;
+        let mut staging = StagingSet::default();
+        let staged = free.and_then(|free| {
+            staging = free;
+            let failure = stage(&mut staging, owners, &plan, by, &mut self.staging)?;
+            Ok(StagedReport { failure, are_vectors: self.are_vectors(&staging) })
+        });
+        let agreed = agreed_staging(self.comm.as_ref(), staged);
+        let failure = agreed.inspect_err(|_| self.link.return_staging(std::mem::take(&mut staging)))?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
         let blocking_seconds = wait_seconds + stage_seconds;
@@ -318,6 +329,12 @@ impl Session {
         }
         let blocking_seconds = self.ledger.blocking_seconds(version, start, blocking_seconds);
         Ok(Checkpointed { version, blocking_seconds })
+    }
+
+    /// Returns which of the staged variables are vectors of the problem.
+    fn are_vectors(&self, staging: &StagingSet) -> Vec<bool> {
+        let Some(problem) = &self.problem else { return Vec::new() };
+        staging.staged.iter().map(|staged| problem.reference.has_shape_of(&staged.record)).collect()
     }
 
     /// Returns the rule by which values are copied or frozen now.
@@ -359,7 +376,7 @@ impl Session {
     pub fn finish(&mut self) -> Result<Vec<Note>, PipelineError> {
         self.wait()?;
         self.store.as_tiered().into_iter().for_each(Tiered::finish);
-        self.notes()
+        Ok(self.notes()?)
     }
 
     /// Returns whether a run may stop at this state with a version of `plan`. The session itself
@@ -419,10 +436,10 @@ impl Session {
     /// # Errors
     /// [`PipelineError::Store`], [`PipelineError::WorkerGone`].
     pub fn lose_memory(&mut self, at: Duration) -> Result<(), PipelineError> {
-        self.drop_staged()?;
+        let dropped = self.drop_staged();
         self.give_up_drains();
         self.marks.failures += 1;
-        let removed = self.take_back(at);
+        let removed = dropped.and_then(|()| Ok(self.take_back(at)?));
         Ok(agreed(self.comm.as_ref(), removed)?)
     }
 
@@ -515,31 +532,37 @@ fn check_norms(progress: &Progress) -> Result<(), PipelineError> {
 }
 
 /// Stages the variables of a version. A place that cannot freeze its values costs the version, not
-/// the run: its words come back with the set.
+/// the run: its words come back.
 fn stage(
-    mut staging: StagingSet,
+    staging: &mut StagingSet,
     owners: &[&dyn Registered],
     plan: &Plan,
     by: StagingRank,
     memory: &mut StagingMemory,
-) -> Result<AgreedStaging, PipelineError> {
+) -> Result<Option<String>, PipelineError> {
     match staging.stage(owners, plan, by, memory) {
-        Ok(()) => Ok(AgreedStaging { staging, failure: None }),
-        Err(error @ PipelineError::Afar { .. }) => Ok(AgreedStaging { staging, failure: Some(error.to_string()) }),
+        Ok(()) => Ok(None),
+        Err(error @ PipelineError::Afar { .. }) => Ok(Some(error.to_string())),
         Err(error) => Err(error),
     }
 }
 
-/// Comes to one verdict on all ranks: a version is made of what they staged, or on none.
-fn agreed_staging(comm: &dyn Comm, mine: Result<AgreedStaging, PipelineError>) -> Result<AgreedStaging, PipelineError> {
-    let mut set = None;
-    let failure = mine.map(|staged| {
-        set = Some(staged.staging);
-        staged.failure
-    });
-    let failures: Vec<Option<String>> = gathered(comm, failure)?;
-    let staging = set.unwrap_or_default();
-    let first = failures.into_iter().enumerate().find_map(|(rank, failure)| failure.map(|message| (rank, message)));
-    let failure = first.map(|(rank, message)| PipelineError::Rank { rank, message }.to_string());
-    Ok(AgreedStaging { staging, failure })
+/// Comes to one verdict on all ranks: a version is made of what they staged, or none is, for the
+/// reason returned.
+fn agreed_staging(
+    comm: &dyn Comm,
+    mine: Result<StagedReport, PipelineError>,
+) -> Result<Option<String>, CommonError<PipelineError>> {
+    let reports = gathered(comm, mine)?;
+    // What a failure has cut short says nothing.
+    let mut whole = reports.iter().enumerate().filter(|(_, report)| report.failure.is_none());
+    if let Some((first, expected)) = whole.next()
+        && let Some((rank, _)) = whole.find(|(_, report)| report.are_vectors != expected.are_vectors)
+    {
+        let message = format!("registers other vectors than rank {first}, or one of another length than A has rows");
+        return Err(CommonError::alike(PipelineError::Rank { rank, message }));
+    }
+    let mut failures = reports.into_iter().enumerate();
+    let first = failures.find_map(|(rank, StagedReport { failure, .. })| Some((rank, failure?)));
+    Ok(first.map(|(rank, message)| PipelineError::Rank { rank, message }.to_string()))
 }

@@ -12,7 +12,7 @@ use crate::encoding::{Judge, Stopwatch, largest};
 use crate::fingerprint::{SessionProblem, fingerprint};
 use crate::job::CheckpointJob;
 use crate::measures::{JudgedVector, Measures};
-use crate::near::{EncoderSource, is_vector};
+use crate::near::EncoderSource;
 use crate::reference::Reference;
 use crate::staging::Staged;
 use crate::suspicion::{ReportedResidual, Suspicion, explained};
@@ -175,14 +175,9 @@ impl Verifier {
         Some(self.nonzeros).filter(|&nonzeros| nonzeros > 0)
     }
 
-    /// Returns whether a staged variable is a vector of this problem: real numbers, one per row,
-    /// and of a known column where there are several.
+    /// Returns whether a staged variable is a vector of this problem.
     pub(crate) fn has_shape_of(&self, staged: &Staged) -> bool {
-        let is_of_column = match staged.record.column {
-            Some(column) => column < self.n_columns(),
-            None => self.n_columns() == 1,
-        };
-        is_of_column && is_vector(&staged.record, self.measures.operator().rows())
+        self.measures.reference.has_shape_of(&staged.record)
     }
 
     /// Returns whether all ranks measure their part of a staged vector where it rests, this one if

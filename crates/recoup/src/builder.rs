@@ -8,8 +8,8 @@ use std::time::Duration;
 use recoup_cache::{Dispensable, ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
-    AfarProblem, BoundRule, Clock, CodecId, Comm, IncrementMode, MethodProfile, Operator, Plan, Policy, Resume, Scheme,
-    Store, StoreError, each,
+    AfarProblem, BoundRule, Clock, CodecId, Comm, CommonError, IncrementMode, MethodProfile, Operator, Plan, Policy,
+    Resume, Scheme, Store, StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
@@ -131,6 +131,12 @@ pub enum Error {
     /// The words of [`Builder::tiers`] name no row of tiers.
     #[error("tiers: {0}")]
     Tiers(#[from] ParseTiersError),
+}
+
+impl From<CommonError<StoreError>> for Error {
+    fn from(error: CommonError<StoreError>) -> Self {
+        error.into_inner().into()
+    }
 }
 
 impl Builder {

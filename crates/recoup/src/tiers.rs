@@ -15,7 +15,8 @@ use recoup_cache::{
     node_name,
 };
 use recoup_core::{
-    Clock, Comm, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json, gather_words, gathered,
+    Clock, Comm, CommError, CommonError, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json,
+    gather_words, gathered,
 };
 use recoup_io::{PrivateDir, SystemClock, nameless_file};
 use recoup_model::multilevel::plan;
@@ -144,14 +145,14 @@ impl TierOptions {
     ///
     /// # Errors
     /// [`StoreError::Ranks`] when the ranks are too few for the guards, [`StoreError::Io`] and
-    /// [`StoreError::NotPrivate`] when memory cannot be used; the same on all ranks.
+    /// [`StoreError::NotPrivate`] when memory cannot be used.
     pub fn open(
         &self,
         pfs: Option<Arc<dyn Store>>,
         run: RunPlace<'_>,
         costs: TierCosts,
         comm: &dyn Comm,
-    ) -> Result<Arc<dyn Store>, StoreError> {
+    ) -> Result<Arc<dyn Store>, CommonError<StoreError>> {
         agreed(comm, self.check_memory_dir())?;
         let folder = Arc::new(each(comm, self.memory(run).and_then(|memory| memory.make()))?);
         let memory: Arc<dyn Store> = Arc::new(self.node_store(folder.clone(), comm)?);
@@ -181,8 +182,13 @@ impl TierOptions {
     /// first rank of each node does it. Collective, with no store of the run open.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be removed, the same on all ranks.
-    pub fn clear(&self, run: RunPlace<'_>, proof: &Dispensable, comm: &dyn Comm) -> Result<(), StoreError> {
+    /// [`StoreError`] when it cannot be removed.
+    pub fn clear(
+        &self,
+        run: RunPlace<'_>,
+        proof: &Dispensable,
+        comm: &dyn Comm,
+    ) -> Result<(), CommonError<StoreError>> {
         let nodes = self.nodes(comm)?;
         let own = nodes[comm.rank()];
         let is_first = nodes.iter().position(|&node| node == own) == Some(comm.rank());
@@ -205,7 +211,7 @@ impl TierOptions {
     ///
     /// # Errors
     /// [`StoreError::Comm`] when a rank is lost.
-    pub fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+    pub fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
         let own = match self.nodes {
             Nodes::Hosts => return hosts(comm),
             Nodes::Ranks(ranks) => comm.rank() / ranks.max(1),
@@ -228,14 +234,14 @@ impl TierOptions {
     }
 
     /// Opens one rank's part of its node's memory. Collective.
-    fn node_store(&self, folder: Arc<PrivateDir>, comm: &dyn Comm) -> Result<NodeStore, StoreError> {
+    fn node_store(&self, folder: Arc<PrivateDir>, comm: &dyn Comm) -> Result<NodeStore, CommonError<StoreError>> {
         let nodes = self.nodes(comm)?;
         let store = NodeStore::within(folder, &node_name(nodes[comm.rank()]), comm.rank());
         let store = self.list.guards.iter().fold(store, |store, guard| store.guarded(guard.clone(), 1));
         if self.is_forgiving {
             return Ok(store.forgiving());
         }
-        store.check_ranks(&nodes)?;
+        store.check_ranks(&nodes).map_err(CommonError::alike)?;
         Ok(store)
     }
 
@@ -248,7 +254,7 @@ impl TierOptions {
         run: RunPlace<'_>,
         costs: TierCosts,
         comm: &dyn Comm,
-    ) -> Result<Option<Arc<TierPacing>>, StoreError> {
+    ) -> Result<Option<Arc<TierPacing>>, CommError> {
         if self.pfs_every != PfsEvery::Auto {
             return Ok(None);
         }
@@ -275,7 +281,7 @@ impl TierOptions {
 }
 
 /// Numbers the nodes of all ranks by machines. Collective.
-fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
     let names: Vec<String> = gathered(comm, host_name())?;
     let first = |name: &String| names.iter().position(|other| other == name).unwrap_or(0);
     let firsts: Vec<usize> = names.iter().map(first).collect();
@@ -287,7 +293,7 @@ fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
 
 /// Measures the speed of each tier on rank 0, bytes per second, for all ranks; once in the life of
 /// a process. Collective.
-fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result<[Option<f64>; 2], StoreError> {
+fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result<[Option<f64>; 2], CommError> {
     static MEASURED: Mutex<Option<[Option<f64>; 2]>> = Mutex::new(None);
     let known = *MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
     // A rank that came later has measured nothing; nothing is measured again while the others wait
@@ -301,7 +307,7 @@ fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Res
 }
 
 /// The interval of the directory that rank 0 chooses before anything was written. Collective.
-fn first_every(pace: Option<&Arc<TierPacing>>, comm: &dyn Comm) -> Result<u64, StoreError> {
+fn first_every(pace: Option<&Arc<TierPacing>>, comm: &dyn Comm) -> Result<u64, CommError> {
     let every = || pace.and_then(|pace| pace(&[None, None]).get(1).copied()).unwrap_or(1);
     Ok(broadcast_json(comm, every)?.max(1))
 }

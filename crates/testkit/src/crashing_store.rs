@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_core::{
-    Comm, Draft, Frame, FullCause, Manifest, NextBegin, NextCall, Sealed, Store, StoreDecorator, StoreError,
-    VariableRecord, agreed,
+    Comm, CommonError, Draft, Frame, FullCause, Manifest, NextBegin, NextCall, Sealed, Store, StoreDecorator,
+    StoreError, VariableRecord, agreed,
 };
 
 /// The operations that fail, counted from 0 over all ranks and drafts.
@@ -76,7 +76,7 @@ impl<S: Store> StoreDecorator for CrashingStore<S> {
         Ok(Box::new(CrashingDraft { inner: self.inner.begin(version, rank)?, fuse: self.fuse.clone() }))
     }
 
-    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         // One operation for all ranks: a rank that skipped the call would leave the others waiting.
         agreed(comm, if comm.rank() == 0 { self.fuse.burn() } else { Ok(()) })?;
         self.inner.publish(manifest, comm)

@@ -11,8 +11,8 @@ use std::time::SystemTime;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Comm, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store, StoreError,
-    Tier, Tiered, VariableRecord, VersionFiles,
+    Comm, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store,
+    StoreError, Tier, Tiered, VariableRecord, VersionFiles,
 };
 
 use crate::store_suite::SampleVersion;
@@ -75,7 +75,7 @@ impl Store for Recorder {
         Ok(Box::new(self.clone()))
     }
 
-    fn publish(&self, _manifest: &Manifest, _comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish(&self, _manifest: &Manifest, _comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         self.note("publish");
         Ok(NextBegin::AnyOrder)
     }
@@ -144,7 +144,7 @@ impl VersionFiles for Recorder {
 }
 
 impl Tiered for Recorder {
-    fn prepare_restore(&self, _comm: &dyn Comm, _reads: &Reads<'_>) -> Result<(), StoreError> {
+    fn prepare_restore(&self, _comm: &dyn Comm, _reads: &Reads<'_>) -> Result<(), CommonError<StoreError>> {
         self.note("prepare_restore");
         Ok(())
     }

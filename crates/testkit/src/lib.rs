@@ -16,6 +16,8 @@ pub mod mpirun;
 pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;
+mod watched;
 
 pub use afar_vec::{AfarCopy, AfarPlace, AfarVec};
 pub use doubles::{doubles, set_doubles};
+pub use watched::watched;

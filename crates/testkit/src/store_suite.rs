@@ -8,9 +8,9 @@
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Bound, BoundRule, CodecId, Distribution, Draft, ElementType, FORMAT_VERSION, FileRecord, Filter, Frame,
-    FrameRecord, Manifest, NextBegin, NextCall, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError,
-    VariableRecord,
+    Bound, BoundRule, CodecId, CommonError, Distribution, Draft, ElementType, FORMAT_VERSION, FileRecord, Filter,
+    Frame, FrameRecord, Manifest, NextBegin, NextCall, ResidualRecord, Resume, Role, Scheme, Storage, Store,
+    StoreError, VariableRecord,
 };
 
 /// A small version of several ranks that has one variable of every kind a store treats differently.
@@ -116,7 +116,7 @@ impl SampleVersion {
     /// # Errors
     /// What the store reports.
     pub fn publish_drafts(&mut self, store: &dyn Store, drafts: Vec<Box<dyn Draft>>) -> Result<NextBegin, StoreError> {
-        store.publish(&self.seal_drafts(drafts)?, &Solo)
+        Ok(store.publish(&self.seal_drafts(drafts)?, &Solo)?)
     }
 
     fn seal_drafts(&mut self, drafts: Vec<Box<dyn Draft>>) -> Result<Manifest, StoreError> {
@@ -137,7 +137,7 @@ impl SampleVersion {
     /// # Errors
     /// What the store reports.
     pub fn publish(&mut self, store: &dyn Store) -> Result<NextBegin, StoreError> {
-        store.publish(&self.seal(store)?, &Solo)
+        Ok(store.publish(&self.seal(store)?, &Solo)?)
     }
 
     /// Asserts that the store gives every frame back bit for bit.
@@ -363,7 +363,10 @@ fn lying_manifest_is_not_published(store: &dyn Store) {
     let mut sample = SampleVersion::new(8, 1);
     let mut manifest = sample.seal(store).unwrap();
     manifest.frames.pop();
-    assert!(matches!(store.publish(&manifest, &Solo), Err(StoreError::Manifest { version: 8, .. })));
+    assert!(matches!(
+        store.publish(&manifest, &Solo).map_err(CommonError::into_inner),
+        Err(StoreError::Manifest { version: 8, .. })
+    ));
     assert_eq!(store.versions().unwrap(), [0_u64; 0]);
     store.discard_drafts().unwrap();
     sample.publish(store).unwrap();

@@ -126,7 +126,7 @@ pub unsafe fn init(callbacks: Option<Box<dyn CommCallbacks>>, cfg: *const c_char
         let comm = lent_copy(callbacks)?;
         // SAFETY: `cfg` is null or a string.
         let config = config(unsafe { text(cfg) }, comm.rank() == 0);
-        Client::of_ranks(comm, config)
+        Ok(Client::of_ranks(comm, config)?)
     })
 }
 
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn recoup_veloc_cleanup(name: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_checkpoint_begin(name: *const c_char, version: c_int) -> c_int {
     // SAFETY: as the caller promises.
-    with("VELOC_Checkpoint_begin", |client| client.checkpoint_begin(unsafe { text(name) }, version).map(code_ok))
+    with("VELOC_Checkpoint_begin", |client| Ok(code_ok(client.checkpoint_begin(unsafe { text(name) }, version)?)))
 }
 
 /// Takes the regions selected.
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint_mem() -> c_int {
 /// Ends a checkpoint.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_checkpoint_end(success: c_int) -> c_int {
-    with("VELOC_Checkpoint_end", |client| client.checkpoint_end(success != 0).map(code_ok))
+    with("VELOC_Checkpoint_end", |client| Ok(code_ok(client.checkpoint_end(success != 0)?)))
 }
 
 /// Waits for the copy under way.
@@ -356,7 +356,7 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint(name: *const c_char, version: c
         // SAFETY: as the caller promises.
         let taken = unsafe { client.checkpoint_take(Selection::All) };
         let ended = client.checkpoint_end(taken.is_ok());
-        taken.and(ended).map(code_ok)
+        taken.and(ended.map_err(Error::from)).map(code_ok)
     })
 }
 
@@ -381,7 +381,7 @@ pub unsafe extern "C" fn recoup_veloc_restart_test(name: *const c_char, version:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_restart_begin(name: *const c_char, version: c_int) -> c_int {
     // SAFETY: as the caller promises.
-    with("VELOC_Restart_begin", |client| client.restart_begin(unsafe { text(name) }, version).map(code_ok))
+    with("VELOC_Restart_begin", |client| Ok(code_ok(client.restart_begin(unsafe { text(name) }, version)?)))
 }
 
 /// Restores the regions selected.
@@ -431,7 +431,7 @@ pub unsafe extern "C" fn recoup_veloc_recover_mem() -> c_int {
 /// Ends a restart.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_restart_end(success: c_int) -> c_int {
-    with("VELOC_Restart_end", |client| client.restart_end(success != 0).map(code_ok))
+    with("VELOC_Restart_end", |client| Ok(code_ok(client.restart_end(success != 0)?)))
 }
 
 /// Makes a whole restart of all regions.
@@ -446,6 +446,6 @@ pub unsafe extern "C" fn recoup_veloc_restart(name: *const c_char, version: c_in
         // SAFETY: as the caller promises.
         let recovered = unsafe { client.recover(Selection::All) };
         let ended = client.restart_end(recovered.is_ok());
-        recovered.and(ended).map(code_ok)
+        recovered.and(ended.map_err(Error::from)).map(code_ok)
     })
 }

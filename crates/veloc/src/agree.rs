@@ -1,32 +1,22 @@
 //! One verdict on all ranks: what one rank cannot do, none has done.
 
-use recoup_core::{Comm, gather_json};
-use serde::{Deserialize, Serialize};
+use recoup_core::{Comm, CommonError, RankError, gathered};
 
 use crate::Error;
-
-/// A rank's word on a collective call.
-#[derive(Serialize, Deserialize)]
-struct CallReport {
-    /// The call, which must be the same everywhere.
-    call: String,
-    error: Option<String>,
-}
 
 /// Returns `Ok` if all ranks made `call` and passed `Ok`; otherwise each rank gets its own error,
 /// or the first of another's.
 ///
 /// # Errors
 /// `mine`, [`Error::Rank`], [`Error::Disagree`], [`Error::Comm`].
-pub(crate) fn agree<T>(comm: &dyn Comm, call: &str, mine: Result<T, Error>) -> Result<T, Error> {
-    let report = CallReport { call: call.to_owned(), error: mine.as_ref().err().map(ToString::to_string) };
-    let reports: Vec<CallReport> = gather_json(comm, &report)?;
-    let mine = mine?;
-    if let Some((rank, other)) = reports.iter().enumerate().find(|(_, report)| report.call != call) {
-        return Err(Error::Disagree { mine: call.to_owned(), other: other.call.clone(), rank });
+pub(crate) fn agree<T>(comm: &dyn Comm, call: &str, mine: Result<T, Error>) -> Result<T, CommonError<Error>> {
+    let mut value = None;
+    let calls = gathered(comm, mine.map(|mine| value.insert(mine)).map(|_| call.to_owned()))?;
+    // Where two calls differ, each rank finds one that is not its own.
+    if let Some((rank, other)) = calls.into_iter().enumerate().find(|(_, other)| other != call) {
+        return Err(CommonError::alike(Error::Disagree { mine: call.to_owned(), other, rank }));
     }
-    let failed = reports.into_iter().enumerate().find_map(|(rank, report)| Some((rank, report.error?)));
-    failed.map_or(Ok(mine), |(rank, message)| Err(Error::Rank { rank, message }))
+    value.ok_or_else(|| CommonError::alike(Error::of_rank(comm.rank(), "no value".to_owned())))
 }
 
 #[cfg(test)]

@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use recoup_comm::Solo;
-use recoup_core::{Bound, Clock, Comm, broadcast_json};
+use recoup_core::{Bound, Clock, Comm, CommonError, broadcast_json};
 use recoup_io::SystemClock;
 
 use crate::agree::agree;
 use crate::copies::RankPart;
 use crate::draft::{Checkpoint, SealedPart, Ticket};
 use crate::drain::{DrainJob, PersistentDrain, retain};
-use crate::places::{NameStores, Places};
+use crate::places::{NameStores, Places, run_name};
 use crate::regions::{Regions, Selection};
 use crate::restart::{Restart, RestartVerdict, examine, versions};
 use crate::{Config, Error, MemoryRegion};
@@ -65,7 +65,7 @@ impl Client {
     ///
     /// # Errors
     /// The error of the first rank that failed, on all ranks alike.
-    pub fn of_ranks(comm: Box<dyn Comm>, config: Result<Config, Error>) -> Result<Self, Error> {
+    pub fn of_ranks(comm: Box<dyn Comm>, config: Result<Config, Error>) -> Result<Self, CommonError<Error>> {
         let config = agree(comm.as_ref(), "VELOC_Init", config)?;
         let places = Places::of_rank(&config, comm.rank());
         Ok(Self::new(comm, config, places))
@@ -146,7 +146,7 @@ impl Client {
     ///
     /// # Errors
     /// On all ranks alike.
-    pub fn checkpoint_begin(&mut self, name: &str, version: i32) -> Result<(), Error> {
+    pub fn checkpoint_begin(&mut self, name: &str, version: i32) -> Result<(), CommonError<Error>> {
         let call = "VELOC_Checkpoint_begin";
         let ready = self.ready(call, name, version);
         let version = self.agree(&format!("{call}({name}, {version})"), ready)?;
@@ -183,7 +183,7 @@ impl Client {
     /// # Errors
     /// On all ranks alike; the checkpoint does not count then, unless the message says that it is
     /// in scratch.
-    pub fn checkpoint_end(&mut self, success: bool) -> Result<(), Error> {
+    pub fn checkpoint_end(&mut self, success: bool) -> Result<(), CommonError<Error>> {
         let call = "VELOC_Checkpoint_end";
         let rank = self.comm.rank();
         let ranks = self.comm.size();
@@ -231,7 +231,7 @@ impl Client {
     ///
     /// # Errors
     /// On all ranks alike.
-    pub fn restart_test(&mut self, name: &str, bound: i32) -> Result<Option<u64>, Error> {
+    pub fn restart_test(&mut self, name: &str, bound: i32) -> Result<Option<u64>, CommonError<Error>> {
         let call = "VELOC_Restart_test";
         let ready = self.ready(call, name, bound);
         let bound = self.agree(&format!("{call}({name}, {bound})"), ready)?;
@@ -264,13 +264,16 @@ impl Client {
     ///
     /// # Errors
     /// On all ranks alike; no memory has been touched.
-    pub fn restart_begin(&mut self, name: &str, version: i32) -> Result<(), Error> {
+    pub fn restart_begin(&mut self, name: &str, version: i32) -> Result<(), CommonError<Error>> {
         let call = "VELOC_Restart_begin";
         let ready = self.ready(call, name, version);
         let version = self.agree(&format!("{call}({name}, {version})"), ready)?;
-        let part = match self.candidate.take() {
-            Some(candidate) if candidate.name == name && candidate.version == version => candidate.part,
-            _ => self.load(name, version)?,
+        let candidate = self.candidate.take().filter(|tested| tested.name == name && tested.version == version);
+        // A rank that has cleaned up since the test has none any more.
+        let are_all_there = self.comm.min(i64::from(candidate.is_some()))? > 0;
+        let part = match candidate.filter(|_| are_all_there) {
+            Some(candidate) => candidate.part,
+            None => self.load(name, version)?,
         };
         let begun = Restart::begin(name, version, part, self.places.files(name));
         self.phase = ClientPhase::Restart(Box::new(self.agree(call, begun)?));
@@ -308,7 +311,7 @@ impl Client {
     ///
     /// # Errors
     /// On all ranks alike, when one of them says that it failed.
-    pub fn restart_end(&mut self, success: bool) -> Result<(), Error> {
+    pub fn restart_end(&mut self, success: bool) -> Result<(), CommonError<Error>> {
         let call = "VELOC_Restart_end";
         let rank = self.comm.rank();
         let ended = match std::mem::replace(&mut self.phase, ClientPhase::Idle) {
@@ -351,12 +354,11 @@ impl Client {
         }
         self.candidate = None;
         self.finish_drain();
+        if !self.places.has_scratch(name) {
+            return Ok(());
+        }
         let opened = self.stores_of.get(name).map(|stores| stores.scratch.clone());
-        let scratch = match opened {
-            Some(scratch) => scratch,
-            None if self.places.has_scratch(name) => self.places.open_scratch(name)?,
-            None => return Ok(()),
-        };
+        let scratch = opened.map_or_else(|| self.places.open_scratch(name), Ok)?;
         for version in scratch.versions()?.into_iter().rev() {
             scratch.remove(version)?;
         }
@@ -393,7 +395,7 @@ impl Client {
         }
     }
 
-    fn agree<T>(&self, call: &str, mine: Result<T, Error>) -> Result<T, Error> {
+    fn agree<T>(&self, call: &str, mine: Result<T, Error>) -> Result<T, CommonError<Error>> {
         agree(self.comm.as_ref(), call, mine)
     }
 
@@ -409,17 +411,22 @@ impl Client {
         }
     }
 
-    /// Returns the stores of a name, opened when it is first used. Collective.
-    fn stores(&mut self, name: &str) -> Result<NameStores, Error> {
-        if let Some(stores) = self.stores_of.get(name) {
-            return Ok(stores.clone());
-        }
-        let scratch = self.places.open_scratch(name);
+    /// Returns the stores of a name, opened when it is first used, and again where the directory of
+    /// one is gone. Collective.
+    fn stores(&mut self, name: &str) -> Result<NameStores, CommonError<Error>> {
+        let Self { places, comm, .. } = self;
+        let known = self.stores_of.get(name);
+        let scratch = known.filter(|_| places.has_scratch(name)).map(|known| known.scratch.clone());
+        let scratch = scratch.map_or_else(|| places.open_scratch(name), Ok);
+        let persistent = known.filter(|_| comm.rank() > 0 || places.has_persistent(name));
+        let persistent = persistent.map(|known| known.persistent.clone());
         // A file system that every process mounts for itself may show the directory late, but the
         // lock is rank 0's.
-        let first = (self.comm.rank() == 0).then(|| self.places.open_persistent(name)).transpose();
-        let (scratch, first) = self.agree(name, scratch.and_then(|scratch| Ok((scratch, first?))))?;
-        let persistent = first.map_or_else(|| self.places.join_persistent(name), Ok);
+        let is_first = comm.rank() == 0 && persistent.is_none();
+        let first = is_first.then(|| places.open_persistent(name)).transpose();
+        let opened = scratch.and_then(|scratch| Ok((scratch, persistent.or(first?))));
+        let (scratch, persistent) = self.agree(name, opened)?;
+        let persistent = persistent.map_or_else(|| self.places.join_persistent(name), Ok);
         let persistent = self.agree(name, persistent)?;
         let stores = NameStores { scratch, persistent };
         self.stores_of.insert(name.to_owned(), stores.clone());
@@ -428,7 +435,7 @@ impl Client {
 
     /// Removes newer versions at the first checkpoint after a restart: they are of a run that was
     /// given up. Collective.
-    fn give_up_newer(&mut self, name: &str, stores: &NameStores) -> Result<(), Error> {
+    fn give_up_newer(&mut self, name: &str, stores: &NameStores) -> Result<(), CommonError<Error>> {
         let Some(version) = self.restored.remove(name) else { return Ok(()) };
         self.finish_drain();
         let removed = stores.scratch.versions().and_then(|found| {
@@ -449,24 +456,27 @@ impl Client {
     }
 
     /// Makes the version count in scratch, on all ranks or on none. Collective.
-    fn publish(&self, checkpoint: &Checkpoint, sealed: &SealedPart) -> Result<(), Error> {
+    fn publish(&self, checkpoint: &Checkpoint, sealed: &SealedPart) -> Result<(), CommonError<Error>> {
         let scratch = &checkpoint.stores.scratch;
         let mine = scratch.publish(&sealed.manifest, &Solo);
         let published = mine.is_ok();
         let verdict = self.agree("publish", mine.map_err(Error::from));
-        if verdict.is_err() && published {
-            // A part that other ranks lack never counts; it is removed so as not to take up room.
-            scratch.remove(checkpoint.version).ok();
+        if verdict.is_err()
+            && published
+            && let Err(error) = scratch.remove(checkpoint.version)
+        {
+            // A part that other ranks lack never counts, but takes up room.
+            self.say(&error.into());
         }
         verdict?;
         if let Some(keep) = self.config.scratch_versions {
-            retain(scratch.as_ref(), keep, checkpoint.version);
+            retain(scratch.as_ref(), keep, checkpoint.version, self.rank());
         }
         Ok(())
     }
 
     /// Sends the version on its way to persistent storage. Collective.
-    fn start_drain(&mut self, checkpoint: &Checkpoint, sealed: SealedPart) -> Result<(), Error> {
+    fn start_drain(&mut self, checkpoint: &Checkpoint, sealed: SealedPart) -> Result<(), CommonError<Error>> {
         self.drained_at = Some(self.clock.now());
         let Checkpoint { name, version, ticket, stores, .. } = checkpoint;
         let handover = self.places.handover(name, ticket.token);
@@ -476,7 +486,8 @@ impl Client {
             Ok(draft)
         });
         let draft = self.agree("drain", draft.transpose());
-        let draft = draft.map_err(|e| Error::Drain { version: *version, what: format!("{e}; it is in scratch") })?;
+        let in_scratch = |e| Error::Drain { version: *version, what: format!("{e}; it is in scratch") };
+        let draft = draft.map_err(|e| CommonError::alike(in_scratch(e)))?;
         self.drain = Some(PersistentDrain::start(DrainJob {
             name: name.clone(),
             version: *version,
@@ -489,7 +500,7 @@ impl Client {
             keep: self.config.max_versions,
             patience: self.config.watchdog_interval,
             draft,
-        })?);
+        }));
         Ok(())
     }
 
@@ -506,13 +517,15 @@ impl Client {
     }
 
     /// Opens one version, whole on all ranks. Collective.
-    fn load(&mut self, name: &str, version: u64) -> Result<RankPart, Error> {
+    fn load(&mut self, name: &str, version: u64) -> Result<RankPart, CommonError<Error>> {
         self.finish_drain();
         let stores = self.stores(name)?;
         match examine(self.comm.as_ref(), &stores, version)? {
             RestartVerdict::Whole(part) => Ok(part),
-            RestartVerdict::NotWhole(what) => Err(Error::NotWhole { name: name.to_owned(), version, what }),
-            RestartVerdict::OtherRanks(ranks) => Err(self.rank_count(name, version, ranks)),
+            RestartVerdict::NotWhole(what) => {
+                Err(CommonError::alike(Error::NotWhole { name: name.to_owned(), version, what }))
+            }
+            RestartVerdict::OtherRanks(ranks) => Err(CommonError::alike(self.rank_count(name, version, ranks))),
         }
     }
 
@@ -535,8 +548,8 @@ impl Client {
 /// Returns whether a name has only letters, digits, `_` and `.`, as in VELOC.
 fn check_name(call: &'static str, name: &str) -> Result<(), Error> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-    let is_name = name.chars().all(is_fine) && name.chars().any(|c| c != '.') && name.len() <= NAME_BYTES_MAX;
-    if is_name {
+    let is_name = name.chars().all(is_fine) && name.chars().any(|c| c != '.');
+    if is_name && run_name(name).len() <= NAME_BYTES_MAX {
         return Ok(());
     }
     let what = format!("{name:?} is not a valid name: at most {NAME_BYTES_MAX} letters, digits, _ and . expected");

@@ -54,8 +54,8 @@ enum Idle {
 /// is lost then, and the job with it.
 const WATCHDOG_DEFAULT: Duration = Duration::from_secs(3600);
 
-/// Values that switch a part off.
-const OFF: [&str; 5] = ["", "-1", "0", "false", "no"];
+/// Values that switch a part off, in any case.
+const OFF: [&str; 6] = ["", "-1", "0", "false", "no", "off"];
 
 /// Keys with a meaning here.
 const KEYS: [&str; 8] = [
@@ -121,8 +121,8 @@ impl Config {
             scratch: absolute(need("scratch")?)?,
             persistent: absolute(need("persistent")?)?,
             asynchronous: match need("mode")? {
-                "async" => true,
-                "sync" => false,
+                mode if mode.eq_ignore_ascii_case("async") => true,
+                mode if mode.eq_ignore_ascii_case("sync") => false,
                 other => return Err(format!("mode = {other}: sync or async expected")),
             },
             scratch_versions: versions("scratch_versions", get("scratch_versions"))?,
@@ -141,11 +141,12 @@ impl Config {
     }
 }
 
-/// Reads the pairs of a file. The last of a key counts; a section's name has no meaning.
+/// Reads the pairs of a file, which may begin with the mark that editors put before UTF-8. The last
+/// of a key counts; a section's name has no meaning.
 fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> {
     let mut values = BTreeMap::new();
     let mut warnings = Vec::new();
-    for (index, line) in text.lines().enumerate() {
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = without_comment(line);
         if line.starts_with('[') && line.ends_with(']') {
             warnings.push(format!("section {line} has no meaning"));
@@ -166,12 +167,13 @@ fn without_comment(line: &str) -> &str {
 }
 
 fn warning(key: &str, value: &str) -> Option<String> {
-    if key == "chksum" && OFF.contains(&value) {
+    let is_off = OFF.contains(&value.to_ascii_lowercase().as_str());
+    if key == "chksum" && is_off {
         return Some("chksum: checksums are always on".to_owned());
     }
     match IDLE.iter().find(|(name, _)| *name == key) {
         Some((_, Idle::Silent)) => None,
-        Some((_, Idle::Said(why))) => (!OFF.contains(&value)).then(|| format!("{key} has no effect: {why}")),
+        Some((_, Idle::Said(why))) => (!is_off).then(|| format!("{key} has no effect: {why}")),
         None if KEYS.contains(&key) => None,
         None => Some(format!("unknown key {key}")),
     }
@@ -287,6 +289,18 @@ mod tests {
     fn environment_overrides_the_file() {
         let overrides = |key: &str| (key == "mode").then(|| "sync".to_owned());
         assert!(!Config::parse(LEAST, overrides).unwrap().config.asynchronous);
+    }
+
+    /// Editors on Windows write the mark, and the first key was unknown for it.
+    #[test]
+    fn mark_before_the_text_and_case_of_the_mode_have_no_meaning() {
+        for mode in ["sync", "SYNC", "Sync"] {
+            let text = format!("\u{feff}scratch = /s\r\npersistent = /p\r\nmode = {mode}\r\nEC_INTERVAL = Off\r\n");
+            let Parsed { config, warnings } = parse(&text).unwrap();
+            assert_eq!((config.scratch, config.asynchronous), ("/s".into(), false));
+            assert_eq!(warnings, [""; 0]);
+        }
+        assert!(parse("scratch = /s\npersistent = /p\nmode = ASYNC\n").unwrap().config.asynchronous);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use recoup_core::{
 
 use crate::coding::{self, EncodedRegion, META, encode_bytes, encode_doubles, region_name};
 use crate::copies::Meta;
-use crate::places::NameStores;
+use crate::places::{NameStores, run_name};
 use crate::regions::{Regions, Selection};
 use crate::{Error, MemoryRegion};
 
@@ -38,7 +38,7 @@ impl Records {
         let is_lossy = self.variables.iter().any(|v| v.role == Role::Iterate);
         Manifest {
             format: FORMAT_VERSION,
-            name: name.to_owned(),
+            name: run_name(name),
             version,
             ranks,
             fingerprint: None,
@@ -146,7 +146,7 @@ impl Checkpoint {
     pub(crate) fn seal(&mut self, rank: usize, ranks: usize) -> Result<SealedPart, Error> {
         for index in 0..self.files.len() {
             let path = &self.files[index].1;
-            let bytes = std::fs::read(path).map_err(|source| Error::file("read", path, source))?;
+            let bytes = read_file(path).map_err(|source| Error::file("read", path, source))?;
             self.put(encode_bytes(&coding::file_name(index), &bytes))?;
         }
         let files = self.files.iter().map(|(name, _)| name.clone()).collect();
@@ -177,8 +177,11 @@ impl Checkpoint {
 }
 
 impl Drop for Checkpoint {
-    /// Removes the files the program wrote: they are in the version, or of no use.
+    /// Removes the files the program wrote, which are in the version or of no use, and a draft that
+    /// does not count.
     fn drop(&mut self) {
+        self.draft = None;
+        self.stores.scratch.discard_drafts().ok();
         remove_files(&self.files_dir).ok();
     }
 }
@@ -209,6 +212,14 @@ pub(crate) fn routed(dir: &Path, index: usize, original: &str) -> Result<PathBuf
     let dir = dir.join(index.to_string());
     std::fs::create_dir_all(&dir).map_err(|source| Error::file("create", &dir, source))?;
     Ok(dir.join(last))
+}
+
+/// Reads a file of the program's. To open a pipe in its place would wait without end.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.is_file() {
+        return std::fs::read(path);
+    }
+    Err(std::io::Error::other("a file expected, a directory, pipe or device found"))
 }
 
 pub(crate) fn remove_files(dir: &Path) -> Result<(), Error> {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{Clock, Draft, FileRecord, Filter, Frame, FrameRecord, NextCall, Store, StoreError, VariableRecord};
-use recoup_io::SystemClock;
+use recoup_io::{SystemClock, open_regular};
 use recoup_pipeline::Retention;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,8 @@ pub(crate) struct DrainJob {
 /// A copy under way.
 pub(crate) struct PersistentDrain {
     version: u64,
-    thread: JoinHandle<Result<(), Error>>,
+    /// The reason why there is no thread, where the system refused one.
+    thread: Result<JoinHandle<Result<(), Error>>, Error>,
     stop: Arc<AtomicBool>,
 }
 
@@ -62,23 +63,29 @@ struct HandedPart {
 }
 
 impl PersistentDrain {
-    pub(crate) fn start(job: DrainJob) -> Result<Self, Error> {
+    /// Starts the copy, whose failure is its verdict.
+    pub(crate) fn start(job: DrainJob) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let version = job.version;
+        let handover = job.handover.clone();
         let work = DrainThread { job, stop: Arc::clone(&stop), clock: SystemClock::new() };
         let thread = std::thread::Builder::new().name("veloc-drain".to_owned()).spawn(move || work.run());
-        let thread = thread.map_err(|e| Error::Drain { version, what: e.to_string() })?;
-        Ok(Self { version, thread, stop })
+        let thread = thread.map_err(|error| {
+            // The other ranks take it as the end.
+            std::fs::remove_dir_all(handover).ok();
+            failed(version, &error.to_string())
+        });
+        Self { version, thread, stop }
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.thread.is_finished()
+        self.thread.as_ref().map_or(true, JoinHandle::is_finished)
     }
 
     /// Waits for the verdict, the same on all ranks.
     pub(crate) fn wait(self) -> Result<(), Error> {
         let version = self.version;
-        let ended = self.thread.join().unwrap_or_else(|_| Err(failed(version, "the copying thread panicked")));
+        let ended = self.thread?.join().unwrap_or_else(|_| Err(failed(version, "the copying thread panicked")));
         ended.map_err(|error| match error {
             late @ Error::Drain { .. } => late,
             other => Error::Drain { version, what: other.to_string() },
@@ -175,7 +182,7 @@ impl DrainThread {
         self.check_stop()?;
         stores.persistent.publish(&records.manifest(name, *version, *ranks), &Solo)?;
         if let Some(keep) = *keep {
-            retain(stores.persistent.as_ref(), keep, *version);
+            retain(stores.persistent.as_ref(), keep, *version, self.job.rank);
         }
         Ok(())
     }
@@ -202,7 +209,11 @@ impl DrainThread {
     fn await_part(&self, rank: usize) -> Result<HandedPart, Error> {
         let path = self.part_path(rank);
         let lost = || Error::Rank { rank, message: "its part could not be handed over".to_owned() };
-        self.await_some(&format!("the part of rank {rank}"), || match std::fs::read(&path) {
+        let read = || {
+            let mut bytes = Vec::new();
+            open_regular(&path)?.read_to_end(&mut bytes).map(|_| bytes)
+        };
+        self.await_some(&format!("the part of rank {rank}"), || match read() {
             Ok(bytes) => handed(&bytes).map(Ok),
             Err(_) => (!self.job.handover.exists()).then(|| Err(lost())),
         })?
@@ -252,16 +263,26 @@ fn handed(bytes: &[u8]) -> Option<HandedPart> {
 }
 
 /// Removes all but the newest `keep` versions; those above `newest` are another run's. One that
-/// cannot be removed stays.
-pub(crate) fn retain(store: &dyn Store, keep: usize, newest: u64) {
-    for version in Retention::new(keep).superfluous(store, newest).unwrap_or_default() {
-        store.remove(version).ok();
+/// cannot be removed stays, and is named.
+pub(crate) fn retain(store: &dyn Store, keep: usize, newest: u64, rank: usize) {
+    let left_over = |what: &str, error: &StoreError| crate::say(Some(rank), &format!("{what} left over: {error}"));
+    match Retention::new(keep).superfluous(store, newest) {
+        Err(error) => left_over("old versions are", &error),
+        Ok(superfluous) => {
+            for version in superfluous {
+                match store.remove(version) {
+                    Ok(()) | Err(StoreError::Missing { .. }) => {}
+                    Err(error) => left_over(&format!("version {version} is"), &error),
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use recoup_io::{Access, Hdf5Store};
+    use rustix::fs::{CWD, FileType, mknodat};
 
     use super::*;
     use crate::coding::{META, encode_bytes};
@@ -314,7 +335,7 @@ mod tests {
             let ranks = 2;
             let keep = None;
             let job = DrainJob { name, version, token, rank, ranks, stores, handover, filters, keep, patience, draft };
-            drains.push(PersistentDrain::start(job).unwrap());
+            drains.push(PersistentDrain::start(job));
         }
         let verdicts: Vec<bool> = drains.into_iter().map(|drain| drain.wait().is_ok()).collect();
         let store = Hdf5Store::open(&persistent, "heat", Access::Read).unwrap();
@@ -333,6 +354,11 @@ mod tests {
     fn part_that_cannot_be_handed_over_is_not_waited_for() {
         let occupied = |handover: &std::path::Path| std::fs::create_dir(handover.join("rank-000001")).unwrap();
         assert_eq!(copied([true, true], occupied), ([false, false], vec![]));
+        // Rank 0 waited for someone to write into the pipe.
+        let pipe = |handover: &std::path::Path| {
+            mknodat(CWD, handover.join("rank-000001"), FileType::Fifo, 0o600.into(), 0).unwrap();
+        };
+        assert_eq!(copied([true, true], pipe), ([false, false], vec![]));
     }
 
     #[test]

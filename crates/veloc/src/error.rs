@@ -1,6 +1,6 @@
 //! Errors of calls: the text a program finds on its standard error, next to the code -1.
 
-use recoup_core::{CodecError, CommError, StoreError};
+use recoup_core::{CodecError, CommError, CommonError, RankError, StoreError};
 use recoup_pipeline::PipelineError;
 
 /// An error that a call of the interface reports.
@@ -133,6 +133,21 @@ pub enum Error {
     /// The communicator.
     #[error(transparent)]
     Comm(#[from] CommError),
+}
+
+impl RankError for Error {
+    fn of_rank(rank: usize, message: String) -> Self {
+        Self::Rank { rank, message }
+    }
+}
+
+impl<E> From<CommonError<E>> for Error
+where
+    Self: From<E>,
+{
+    fn from(error: CommonError<E>) -> Self {
+        error.into_inner().into()
+    }
 }
 
 impl Error {

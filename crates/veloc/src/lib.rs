@@ -35,7 +35,23 @@ pub use regions::{MemoryRegion, Selection};
 /// Writes a line to standard error, if there is one.
 fn say(rank: Option<usize>, message: &str) {
     use std::io::Write;
+    let message = printable(message);
     let rank = rank.map(|rank| format!("rank {rank}: ")).unwrap_or_default();
     // A program that closed it wants to hear nothing.
     writeln!(std::io::stderr(), "veloc: {rank}{message}").ok();
+}
+
+/// Writes signs that would steer a terminal as escapes: names and messages come from files, too.
+fn printable(message: &str) -> String {
+    let escaped = |sign: char| if sign.is_control() { sign.escape_default().to_string() } else { sign.to_string() };
+    message.chars().map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_from_files_do_not_steer_the_terminal() {
+        assert_eq!(super::printable("the files a\u{1b}[2J\nb"), "the files a\\u{1b}[2J\\nb");
+        assert_eq!(super::printable("gr\u{f6}sse"), "gr\u{f6}sse");
+    }
 }

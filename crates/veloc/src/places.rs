@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A program of one process that uses no MPI has `single-<id>` in place of `rank-<rank>`, and above
-//! its names in persistent storage. Names hold no dash, so these never meet.
+//! its names in persistent storage. Names hold no dash, so these never meet. The directory of a
+//! name that begins with a dot begins with `dot-` instead: no version is hidden.
 //!
 //! Scratch may be shared by users, and these names can be guessed. So the directories below it are
 //! this user's alone: another user's is refused, and so is a link. Persistent storage is shared as
@@ -58,7 +59,7 @@ impl Places {
     /// Returns the directory in which the parts of a drain are handed over. Its name is a draft's,
     /// so it is discarded with drafts.
     pub(crate) fn handover(&self, name: &str, token: u64) -> PathBuf {
-        self.persistent.join(name).join(format!("draft-parts-{token:016x}"))
+        self.persistent.join(run_name(name)).join(format!("draft-parts-{token:016x}"))
     }
 
     /// Opens this rank's versions in scratch, and removes drafts of a killed process.
@@ -67,15 +68,20 @@ impl Places {
             std::fs::create_dir_all(shared).map_err(|source| Error::file("create", shared, source))?;
         }
         take_private_dir(&self.scratch)?;
-        take_private_dir(&self.scratch.join(name))?;
+        take_private_dir(&self.scratch.join(run_name(name)))?;
         let store = open(&self.scratch, name, Access::Write)?;
         store.discard_drafts()?;
         Ok(store)
     }
 
-    /// Returns whether anything was ever kept under `name` in scratch.
+    /// Returns whether there is a place for versions called `name` in scratch.
     pub(crate) fn has_scratch(&self, name: &str) -> bool {
-        self.scratch.join(name).is_dir()
+        self.scratch.join(run_name(name)).is_dir()
+    }
+
+    /// Returns the same for persistent storage.
+    pub(crate) fn has_persistent(&self, name: &str) -> bool {
+        self.persistent.join(run_name(name)).is_dir()
     }
 
     /// Opens all ranks' versions. Rank 0 opens them before the others join.
@@ -88,6 +94,11 @@ impl Places {
     pub(crate) fn join_persistent(&self, name: &str) -> Result<Arc<dyn Store>, Error> {
         open(&self.persistent, name, Access::Join)
     }
+}
+
+/// Returns the name of the run that holds the checkpoints called `name`.
+pub(crate) fn run_name(name: &str) -> String {
+    name.strip_prefix('.').map_or_else(|| name.to_owned(), |rest| format!("dot-{rest}"))
 }
 
 /// Makes a directory for this user alone, or takes the one that is there.
@@ -124,7 +135,7 @@ fn take_private_dir(path: &Path) -> Result<(), Error> {
 fn open(dir: &Path, name: &str, access: Access) -> Result<Arc<dyn Store>, Error> {
     let mut looks = 0;
     loop {
-        match Hdf5Store::open(dir, name, access) {
+        match Hdf5Store::open(dir, &run_name(name), access) {
             Err(StoreError::Busy { .. }) if looks < LOCK_LOOKS => std::thread::sleep(LOCK_NAP),
             opened => return Ok(Arc::new(opened?.with_replacement())),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use recoup_core::{Comm, gather_json};
+use recoup_core::{Comm, CommError, CommonError, gather_json, gathered};
 
 use crate::Error;
 use crate::copies::{FoundPart, Offer, PartRequest, RankPart, common};
@@ -22,18 +22,21 @@ pub(crate) enum RestartVerdict {
 }
 
 /// Returns the versions of which some rank has a part, newest first. Collective.
-pub(crate) fn versions(comm: &dyn Comm, stores: &NameStores) -> Result<Vec<u64>, Error> {
-    let mut mine = stores.scratch.versions()?;
-    if comm.rank() == 0 {
-        mine.extend(stores.persistent.versions()?);
-    }
-    let all: BTreeSet<u64> = gather_json(comm, &mine)?.into_iter().flatten().collect();
+pub(crate) fn versions(comm: &dyn Comm, stores: &NameStores) -> Result<Vec<u64>, CommonError<Error>> {
+    let listed = || {
+        let mut mine = stores.scratch.versions()?;
+        if comm.rank() == 0 {
+            mine.extend(stores.persistent.versions()?);
+        }
+        Ok(mine)
+    };
+    let all: BTreeSet<u64> = gathered(comm, listed())?.into_iter().flatten().collect();
     Ok(all.into_iter().rev().filter(|&version| i32::try_from(version).is_ok()).collect())
 }
 
 /// Reads and verifies a version: from scratch where all of it is there, otherwise part by part from
 /// where it is whole. Collective.
-pub(crate) fn examine(comm: &dyn Comm, stores: &NameStores, version: u64) -> Result<RestartVerdict, Error> {
+pub(crate) fn examine(comm: &dyn Comm, stores: &NameStores, version: u64) -> Result<RestartVerdict, CommError> {
     let rank = comm.rank();
     let ranks = comm.size();
     let here = PartRequest { version, rank, ranks, stored_rank: 0 };

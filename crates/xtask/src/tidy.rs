@@ -5,6 +5,7 @@
 
 mod circles;
 mod code;
+mod collective;
 mod figures;
 mod glossary;
 mod layout;
@@ -59,6 +60,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     complaints.extend(pages::complaints(root, &sources));
     complaints.extend(circles::complaints(&sources));
     complaints.extend(signatures::complaints(&sources));
+    complaints.extend(collective::complaints(&sources));
     complaints.extend(lets::complaints(&sources));
     complaints.extend(rustdoc::complaints(&sources));
     complaints.extend(names::complaints(&sources));

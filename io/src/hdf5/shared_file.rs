@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, Draft, FileRecord, Filter, Frame, Manifest, NextCall, Place, Sealed, StoreError, VariableRecord, agreed,
-    gather_json,
+    Comm, CommError, CommonError, Draft, FileRecord, Filter, Frame, Manifest, NextCall, Place, Sealed, StoreError,
+    VariableRecord, agreed, gather_json,
 };
 
 use super::blocks::SUPERBLOCK_BYTES;
@@ -169,7 +169,7 @@ pub(super) fn write(
     parts: &HeldParts,
     manifest: &Manifest,
     comm: &dyn Comm,
-) -> Result<Manifest, StoreError> {
+) -> Result<Manifest, CommonError<StoreError>> {
     let version = manifest.version;
     let mine = parts.take(version);
     let forms = gather_forms(&mine, comm)?;
@@ -178,7 +178,7 @@ pub(super) fn write(
     placed.files.clear();
     let mut tails = Vec::new();
     for file in &files {
-        let (head, tail) = describe(file, &placed, &forms)?;
+        let (head, tail) = describe(file, &placed, &forms).map_err(CommonError::alike)?;
         placed.files.push(record(file, &head, &tail, &placed, &forms));
         tails.push((head, tail));
     }
@@ -200,7 +200,7 @@ pub(super) fn write(
 }
 
 /// The forms of every rank's variables. Collective; all ranks find the same missing.
-fn gather_forms(mine: &BTreeMap<usize, HeldPart>, comm: &dyn Comm) -> Result<BTreeMap<usize, Vec<Form>>, StoreError> {
+fn gather_forms(mine: &BTreeMap<usize, HeldPart>, comm: &dyn Comm) -> Result<BTreeMap<usize, Vec<Form>>, CommError> {
     type Filters = Option<Vec<(u32, Vec<u32>)>>;
     let plain = |form: &Form| match form {
         Form::Chunked(filters) => Some(filters.iter().map(|filter| (filter.id, filter.values.clone())).collect()),

@@ -99,7 +99,8 @@ pub(crate) fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Resul
     let parts = recoup_core::gather_json(comm, &(own, files))?;
     let mut manifest = sample.manifest(parts.iter().flat_map(|(_, files)| files.clone()).collect());
     manifest.frames = parts.into_iter().flat_map(|(frames, _)| frames).collect();
-    store.publish(&manifest, comm).map(drop)
+    store.publish(&manifest, comm)?;
+    Ok(())
 }
 
 /// Every frame this rank needs is bit for bit what was written.

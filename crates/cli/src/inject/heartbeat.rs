@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use recoup::SystemClock;
-use recoup::core::{Clock, Comm, Draft, Manifest, NextBegin, Store, StoreDecorator, StoreError};
+use recoup::core::{Clock, Comm, CommonError, Draft, Manifest, NextBegin, Store, StoreDecorator, StoreError};
 
 use crate::inject::last_words;
 use crate::observe::saves::Saves;
@@ -194,7 +194,7 @@ impl StoreDecorator for CountedStore {
         self.inner.begin(version, rank)
     }
 
-    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let next_begin = last_words::committing(|| self.inner.publish(manifest, comm))?;
         self.saves.counted(manifest.version);
         if let Some(heartbeat) = &self.heartbeat {

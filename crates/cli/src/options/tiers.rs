@@ -181,7 +181,7 @@ impl TierArgs {
         costs: TierCosts,
         comm: &dyn Comm,
     ) -> Result<Arc<dyn Store>> {
-        self.options().open(pfs, run, costs, comm).map_err(refused)
+        self.options().open(pfs, run, costs, comm).map_err(|error| refused(error.into_inner()))
     }
 
     /// Removes what the run has in memory. Collective.
@@ -189,6 +189,6 @@ impl TierArgs {
     /// # Errors
     /// When it cannot be removed, or a rank is lost.
     pub(crate) fn clear(&self, run: RunPlace<'_>, proof: &Dispensable, comm: &dyn Comm) -> Result<()> {
-        self.options().clear(run, proof, comm).map_err(refused)
+        self.options().clear(run, proof, comm).map_err(|error| refused(error.into_inner()))
     }
 }

@@ -77,6 +77,12 @@ fn checkpoint_that_one_rank_declines_counts_on_none() {
     });
     assert!(verdicts.iter().all(|(ended, _)| ended.ends_with("rank 1 reports that it failed")), "{verdicts:?}");
     assert!(verdicts.iter().all(|(_, ended)| ended.ends_with("rank 2 reports that it failed")), "{verdicts:?}");
+    // The draft stayed until the next run, as large as a version.
+    for rank in 0..3 {
+        let folder = place.scratch_file(rank, 1).parent().unwrap().parent().unwrap().to_owned();
+        let names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("draft")), "rank {rank}: {names:?}");
+    }
 }
 
 #[test]
@@ -306,6 +312,40 @@ fn only_routed_file_of_a_version_comes_back_under_any_name() {
         assert_eq!(fs::read_to_string(client.route(name).unwrap()).unwrap(), "state", "{name}");
     }
     client.restart_end(true).unwrap();
+}
+
+/// VELOC takes such a name; here each call with it was refused as "not a recoup directory".
+#[test]
+fn name_that_begins_with_a_dot_is_saved_and_found() {
+    let place = Place::new("mode = sync");
+    for name in [".hidden", "..x", "hidden"] {
+        let mut client = single(&place);
+        let mut x = vec![5.0; 10];
+        protect(&mut client, None, 0, &mut x);
+        assert_eq!(client.restart_test(name, 0).unwrap(), None, "{name}");
+        save(&mut client, name, 7);
+        fs::remove_dir_all(place.scratch()).unwrap();
+        x.fill(0.0);
+        assert_eq!(client.restart_test(name, 0).unwrap(), Some(7), "{name}");
+        restore(&mut client, name, 7);
+        assert_eq!(x, [5.0; 10], "{name}");
+    }
+    assert!(place.persistent().join("single-000000/dot-hidden/v000000000007").is_dir());
+    let mut client = single(&place);
+    assert!(client.checkpoint_begin(&format!(".{}", "x".repeat(197)), 1).is_err());
+    client.checkpoint_begin(&format!(".{}", "x".repeat(196)), 1).unwrap();
+}
+
+/// The end of the checkpoint waited for someone to write into the pipe.
+#[test]
+fn pipe_in_place_of_a_routed_file_fails_the_checkpoint() {
+    let place = Place::new("mode = sync");
+    let mut client = single(&place);
+    client.checkpoint_begin("files", 1).unwrap();
+    let path = client.route("pipe").unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    let error = client.checkpoint_end(true).unwrap_err().to_string();
+    assert!(error.contains("a file expected"), "{error}");
 }
 
 /// The scratch copy still counts, and the program is told that the other one does not.

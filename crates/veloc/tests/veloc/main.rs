@@ -13,5 +13,6 @@ mod device;
 mod faults;
 mod guide;
 mod kills;
+mod one_rank;
 mod package;
 mod support;

@@ -7,28 +7,45 @@ pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
     sources.iter().filter(|source| source.is_rust()).flat_map(of_file).collect()
 }
 
+/// A function's line, counted from 0, its name, its parameters, and the type it returns.
+pub(super) struct Signature<'a> {
+    pub(super) line_index: usize,
+    pub(super) name: &'a str,
+    pub(super) parameters: &'a str,
+    pub(super) result: &'a str,
+}
+
 fn of_file(source: &Source) -> Vec<String> {
     let code = without_comments(&source.text);
+    let takes_tuple = |function: &Signature<'_>| {
+        split(function.parameters).iter().any(|parameter| parameter.trim_start().starts_with('('))
+    };
+    let with_tuples = signatures(&code).filter(takes_tuple);
+    let complaint = |Signature { line_index, name, .. }| {
+        source.complaint(line_index, format!("{name} takes a tuple: name its parts, or a struct"))
+    };
+    with_tuples.map(complaint).collect()
+}
+
+/// Returns the functions of code without comments.
+pub(super) fn signatures(code: &str) -> impl Iterator<Item = Signature<'_>> {
     let functions = code
         .match_indices("fn ")
         .filter(|(position, _)| !code[..*position].ends_with(|sign: char| sign.is_alphanumeric() || sign == '_'));
-    let with_tuples = functions.filter_map(|(position, _)| {
-        let (name, parameters) = parameters(&code[position + 3..])?;
-        let n_tuples = split(parameters).iter().filter(|parameter| parameter.trim_start().starts_with('(')).count();
-        let line_index = code[..position].matches('\n').count();
-        (n_tuples > 0)
-            .then(|| source.complaint(line_index, format!("{name} takes a tuple: name its parts, or a struct")))
-    });
-    with_tuples.collect()
+    functions.filter_map(|(position, word)| {
+        signature(&code[position + word.len()..], code[..position].matches('\n').count())
+    })
 }
 
-/// Name and parameters of a function, from its name on. Types of functions have no name.
-fn parameters(rest: &str) -> Option<(&str, &str)> {
+/// Reads a function from its name on. Types of functions have no name.
+fn signature(rest: &str, line_index: usize) -> Option<Signature<'_>> {
     let name = &rest[..rest.find(|sign: char| !sign.is_alphanumeric() && sign != '_')?];
     let after = &rest[name.len()..];
     let generics = if after.starts_with('<') { group(after)?.len() + 2 } else { 0 };
-    let list = group(after[generics..].trim_start())?;
-    (!name.is_empty() && after[generics..].trim_start().starts_with('(')).then_some((name, list))
+    let list = after[generics..].trim_start();
+    let parameters = group(list)?;
+    let result = list[parameters.len() + 2..].split('{').next()?.split(";\n").next()?;
+    (!name.is_empty() && list.starts_with('(')).then_some(Signature { line_index, name, parameters, result })
 }
 
 /// The text between the bracket that `text` begins with and the one that closes it. The `>` of an
