@@ -71,7 +71,7 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
         (format!("run {CG} --dir d --interval -5it"), "expected auto, a duration above 0"),
         (format!("run {CG} --dir d --name a/b"), "'a/b' for '--name <NAME>': expected the name of one folder"),
         ("inspect d --name ..".to_owned(), "expected the name of one folder"),
-        (format!("solve {CG} --rhs b.txt"), "--rhs b.txt: expected FILE.npy, FILE.mtx or FILE.h5"),
+        (format!("solve {CG} --solution b.txt"), "--solution b.txt: expected FILE.npy, FILE.mtx or FILE.h5"),
     ];
     for (command, words) in cases {
         let err = refused(&command, dir.path(), 2);
