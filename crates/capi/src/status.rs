@@ -147,7 +147,7 @@ impl From<TapeError> for CallFailure {
     fn from(error: TapeError) -> Self {
         let code = match &error {
             TapeError::NoRoom | TapeError::CodedDevice | TapeError::ChainedDevice => RECOUP_E_OPTIONS,
-            TapeError::NotBuilt { .. } => RECOUP_E_OPTIONS,
+            TapeError::NotBuilt { .. } | TapeError::CodecBound(_) => RECOUP_E_OPTIONS,
             TapeError::Memory { .. } | TapeError::System(_) | TapeError::Device(_) => RECOUP_E_FULL,
             TapeError::Spill { .. } | TapeError::Occupied { .. } | TapeError::NothingKept => RECOUP_E_STORE,
             TapeError::Duplicate { .. } | TapeError::Unknown { .. } => RECOUP_E_STEP,

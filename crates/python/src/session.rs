@@ -15,7 +15,7 @@ use recoup::core::{Difference, Plan, Progress, Role, SafePoint, Scheme, Status};
 use recoup::pipeline;
 
 use crate::operator::Raised;
-use crate::options::{SessionOptions, profile};
+use crate::options::{SessionOptions, check_directory, profile};
 use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
 use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, read};
 use crate::refused;
@@ -140,6 +140,7 @@ impl PySession {
     #[new]
     #[pyo3(signature = (dir, options, system))]
     fn new(py: Python<'_>, dir: PathBuf, options: SessionOptions, system: Option<PySystem<'_>>) -> PyResult<Self> {
+        check_directory(&dir)?;
         let raised = Raised::default();
         let memory = options.memory_of(&dir)?.map(|run| (run, options.rtol()));
         let has_system = system.is_some() || options.has_systems();

@@ -85,6 +85,7 @@ static void test_open(void)
     EXPECT(recoup_open("dir=d unknown=1", NULL, &h), RECOUP_E_OPTIONS);
     if (strstr(recoup_message(), "unknown") == NULL) failures++, printf("the unknown key is not named\n");
     EXPECT(recoup_open("dir=d theta=-1", NULL, &h), RECOUP_E_OPTIONS);
+    EXPECT(recoup_open("dir=d,interval=10it", NULL, &h), RECOUP_E_OPTIONS);
     EXPECT(recoup_open("dir=d keep=99999999999999999999", NULL, &h), RECOUP_E_OPTIONS);
     EXPECT(recoup_open("dir=\"d", NULL, &h), RECOUP_E_OPTIONS);
     if (h != 77) failures++, printf("a handle was written by a call that failed\n");

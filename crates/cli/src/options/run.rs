@@ -128,3 +128,28 @@ impl RunArgs {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    /// `mtti=12h` was refused by C, `mtti="1h"` by Python, and an interval with the scheme auto by
+    /// both.
+    #[test]
+    fn flags_take_and_refuse_what_the_other_doors_do() {
+        for line in include_str!("../../../../tests/data/option_values.txt").lines().filter(|l| !l.starts_with('#')) {
+            let (verdict, options) = line.split_once(' ').unwrap();
+            let mut words = vec!["run".to_owned(), "--poisson3d=4".to_owned(), "--dir=d".to_owned()];
+            words.extend(options.split(' ').map(|option| format!("--{option}")));
+            if !options.contains("method=") {
+                words.push("--method=cg".to_owned());
+            }
+            let matches = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(words);
+            let parsed = matches.and_then(|matches| RunArgs::from_arg_matches(&matches));
+            let is_taken = parsed.is_ok_and(|run| run.check().is_ok());
+            assert_eq!(is_taken, verdict == "takes", "{line}");
+        }
+    }
+}
