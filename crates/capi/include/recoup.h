@@ -508,6 +508,39 @@ int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 // RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);
 
+// Declares that versions may lack a variable, which the program has added since: recoup_restore
+// then leaves its values as they are. Before the restore, as the two calls below. The same on all
+// ranks.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string.
+int32_t recoup_default(recoup_handle handle, const char *name);
+
+// Declares that versions which lack a variable hold it under its former name, `former`:
+// recoup_restore brings it back from there.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` and `former` are NULL or C strings.
+int32_t recoup_renamed(recoup_handle handle, const char *name, const char *former);
+
+// Declares that versions may hold a variable that the program has no more: nothing is restored
+// from it.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT; RECOUP_E_NAME, also if it is protected.
+//
+// `name` is NULL or a C string.
+int32_t recoup_dropped(recoup_handle handle, const char *name);
+
+// Writes 1 to `is_default` if the version restored last lacked the variable, whose values are the
+// program's own, else 0.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string, `is_default` is NULL or can be written.
+int32_t recoup_is_default(recoup_handle handle, const char *name, int32_t *is_default);
+
 // Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column
 // j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So
 // `stride` is the leading dimension, at least `count`; columns of a row-major array do not lie

@@ -89,6 +89,10 @@ impl From<PipelineError> for CallFailure {
             PipelineError::SystemOrder { .. } => RECOUP_E_ORDER,
             PipelineError::Solve(SolveError::Length { .. }) => RECOUP_E_ARGUMENT,
             PipelineError::RankCount { .. } | PipelineError::Variable { .. } => RECOUP_E_MISMATCH,
+            PipelineError::Lacks { .. } => {
+                message += " (recoup_default, recoup_renamed, recoup_dropped)";
+                RECOUP_E_MISMATCH
+            }
             PipelineError::NoUsable { .. } | PipelineError::Link { .. } => RECOUP_E_DAMAGED,
             PipelineError::Codec { .. } | PipelineError::NoCodec(_) => RECOUP_E_OPTIONS,
             _ => RECOUP_E_INTERNAL,

@@ -122,6 +122,9 @@ impl PySession {
             (None, OtherProblem { difference: Difference::Size { .. }, .. }) => {
                 refused(format!("{error}; give another directory or name"))
             }
+            (None, pipeline::PipelineError::Lacks { .. }) => {
+                refused(format!("{error} (protect with default=True or formerly=NAME, dropped)"))
+            }
             (None, OtherProblem { .. }) => {
                 let no = "same_operator=False if A or b change from solve to solve";
                 refused(format!("{error}; give another directory or name, or {no}"))
@@ -187,6 +190,27 @@ impl PySession {
             }
             None => state.protected.push(protected),
         }
+        Ok(())
+    }
+
+    /// Declares that versions may lack an array, or its former name.
+    #[pyo3(signature = (name, default, formerly))]
+    fn changed(&self, name: &str, default: bool, formerly: Option<&str>) -> PyResult<()> {
+        let mut state = self.state()?;
+        let changes = state.session()?.changes();
+        if default {
+            changes.may_lack(name);
+        }
+        if let Some(former) = formerly {
+            changes.renamed(name, former);
+        }
+        Ok(())
+    }
+
+    /// Declares that versions may hold an array that is protected no more.
+    fn dropped(&self, name: &str) -> PyResult<()> {
+        let mut state = self.state()?;
+        state.session()?.changes().dropped(name);
         Ok(())
     }
 

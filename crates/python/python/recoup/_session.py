@@ -194,6 +194,8 @@ class Session:
         role: Role = "dynamic",
         *,
         spare: bool = False,
+        default: bool = False,
+        formerly: str | None = None,
     ) -> None:
         """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
 
@@ -213,11 +215,21 @@ class Session:
             ``direction``, the search direction that came with it; ``dynamic``, saved bit for bit in every version
             (counters, RNG state, fields); ``recomputed``, as dynamic but not in lossy versions.
         spare: a variable only while versions hold it: it comes into use when a version with it is restored.
+        default: versions may lack this array, which was added since: `restore` then leaves its values as they are, and
+            `Restored.defaults` names it.
+        formerly: the former name of this array, under which versions hold it that lack it.
         """
         with named(f"array {name}"):
             real = pairs(array)
             self._numbers[name] = 1 if real is array else 2
             self._native.protect(name, real, role, spare, self._numbers[name])
+            self._native.changed(name, default, formerly)
+
+    def dropped(self, name: str) -> None:
+        """Declares that versions may hold an array that the program has no more. Nothing is restored from it. Without
+        this, a restore logs that it was left out."""
+        with named("dropped"):
+            self._native.dropped(name)
 
     def protect_block(self, name: str, array: npt.NDArray[Any], role: Role = "iterate") -> None:
         """Lends the columns of an n x k array to the session, in place, as `protect` does with one array: column j as
