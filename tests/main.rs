@@ -10,6 +10,7 @@ mod damage;
 mod decoders;
 mod deflation;
 mod disk_full;
+mod evolving;
 mod faults;
 mod golden;
 mod golden_cases;

@@ -116,7 +116,7 @@ fn of_another_methods_version_the_iterate_is_taken_or_a_missing_variable_is_refu
     let mut solver = problem.solver("cg").unwrap();
     let owner: &mut dyn Registered = solver.as_mut();
     let refused = session.restore_with(&mut [owner]);
-    assert!(matches!(&refused, Err(PipelineError::Variable { variable, .. }) if variable == "p"), "{refused:?}");
+    assert!(matches!(&refused, Err(PipelineError::Lacks { variable, .. }) if variable == "p"), "{refused:?}");
     let restored = session.restore(solver.as_mut()).unwrap().unwrap();
     let expected = (3, Resume::Restarted, Some("jacobi"));
     assert_eq!((restored.version, restored.resume, restored.other_method.as_deref()), expected);

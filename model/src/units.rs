@@ -1,4 +1,61 @@
-//! Numbers of bytes as people write them.
+//! Durations and numbers of bytes as people write them: the one notation of the program's flags,
+//! the options strings of C, and the arguments of Python.
+
+use crate::interval::parse_seconds;
+
+/// The error of a text that is no quantity of the kind asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}")]
+pub struct ParseQuantityError {
+    /// The texts that are read.
+    pub expected: &'static str,
+}
+
+/// Reads a duration above zero, in seconds: `90`, `1h`, `10min`, `250ms`.
+///
+/// # Errors
+/// Says what was expected.
+pub fn duration(text: &str) -> Result<f64, ParseQuantityError> {
+    let expected = "a duration above 0: seconds, or with a unit as in 250ms, 90s, 10min, 1h, 2d";
+    parse_seconds(text).filter(|seconds| *seconds > 0.0).ok_or(ParseQuantityError { expected })
+}
+
+/// Reads a duration, zero allowed, in seconds.
+///
+/// # Errors
+/// Says what was expected.
+pub fn duration_or_zero(text: &str) -> Result<f64, ParseQuantityError> {
+    let expected = "a duration: seconds, or with a unit as in 250ms, 90s, 10min, 1h, 2d";
+    parse_seconds(text).ok_or(ParseQuantityError { expected })
+}
+
+/// Reads a number of bytes: `500000`, `500k`, `2GiB`.
+///
+/// # Errors
+/// Says what was expected.
+pub fn bytes(text: &str) -> Result<u64, ParseQuantityError> {
+    let bytes = parse_bytes(text).filter(|bytes| (1.0..u64::MAX as f64).contains(bytes));
+    let expected = "bytes, at least 1, such as 500000, 500k or 2GiB";
+    bytes.map(|bytes| bytes as u64).ok_or(ParseQuantityError { expected })
+}
+
+/// Reads bytes per second: a number of bytes, with or without `/s`.
+///
+/// # Errors
+/// Says what was expected.
+pub fn bytes_per_second(text: &str) -> Result<f64, ParseQuantityError> {
+    let expected = "bytes per second above 0, such as 100e6, 100M or 100MiB";
+    parse_bytes(text.trim().trim_end_matches("/s")).ok_or(ParseQuantityError { expected })
+}
+
+/// Reads a count from 1 to 65535: of versions, ranks or threads.
+///
+/// # Errors
+/// Says what was expected.
+pub fn count(text: &str) -> Result<usize, ParseQuantityError> {
+    let count = text.trim().parse().ok().filter(|count| (1..=65_535).contains(count));
+    count.ok_or(ParseQuantityError { expected: "a count of at least 1, and at most 65535" })
+}
 
 /// Reads a number of bytes above 0: a plain number, or one with k, M, G, T (powers of 1000) or Ki,
 /// Mi, Gi, Ti (powers of 1024), with or without a B: `500000`, `100e6`, `1.5G`, `2GiB`.
@@ -26,6 +83,16 @@ pub fn parse_bytes(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bandwidths_take_both_kinds_of_units() {
+        for (text, expected) in [("100e6", 100e6), ("100MB/s", 100e6), ("100MiB", 104_857_600.0), ("2k", 2000.0)] {
+            assert_eq!(bytes_per_second(text), Ok(expected), "{text}");
+        }
+        for text in ["", "0", "-1M", "fast", "10i", "nan", "inf", "5X", "MiB"] {
+            assert!(bytes_per_second(text).is_err() && bytes(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn both_kinds_of_units_are_read() {

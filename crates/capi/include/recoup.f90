@@ -114,6 +114,31 @@ module recoup
             character(kind=c_char), intent(in) :: name(*)
             integer(c_int) :: track_c
         end function
+        function default_c(handle, name) bind(C, name="recoup_default")
+            import :: c_int, c_int64_t, c_char
+            integer(c_int64_t), value :: handle
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int) :: default_c
+        end function
+        function renamed_c(handle, name, former) bind(C, name="recoup_renamed")
+            import :: c_int, c_int64_t, c_char
+            integer(c_int64_t), value :: handle
+            character(kind=c_char), intent(in) :: name(*), former(*)
+            integer(c_int) :: renamed_c
+        end function
+        function dropped_c(handle, name) bind(C, name="recoup_dropped")
+            import :: c_int, c_int64_t, c_char
+            integer(c_int64_t), value :: handle
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int) :: dropped_c
+        end function
+        function is_default_c(handle, name, is_default) bind(C, name="recoup_is_default")
+            import :: c_int, c_int32_t, c_int64_t, c_char
+            integer(c_int64_t), value :: handle
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int32_t), intent(inout) :: is_default
+            integer(c_int) :: is_default_c
+        end function
         function touch_c(handle, name, first, count) bind(C, name="recoup_touch")
             import :: c_int, c_int64_t, c_char
             integer(c_int64_t), value :: handle, first, count
@@ -302,6 +327,7 @@ module recoup
         recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, &
         recoup_due, recoup_checkpoint, recoup_wait, recoup_converged, &
         recoup_close, recoup_message
+    public :: recoup_default, recoup_renamed, recoup_dropped, recoup_is_default
     public :: recoup_protect_block, recoup_columns, recoup_known_columns, recoup_find_system, recoup_begin_system
     public :: recoup_tape_open, recoup_tape_push, recoup_tape_next, recoup_tape_shape, recoup_tape_pop, &
         recoup_tape_peek, recoup_tape_forget, recoup_tape_announce, recoup_tape_turn, recoup_tape_save, &
@@ -352,6 +378,35 @@ contains
         character(len=*), intent(in) :: name
         integer(c_int) :: code
         code = track_c(handle, name // c_null_char)
+    end function
+
+    function recoup_default(handle, name) result(code)
+        integer(c_int64_t), intent(in) :: handle
+        character(len=*), intent(in) :: name
+        integer(c_int) :: code
+        code = default_c(handle, name // c_null_char)
+    end function
+
+    function recoup_renamed(handle, name, former) result(code)
+        integer(c_int64_t), intent(in) :: handle
+        character(len=*), intent(in) :: name, former
+        integer(c_int) :: code
+        code = renamed_c(handle, name // c_null_char, former // c_null_char)
+    end function
+
+    function recoup_dropped(handle, name) result(code)
+        integer(c_int64_t), intent(in) :: handle
+        character(len=*), intent(in) :: name
+        integer(c_int) :: code
+        code = dropped_c(handle, name // c_null_char)
+    end function
+
+    function recoup_is_default(handle, name, is_default) result(code)
+        integer(c_int64_t), intent(in) :: handle
+        character(len=*), intent(in) :: name
+        integer(c_int32_t), intent(inout) :: is_default
+        integer(c_int) :: code
+        code = is_default_c(handle, name // c_null_char, is_default)
     end function
 
     ! first counts from 0.

@@ -326,16 +326,16 @@ const char *recoup_version(void);
 //
 // `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the
 // program `recoup run`: dir (the one that must be there), name, scheme, codec, bound, theta,
-// delta, interval, state, keep, max-bytes, key-every, increments (off, hash or auto), mtti
-// (seconds), rtol, pfs-bandwidth (bytes per second), tiers (memory, partner:ringD, rs:K+M and pfs,
-// fastest first, as in tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and
-// drain, method (cg, gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy
-// and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
-// it counts, same_operator=no, which says that A or b change from solve to solve, systems, which
-// says that the run solves many systems (recoup_begin_system), and stay, which keeps the library's
-// thread on the core the process is bound to, where it is bound to a single one. `comm` is NULL
-// for a job of one rank; it is copied, and what it points to must live as long as the handle.
-// Collective.
+// delta, interval, state, keep, max-bytes, key-every, increments (off, hash or auto), mtti (a
+// duration: seconds, or 12h), rtol, pfs-bandwidth (bytes per second, or 1GB/s), tiers (memory,
+// partner:ringD, rs:K+M and pfs, fastest first, as in tiers=memory,partner:ring1,pfs) with
+// memory-dir, node-ranks, pfs-every and drain, method (cg, gmres, jacobi ..: what lossy versions
+// are to keep for it), threads (that copy and decode while the program waits, at most 256), sync,
+// which makes every checkpoint wait until it counts, same_operator=no, which says that A or b
+// change from solve to solve, systems, which says that the run solves many systems
+// (recoup_begin_system), and stay, which keeps the library's thread on the core the process is
+// bound to, where it is bound to a single one. `comm` is NULL for a job of one rank; it is copied,
+// and what it points to must live as long as the handle. Collective.
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 //
@@ -522,6 +522,39 @@ int32_t recoup_converged(recoup_handle handle, int32_t has_converged);
 // last version that was taken could not be made and recoup_wait has reported that.
 // RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_STORE, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);
+
+// Declares that versions may lack a variable, which the program has added since: recoup_restore
+// then leaves its values as they are. Before the restore, as the two calls below. The same on all
+// ranks.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string.
+int32_t recoup_default(recoup_handle handle, const char *name);
+
+// Declares that versions which lack a variable hold it under its former name, `former`:
+// recoup_restore brings it back from there.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` and `former` are NULL or C strings.
+int32_t recoup_renamed(recoup_handle handle, const char *name, const char *former);
+
+// Declares that versions may hold a variable that the program has no more: nothing is restored
+// from it.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT; RECOUP_E_NAME, also if it is protected.
+//
+// `name` is NULL or a C string.
+int32_t recoup_dropped(recoup_handle handle, const char *name);
+
+// Writes 1 to `is_default` if the version restored last lacked the variable, whose values are the
+// program's own, else 0.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+//
+// `name` is NULL or a C string, `is_default` is NULL or can be written.
+int32_t recoup_is_default(recoup_handle handle, const char *name, int32_t *is_default);
 
 // Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column
 // j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So

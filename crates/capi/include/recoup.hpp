@@ -289,6 +289,19 @@ public:
     {
         check(recoup_grid(number(), name.c_str(), nx, ny, nz));
     }
+    /* Variables that have changed since older versions: see recoup_default, recoup_renamed and recoup_dropped. */
+    void may_lack(const std::string &name) { check(recoup_default(number(), name.c_str())); }
+    void renamed(const std::string &name, const std::string &former)
+    {
+        check(recoup_renamed(number(), name.c_str(), former.c_str()));
+    }
+    void dropped(const std::string &name) { check(recoup_dropped(number(), name.c_str())); }
+    bool is_default(const std::string &name) const
+    {
+        std::int32_t is_default = 0;
+        check(recoup_is_default(number(), name.c_str(), &is_default));
+        return is_default != 0;
+    }
     void track(const std::string &name) { check(recoup_track(number(), name.c_str())); }
     void touch(const std::string &name, std::uint64_t first, std::uint64_t count)
     {

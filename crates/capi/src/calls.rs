@@ -23,16 +23,16 @@ pub const RECOUP_DUE_DIRECTION: i32 = 2;
 ///
 /// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the
 /// program `recoup run`: dir (the one that must be there), name, scheme, codec, bound, theta,
-/// delta, interval, state, keep, max-bytes, key-every, increments (off, hash or auto), mtti
-/// (seconds), rtol, pfs-bandwidth (bytes per second), tiers (memory, partner:ringD, rs:K+M and pfs,
-/// fastest first, as in tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and
-/// drain, method (cg, gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy
-/// and decode while the program waits, at most 256), sync, which makes every checkpoint wait until
-/// it counts, same_operator=no, which says that A or b change from solve to solve, systems, which
-/// says that the run solves many systems (recoup_begin_system), and stay, which keeps the library's
-/// thread on the core the process is bound to, where it is bound to a single one. `comm` is NULL
-/// for a job of one rank; it is copied, and what it points to must live as long as the handle.
-/// Collective.
+/// delta, interval, state, keep, max-bytes, key-every, increments (off, hash or auto), mtti (a
+/// duration: seconds, or 12h), rtol, pfs-bandwidth (bytes per second, or 1GB/s), tiers (memory,
+/// partner:ringD, rs:K+M and pfs, fastest first, as in tiers=memory,partner:ring1,pfs) with
+/// memory-dir, node-ranks, pfs-every and drain, method (cg, gmres, jacobi ..: what lossy versions
+/// are to keep for it), threads (that copy and decode while the program waits, at most 256), sync,
+/// which makes every checkpoint wait until it counts, same_operator=no, which says that A or b
+/// change from solve to solve, systems, which says that the run solves many systems
+/// (recoup_begin_system), and stay, which keeps the library's thread on the core the process is
+/// bound to, where it is bound to a single one. `comm` is NULL for a job of one rank; it is copied,
+/// and what it points to must live as long as the handle. Collective.
 ///
 /// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 ///

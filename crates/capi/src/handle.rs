@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::comm::LentComm;
 use recoup::core::{Plan, Progress, RankError, Registered, SafePoint, Scheme, Status, each, gathered};
-use recoup::pipeline::{KnownNorms, Outcome, Reference, Session};
+use recoup::pipeline::{KnownNorms, Outcome, Reference, Session, VariableChanges};
 
 use crate::how::RECOUP_FIRST_GUESS;
 use crate::numbers::{check_process, next_number};
@@ -16,7 +16,8 @@ use crate::options::HandleOptions;
 use crate::protected::{ApplicationState, ProtectedRegions, RecoupRebuild};
 use crate::statics;
 use crate::status::{
-    CallFailure, RECOUP_E_CALLBACK, RECOUP_E_HANDLE, RECOUP_E_NOT_SAVED, RECOUP_E_OPERATOR, RECOUP_E_ORDER,
+    CallFailure, RECOUP_E_CALLBACK, RECOUP_E_HANDLE, RECOUP_E_NAME, RECOUP_E_NOT_SAVED, RECOUP_E_OPERATOR,
+    RECOUP_E_ORDER,
 };
 
 /// A handle: one run's checkpoints. 0 is none. Handles are not used again after recoup_close.
@@ -66,6 +67,10 @@ pub(crate) struct Core {
     /// The norms given for the state to be saved.
     pub(crate) known: KnownNorms,
     rebuilds: Vec<Rebuild>,
+    /// Changes of the variables since older versions.
+    pub(crate) changes: VariableChanges,
+    /// The variables that the version restored last lacked.
+    pub(crate) defaults: Vec<String>,
     session: Option<Session>,
     /// Versions are being made, on some rank.
     is_under_way: bool,
@@ -237,6 +242,7 @@ impl Core {
         }
         self.start(this)?;
         let Some(session) = &mut self.session else { return Ok(None) };
+        session.changes().clone_from(&self.changes);
         let restored = session.restore_with(&mut [&mut ApplicationState(&mut self.protected)])?;
         Ok(restored.map(|restored| restored.system.map_or(0, |system| system.index)))
     }
@@ -269,6 +275,14 @@ impl Core {
             return Err(CallFailure::new(RECOUP_E_ORDER, "no system was begun: call recoup_begin_system"));
         }
         Ok(())
+    }
+
+    /// Refuses the name of a variable that is not protected.
+    pub(crate) fn check_protected(&self, name: &str) -> Result<(), CallFailure> {
+        if self.protected.holds(name) || self.statics.holds(name) {
+            return Ok(());
+        }
+        Err(CallFailure::new(RECOUP_E_NAME, format!("variable {name}: not protected")))
     }
 
     pub(crate) fn set_operator_norms(&mut self, norms: [Option<f64>; 2]) -> Result<(), CallFailure> {
@@ -412,14 +426,18 @@ impl Core {
         self.start(this)?;
         self.finish(&this.lent)?;
         let Some(session) = &mut self.session else { return Ok(None) };
+        session.changes().clone_from(&self.changes);
         let restored = session.restore_with(&mut [&mut self.protected])?;
         // The run goes on from what is there.
         self.unsaved = None;
         let Some(restored) = restored else { return Ok(None) };
+        self.defaults.clone_from(&restored.defaults);
         let how = if restored.guess.is_some() { RECOUP_FIRST_GUESS } else { restored.resume as i32 };
         if !self.statics.is_empty() {
-            statics::restore(&this.options, &this.lent, &mut self.statics)?;
-            self.are_statics_saved = true;
+            let defaults = statics::restore(&this.options, &this.lent, &mut self.statics, &self.changes)?;
+            // Those that were not there are saved before the next version.
+            self.are_statics_saved = defaults.is_empty();
+            self.defaults.extend(defaults);
         }
         for Rebuild { callback, ctx } in &self.rebuilds {
             // SAFETY: the program gave both for this call.

@@ -5,6 +5,7 @@
 
 mod callbacks;
 mod calls;
+mod changes;
 mod columns;
 mod handle;
 mod how;
@@ -27,6 +28,7 @@ mod veloc;
 
 pub use callbacks::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
 pub use calls::*;
+pub use changes::*;
 pub use columns::*;
 pub use handle::{RecoupHandle, RecoupStats};
 pub use how::*;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use recoup::memory::{MediumKind, Memory, MemoryOptions, SavePolicy};
+use recoup::model::units::{ParseQuantityError, bytes, count, duration};
 
 use crate::memory_pace::{MemoryPace, PaceRule};
-use crate::options::{BYTES, COUNT, POSITIVE, bytes, count, positive, refuse, words};
+use crate::options::{path, refuse, words};
 use crate::status::CallFailure;
 
 /// Every key, for the message about an unknown one.
@@ -45,19 +46,19 @@ impl FromStr for FileOptions {
 impl FileOptions {
     fn set(&mut self, key: &str, value: &str) -> Result<(), CallFailure> {
         let expected = |what: &str| refuse(format!("{key}={value}: expected {what}"));
+        let quantity = |error: ParseQuantityError| expected(error.expected);
         match key {
-            "file" => self.file = value.into(),
-            "keep" => self.memory.keep = count(value).ok_or_else(|| expected(COUNT))?,
+            "file" => self.file = path(key, value, KEYS)?.into(),
+            "keep" => self.memory.keep = count(value).map_err(quantity)?,
             "block" => {
-                let bytes = bytes(value).and_then(|bytes| usize::try_from(bytes).ok());
-                self.memory.block_bytes = bytes.ok_or_else(|| expected(BYTES))?;
+                self.memory.block_bytes = usize::try_from(bytes(value).map_err(quantity)?).unwrap_or(usize::MAX);
             }
             "medium" => self.memory.medium = medium(value).ok_or_else(|| expected("auto, file or map"))?,
             "interval" => {
-                let what = "auto, young, daly, greedy, seconds or steps as in 20it";
+                let what = "auto, young, daly, greedy, a duration above 0 as in 30s or 10min, or steps as in 20it";
                 self.interval = value.parse().map_err(|_| expected(what))?;
             }
-            "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "mtti" => self.mtti_seconds = Some(duration(value).map_err(quantity)?),
             _ => return Err(refuse(format!("unknown key {key:?}: expected one of {KEYS}"))),
         }
         Ok(())
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_key_of_a_memory_is_understood() {
-        let text = "file=\"a b\" keep=20 block=4KiB medium=map interval=10it mtti=3600";
+        let text = "file=\"a b\" keep=20 block=4KiB medium=map interval=10it mtti=1h";
         let expected = FileOptions {
             file: "a b".into(),
             memory: MemoryOptions { keep: 20, block_bytes: 4096, medium: MediumKind::Map },

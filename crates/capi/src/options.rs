@@ -6,18 +6,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use recoup::cache::{ParseTiersError, TierList};
-use recoup::core::{BoundRule, CodecId, IncrementMode, MethodProfile, Resume, Scheme};
+use recoup::core::{BoundRule, CodecError, CodecId, IncrementMode, MethodProfile, Resume, Scheme};
 use recoup::model::Interval;
-use recoup::model::units::parse_bytes;
+use recoup::model::units::{ParseQuantityError, bytes, bytes_per_second, count, duration};
 use recoup::solvers::METHODS;
-use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
+use recoup::{Builder, Drain, Nodes, OPTION_KEYS, PfsEvery, TierOptions};
 
 use crate::status::{CallFailure, RECOUP_E_OPTIONS};
-
-/// Every key, for the message about an unknown one.
-const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, \
-                    increments, threads, sync, stay, systems, \
-                    same-operator, mtti, rtol, pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method";
 
 /// The options given; the others have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,9 +65,7 @@ impl FromStr for HandleOptions {
         if options.dir.is_empty() {
             return Err(refuse("dir=DIRECTORY is missing".to_owned()));
         }
-        if options.scheme == Some(None) && options.interval.is_some_and(|interval| interval != Interval::Auto) {
-            return Err(refuse("scheme=auto finds the interval itself: leave one of them out".to_owned()));
-        }
+        options.check()?;
         Ok(options)
     }
 }
@@ -80,43 +73,61 @@ impl FromStr for HandleOptions {
 impl HandleOptions {
     fn set(&mut self, key: &str, value: &str) -> Result<(), CallFailure> {
         let expected = |what: &str| refuse(format!("{key}={value}: expected {what}"));
+        let quantity = |error: ParseQuantityError| expected(error.expected);
         match key.replace('_', "-").as_str() {
-            "dir" => value.clone_into(&mut self.dir),
+            "dir" => path(key, value, OPTION_KEYS)?.clone_into(&mut self.dir),
             "name" => self.name = Some(value.to_owned()),
             "scheme" => self.scheme = Some(scheme(value).ok_or_else(|| expected(SCHEMES))?),
-            "codec" => {
-                self.codec = Some(value.parse().map_err(|e: recoup::core::CodecError| expected(&e.to_string()))?)
-            }
+            "codec" => self.codec = Some(codec(key, value)?),
             "bound" => self.bound = Some(value.parse().map_err(|e| expected(&format!("{e}")))?),
             "theta" => self.theta = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "delta" => self.delta = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
-            "interval" => {
-                self.interval = Some(value.parse().map_err(|_| expected("auto, seconds or iterations as in 20it"))?)
-            }
+            "interval" => self.interval = Some(value.parse().map_err(|_| expected(INTERVAL))?),
             "state" => self.state = Some(state(value).ok_or_else(|| expected("x, x+p, recurrence or exact"))?),
-            "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
-            "max-bytes" => self.max_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
-            "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "keep" => self.keep = Some(count(value).map_err(quantity)?),
+            "max-bytes" => self.max_bytes = Some(bytes(value).map_err(quantity)?),
+            "key-every" => self.key_every = Some(count(value).map_err(quantity)?),
             "increments" => self.increments = Some(value.parse().map_err(|_| expected("off, hash or auto"))?),
-            "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "threads" => self.threads = Some(count(value).map_err(quantity)?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
             "stay" if matches!(value, "" | "yes" | "no") => self.stays = value != "no",
             "systems" if matches!(value, "" | "yes" | "no") => self.has_systems = value != "no",
             "same-operator" if matches!(value, "yes" | "no") => self.has_other_operators = value == "no",
             "sync" | "stay" | "systems" | "same-operator" => return Err(expected("yes or no")),
-            "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "mtti" => self.mtti_seconds = Some(duration(value).map_err(quantity)?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
-            "pfs-bandwidth" => self.bytes_per_second = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "pfs-bandwidth" => self.bytes_per_second = Some(bytes_per_second(value).map_err(quantity)?),
             "method" => self.method = Some(profile(value).ok_or_else(|| expected(&methods()))?),
             "tiers" => self.tiers = Some(value.parse().map_err(|e: ParseTiersError| expected(&e.to_string()))?),
-            "memory-dir" if !value.is_empty() => self.memory_dir = Some(value.into()),
+            "memory-dir" if !value.is_empty() => self.memory_dir = Some(path(key, value, OPTION_KEYS)?.into()),
             "memory-dir" => return Err(expected("a directory in memory, such as /dev/shm")),
-            "node-ranks" => self.node_ranks = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "node-ranks" => self.node_ranks = Some(count(value).map_err(quantity)?),
             "pfs-every" => self.pfs_every = Some(value.parse().map_err(|_| expected("auto or a count"))?),
             "drain" => self.drain = Some(value.parse().map_err(|_| expected("skip, wait or off"))?),
-            _ => return Err(refuse(format!("unknown key {key:?}: expected one of {KEYS}"))),
+            _ => return Err(refuse(format!("unknown key {key:?}: expected one of {OPTION_KEYS}"))),
         }
         Ok(())
+    }
+
+    /// Refuses options that contradict each other, or do nothing without others.
+    fn check(&self) -> Result<(), CallFailure> {
+        let of_tiers =
+            [self.memory_dir.is_some(), self.node_ranks.is_some(), self.pfs_every.is_some(), self.drain.is_some()];
+        if self.tiers.is_none() && of_tiers.contains(&true) {
+            let what = "memory-dir, node-ranks, pfs-every and drain belong to tiers: give tiers=memory,pfs";
+            return Err(refuse(what.to_owned()));
+        }
+        let Some(codec) = self.codec else { return Ok(()) };
+        let refused = |what: String| move |error: CodecError| refuse(format!("{what}: {error}"));
+        if let Some(BoundRule::Fixed(bound)) = self.bound {
+            codec.check_bound(bound).map_err(refused(format!("bound={bound}")))?;
+        }
+        match self.scheme {
+            Some(Some(scheme @ (Scheme::Lossless | Scheme::Exact))) => {
+                codec.check_exact().map_err(refused(format!("scheme={scheme}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the scheme asked for. Otherwise it is lossy, or decided from costs, if there is an
@@ -126,10 +137,10 @@ impl HandleOptions {
         self.scheme.unwrap_or_else(|| recoup::default_scheme(interval, has_operator))
     }
 
-    /// Returns whether the bound cannot be kept without an operator.
+    /// Returns whether nothing can be decided, or the bound cannot be kept, without an operator.
     pub(crate) fn needs_operator(&self) -> bool {
         let is_fixed = matches!(self.bound, Some(BoundRule::Fixed(_)));
-        !is_fixed && matches!(self.scheme, Some(None | Some(Scheme::Lossy)))
+        matches!(self.scheme, Some(None)) || (!is_fixed && self.scheme == Some(Some(Scheme::Lossy)))
     }
 
     /// Returns the name of the run.
@@ -142,14 +153,15 @@ impl HandleOptions {
         let interval = self.interval.unwrap_or(Interval::Auto);
         let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval).worker_stays(self.stays);
         builder = builder.same_operator(!self.has_other_operators);
-        if let Some(scheme) = self.scheme(has_operator) {
-            builder = builder.scheme(scheme);
-        }
+        builder = match self.scheme(has_operator) {
+            Some(scheme) => builder.scheme(scheme),
+            None => builder.auto(),
+        };
         if self.has_systems {
             builder = builder.systems();
         }
         if let Some(codec) = self.codec {
-            builder = builder.lossy_codec(codec).lossless_codec(codec);
+            builder = builder.codec(codec);
         }
         if let Some(resume) = self.state {
             builder = builder.resume(resume);
@@ -212,9 +224,8 @@ impl HandleOptions {
 }
 
 const SCHEMES: &str = "none, traditional, exact, lossless, lossy or auto";
-pub(crate) const POSITIVE: &str = "a number above 0";
-pub(crate) const COUNT: &str = "a count of at least 1";
-pub(crate) const BYTES: &str = "bytes, at least 1, such as 500000, 500k or 2GiB";
+const POSITIVE: &str = "a number above 0";
+const INTERVAL: &str = "auto, a duration above 0 as in 30s or 10min, or iterations above 0 as in 15it";
 
 pub(crate) fn refuse(message: String) -> CallFailure {
     CallFailure::new(RECOUP_E_OPTIONS, message)
@@ -252,16 +263,20 @@ fn state(text: &str) -> Option<Resume> {
     }
 }
 
-pub(crate) fn positive(text: &str) -> Option<f64> {
+fn positive(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| *value > 0.0 && value.is_finite())
 }
 
-pub(crate) fn count(text: &str) -> Option<usize> {
-    text.parse().ok().filter(|count| (1..=65_535).contains(count))
+/// Reads a path, which is no place for the options behind it.
+pub(crate) fn path<'a>(key: &str, value: &'a str, keys: &str) -> Result<&'a str, CallFailure> {
+    let Some(option) = recoup::option_in_path(value, keys) else { return Ok(value) };
+    let how = format!("white space separates options, as in \"{key}=PATH {option}\"");
+    Err(refuse(format!("{key}={value}: {how}; make it first if this is its name")))
 }
 
-pub(crate) fn bytes(text: &str) -> Option<u64> {
-    parse_bytes(text).filter(|bytes| (1.0..u64::MAX as f64).contains(bytes)).map(|bytes| bytes as u64)
+/// Reads the name of a codec.
+pub(crate) fn codec(key: &str, value: &str) -> Result<CodecId, CallFailure> {
+    CodecId::chosen(value).map_err(|error| refuse(format!("{key}={value}: {error}")))
 }
 
 /// Words between white space, which double quotes keep together. A key behind a comma is refused:
@@ -359,7 +374,43 @@ mod tests {
             assert!(message(&format!("dir=d {bad}")).starts_with(bad), "{bad}");
         }
         assert!(message("dir=\"d").contains("quote"));
-        assert!(message("dir=d scheme=auto interval=20it").contains("interval"));
+    }
+
+    /// `mtti=12h` was refused here, as the page for PETSc recommends it, and an interval with the
+    /// scheme auto.
+    #[test]
+    fn options_strings_take_and_refuse_what_the_other_doors_do() {
+        for line in include_str!("../../../tests/data/option_values.txt").lines().filter(|l| !l.starts_with('#')) {
+            let (verdict, options) = line.split_once(' ').unwrap();
+            let parsed = format!("dir=d {options}").parse::<HandleOptions>();
+            assert_eq!(parsed.is_ok(), verdict == "takes", "{line}: {parsed:?}");
+        }
+        let options: HandleOptions = "dir=d mtti=12h pfs-bandwidth=1GB/s".parse().unwrap();
+        assert_eq!((options.mtti_seconds, options.bytes_per_second), (Some(43_200.0), Some(1e9)));
+    }
+
+    /// QB, named for lossy versions, coded lossless ones too, which the program leaves to zstd.
+    #[test]
+    fn a_codec_for_bounds_leaves_lossless_versions_to_zstd() {
+        let of = |text: &str, scheme| text.parse::<HandleOptions>().unwrap().builder(true).plan_of(scheme).codec;
+        assert_eq!(of("dir=d codec=qb", Scheme::Lossless), CodecId::Zstd);
+        assert_eq!(of("dir=d codec=pco", Scheme::Lossless), CodecId::Pco);
+        assert!(message("dir=d codec=qb scheme=lossless").contains("under an error bound only"));
+        assert!(message("dir=d drain=wait").contains("belong to tiers"));
+    }
+
+    /// `dir=x,interval=10it` made a directory of that name.
+    #[test]
+    fn options_with_commas_between_are_no_path() {
+        let refused = message("dir=x,interval=10it");
+        assert!(refused.contains("white space separates options, as in \"dir=PATH interval=10it\""), "{refused}");
+        assert!(message("dir=d tiers=memory memory-dir=/dev/shm;pfs_every=2").contains("pfs_every=2"));
+        assert!("dir=runs/n=32,dt=0.1".parse::<HandleOptions>().is_ok());
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().join("x,theta=1");
+        assert!(format!("dir={}", there.display()).parse::<HandleOptions>().is_err());
+        std::fs::create_dir(&there).unwrap();
+        assert!(format!("dir={}", there.display()).parse::<HandleOptions>().is_ok());
     }
 
     /// Every method got the numbers of CG, whatever it was.

@@ -3,7 +3,7 @@
 use recoup::Builder;
 use recoup::comm::LentComm;
 use recoup::core::{Comm, Progress, Registered, SafePoint, Scheme, Status};
-use recoup::pipeline::{Outcome, Session};
+use recoup::pipeline::{Outcome, Session, VariableChanges};
 
 use crate::options::HandleOptions;
 use crate::protected::ProtectedRegions;
@@ -46,15 +46,20 @@ pub(crate) fn save(options: &HandleOptions, lent: &LentComm, statics: &Protected
     }
 }
 
-/// Restores them. Collective, inside a call of the program.
+/// Restores them. Returns the names of those that were not there yet. Collective, inside a call of
+/// the program.
 pub(crate) fn restore(
     options: &HandleOptions,
     lent: &LentComm,
     statics: &mut ProtectedRegions,
-) -> Result<(), CallFailure> {
+    changes: &VariableChanges,
+) -> Result<Vec<String>, CallFailure> {
     let mut session = open(options, lent.comm())?;
+    session.changes().clone_from(changes);
+    let names: Vec<String> = statics.variables().iter().map(|variable| variable.name.to_owned()).collect();
     match session.restore_with(&mut [statics])? {
-        Some(_) => Ok(()),
+        Some(restored) => Ok(restored.defaults),
+        None if names.iter().all(|name| changes.has_default(name)) => Ok(names),
         None => Err(CallFailure::new(RECOUP_E_DAMAGED, "the static variables of this run are not there")),
     }
 }

@@ -122,6 +122,10 @@ impl From<PipelineError> for CallFailure {
             PipelineError::SystemOrder { .. } | PipelineError::IterationOrder { .. } => RECOUP_E_ORDER,
             PipelineError::Solve(SolveError::Length { .. }) | PipelineError::Norm { .. } => RECOUP_E_ARGUMENT,
             PipelineError::RankCount { .. } | PipelineError::Variable { .. } => RECOUP_E_MISMATCH,
+            PipelineError::Lacks { .. } => {
+                message += " (recoup_default, recoup_renamed, recoup_dropped)";
+                RECOUP_E_MISMATCH
+            }
             PipelineError::NoUsable { .. } | PipelineError::Link { .. } => RECOUP_E_DAMAGED,
             PipelineError::Codec { .. } | PipelineError::NoCodec(_) => RECOUP_E_OPTIONS,
             _ => RECOUP_E_INTERNAL,
@@ -184,7 +188,7 @@ impl From<TapeError> for CallFailure {
     fn from(error: TapeError) -> Self {
         let code = match &error {
             TapeError::NoRoom | TapeError::CodedDevice | TapeError::ChainedDevice => RECOUP_E_OPTIONS,
-            TapeError::NotBuilt { .. } => RECOUP_E_OPTIONS,
+            TapeError::NotBuilt { .. } | TapeError::CodecBound(_) => RECOUP_E_OPTIONS,
             TapeError::Memory { .. } | TapeError::System(_) | TapeError::Device(_) => RECOUP_E_FULL,
             TapeError::Spill { .. } | TapeError::Occupied { .. } | TapeError::NothingKept => RECOUP_E_STORE,
             TapeError::Duplicate { .. } | TapeError::Unknown { .. } => RECOUP_E_STEP,

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use recoup::compress;
-use recoup::core::{Bound, BoundRule, CodecError, CodecId};
+use recoup::core::{Bound, BoundRule, CodecId};
+use recoup::model::units::{ParseQuantityError, bytes, count};
 use recoup::tape::{PageSize, Tape, TapeBuilder};
 
-use crate::options::{BYTES, COUNT, bytes, count, refuse, words};
+use crate::options::{codec, path, refuse, words};
 use crate::status::CallFailure;
 
 /// Every key, for the message about an unknown one.
@@ -52,23 +53,24 @@ impl FromStr for TapeOptions {
 impl TapeOptions {
     fn set(&mut self, key: &str, value: &str) -> Result<(), CallFailure> {
         let expected = |what: &str| refuse(format!("{key}={value}: expected {what}"));
+        let quantity = |error: ParseQuantityError| expected(error.expected);
         let is_yes = || match value {
             "" | "yes" => Ok(true),
             "no" => Ok(false),
             _ => Err(expected("yes or no")),
         };
         match key.replace('_', "-").as_str() {
-            "device" => self.device_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
-            "host" => self.host_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
-            "spill" if !value.is_empty() => self.spill = Some(value.into()),
+            "device" => self.device_bytes = Some(bytes(value).map_err(quantity)?),
+            "host" => self.host_bytes = Some(bytes(value).map_err(quantity)?),
+            "spill" if !value.is_empty() => self.spill = Some(path(key, value, KEYS)?.into()),
             "spill" => return Err(expected("a directory")),
-            "spill-bytes" => self.spill_bytes = Some(bytes(value).ok_or_else(|| expected(BYTES))?),
+            "spill-bytes" => self.spill_bytes = Some(bytes(value).map_err(quantity)?),
             "reopen" => self.reopens = is_yes()?,
             "clear" => self.clears = is_yes()?,
-            "codec" => self.codec = Some(value.parse().map_err(|e: CodecError| expected(&e.to_string()))?),
+            "codec" => self.codec = Some(codec(key, value)?),
             "bound" => self.bound = Some(bound(value).ok_or_else(|| expected(BOUNDS))?),
-            "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
-            "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "key-every" => self.key_every = Some(count(value).map_err(quantity)?),
+            "threads" => self.threads = Some(count(value).map_err(quantity)?),
             "grid" => self.dims = Some(grid(value).ok_or_else(|| expected("up to three extents, as in 100x100x50"))?),
             "pages" => {
                 self.pages = Some(match value {
@@ -77,7 +79,7 @@ impl TapeOptions {
                     _ => return Err(expected("huge or small")),
                 });
             }
-            "lock-memory" if !value.is_empty() => self.lock_memory = Some(value.into()),
+            "lock-memory" if !value.is_empty() => self.lock_memory = Some(path(key, value, KEYS)?.into()),
             "lock-memory" => return Err(expected("a file by which processes take turns")),
             _ => return Err(refuse(format!("unknown key {key:?}: expected one of {KEYS}"))),
         }
@@ -196,5 +198,6 @@ mod tests {
         assert!(message("host=1G reopen").starts_with("reopen=yes: spill="));
         assert!(message("host=1G bound=absolute:1e-3").starts_with("bound: codec="));
         assert!(message("spill=d clear reopen").contains("leave one out"));
+        assert!(message("spill=d,codec=qb").contains("white space separates options"));
     }
 }

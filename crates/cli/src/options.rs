@@ -13,8 +13,7 @@ use std::sync::LazyLock;
 
 use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
-use recoup::model::interval::parse_seconds;
-use recoup::model::units::parse_bytes;
+pub(crate) use recoup::model::units::{bytes, bytes_per_second, duration, duration_or_zero};
 use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, RightHandSide, Setting};
 
 use self::row_grid::RowGrid;
@@ -32,7 +31,8 @@ pub(crate) struct ProblemArgs {
           help_heading = "Problem")]
     pub(crate) poisson3d: Option<u32>,
 
-    /// Matrix Market file, .mtx or .mtx.gz.
+    /// Matrix Market file, plain or packed by gzip or zstd, or the archive (.tar.gz) that
+    /// SuiteSparse delivers.
     #[arg(long, value_name = "FILE", help_heading = "Problem")]
     pub(crate) matrix: Option<PathBuf>,
 
@@ -42,8 +42,8 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "NXxNYxNZ", conflicts_with = "poisson3d", help_heading = "Problem")]
     pub(crate) grid: Option<RowGrid>,
 
-    /// Right-hand side: FILE.npy, FILE.mtx (Matrix Market array) or FILE.h5 (dataset b, or the only
-    /// one).
+    /// Right-hand side: a file in NumPy's format, Matrix Market's (array), with one number a line,
+    /// or in HDF5 (dataset b, or the only one).
     #[arg(long, value_name = "FILE", conflicts_with = "rhs_kind", help_heading = "Problem")]
     pub(crate) rhs: Option<PathBuf>,
 
@@ -143,7 +143,7 @@ impl FromStr for DeviceStaging {
         match text.split_once(':') {
             None if text == "copy" => Ok(Self::Copy),
             None if text == "zones" => Ok(Self::Zones(None)),
-            Some(("zones", size)) => bytes(size).map(|size| Self::Zones(Some(size))),
+            Some(("zones", size)) => bytes(size).map(|size| Self::Zones(Some(size))).map_err(|error| error.to_string()),
             _ => Err("expected copy, zones or zones:SIZE, such as zones:64M".to_owned()),
         }
     }
@@ -298,26 +298,6 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "expected a finite number above 0".to_owned())
 }
 
-/// Reads a duration above zero, in seconds: `90`, `1h`, `10min`, `250ms`.
-///
-/// # Errors
-/// Says what was expected.
-pub(crate) fn duration(text: &str) -> Result<f64, String> {
-    let seconds = parse_seconds(text).filter(|seconds| *seconds > 0.0);
-    seconds.ok_or_else(|| {
-        "expected a duration above 0: seconds, or with a unit as in 250ms, 90s, 10min, 1h, 2d".to_owned()
-    })
-}
-
-/// Reads a duration, zero allowed, in seconds.
-///
-/// # Errors
-/// Says what was expected.
-pub(crate) fn duration_or_zero(text: &str) -> Result<f64, String> {
-    let refused = "expected a duration: seconds, or with a unit as in 250ms, 90s, 10min, 1h, 2d";
-    parse_seconds(text).ok_or_else(|| refused.to_owned())
-}
-
 /// Reads a number above 1, infinity included.
 ///
 /// # Errors
@@ -325,25 +305,6 @@ pub(crate) fn duration_or_zero(text: &str) -> Result<f64, String> {
 pub(crate) fn above_one(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| *v > 1.0);
     value.ok_or_else(|| "expected a number above 1, or inf".to_owned())
-}
-
-/// Reads bytes per second: a plain number, or one with k, M, G, T (powers of 1000) or Ki, Mi, Gi,
-/// Ti (powers of 1024), with or without a B: `100e6`, `100M`, `100MiB`.
-///
-/// # Errors
-/// Says what was expected.
-pub(crate) fn bytes_per_second(text: &str) -> Result<f64, String> {
-    let refused = "expected bytes per second above 0, such as 100e6, 100M or 100MiB";
-    parse_bytes(text.trim().trim_end_matches("/s")).ok_or_else(|| refused.to_owned())
-}
-
-/// Reads a number of bytes: `500000`, `500k`, `2GiB`.
-///
-/// # Errors
-/// Says what was expected.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text).filter(|bytes| (1.0..u64::MAX as f64).contains(bytes));
-    bytes.map(|bytes| bytes as u64).ok_or_else(|| "expected bytes, at least 1, such as 500000, 500k or 2GiB".to_owned())
 }
 
 /// Source of failures.
@@ -406,24 +367,6 @@ fn flip(text: &str) -> Option<(u64, Option<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bandwidths_take_both_kinds_of_units() {
-        for (text, expected) in [
-            ("100e6", 100e6),
-            ("100M", 100e6),
-            ("100MB/s", 100e6),
-            ("100MiB", 104_857_600.0),
-            ("1.5Gi", 1.5 * 1_073_741_824.0),
-            ("17476", 17476.0),
-            ("2k", 2000.0),
-        ] {
-            assert_eq!(bytes_per_second(text), Ok(expected), "{text}");
-        }
-        for text in ["", "0", "-1M", "fast", "10i", "nan", "inf", "5X", "MiB"] {
-            assert!(bytes_per_second(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_divergence_limit_is_above_one() {

@@ -24,7 +24,7 @@ pub(crate) struct ResultArgs {
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) solution: Option<PathBuf>,
 
-    /// Start from this vector instead of x = 0: FILE.npy, FILE.mtx or FILE.h5 (dataset x, or the
+    /// Start from this vector instead of x = 0: in NumPy's format, text or HDF5 (dataset x, or the
     /// only one). A run that resumes from a version ignores it.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) x0: Option<PathBuf>,
@@ -51,7 +51,6 @@ impl ResultArgs {
 
     fn check_here(&self) -> Result<()> {
         if let Some(path) = &self.x0 {
-            FileKind::read(path, "--x0")?;
             access(path, Access::READ_OK)
                 .map_err(|error| Exit::Usage.because(format!("--x0 {}: cannot be read: {error}", path.display())))?;
         }

@@ -1,5 +1,8 @@
-//! Files with one vector, in the format that their names state: NumPy's, Matrix Market's, HDF5.
+//! Files with one vector: NumPy's format, Matrix Market's or HDF5. A file is written in the format
+//! that its name states, and read in the one that its first bytes show.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -31,21 +34,25 @@ impl FileKind {
     /// # Errors
     /// Exit 2, with the option that gave the name.
     pub(crate) fn written(path: &Path, option: &str) -> Result<Self> {
-        Self::of(path, &[".mtx"]).ok_or_else(|| refused(path, option))
-    }
-
-    /// Returns the kind in which a file of this name is read.
-    ///
-    /// # Errors
-    /// As [`FileKind::written`].
-    pub(crate) fn read(path: &Path, option: &str) -> Result<Self> {
-        Self::of(path, &[".mtx", ".mtx.gz"]).ok_or_else(|| refused(path, option))
-    }
-
-    fn of(path: &Path, matrix_market: &[&str]) -> Option<Self> {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-        let kinds = [(Self::Npy, &[".npy"] as &[&str]), (Self::Mtx, matrix_market), (Self::Hdf5, &[".h5", ".hdf5"])];
-        kinds.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end))).map(|(kind, _)| kind)
+        let kinds = [(Self::Npy, &[".npy"] as &[&str]), (Self::Mtx, &[".mtx"]), (Self::Hdf5, &[".h5", ".hdf5"])];
+        let found = kinds.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end)));
+        found.map(|(kind, _)| kind).ok_or_else(|| refused(path, option))
+    }
+
+    /// Returns the kind that the first bytes of a file show. Text is packed or plain.
+    fn shown(path: &Path) -> std::io::Result<Self> {
+        let mut start = Vec::new();
+        // What was read of a pipe would be missing later.
+        if !std::fs::metadata(path)?.is_file() {
+            return Ok(Self::Mtx);
+        }
+        File::open(path)?.take(8).read_to_end(&mut start)?;
+        Ok(match &start[..] {
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Self::Npy,
+            [0x89, b'H', b'D', b'F', b'\r', b'\n', 0x1a, b'\n', ..] => Self::Hdf5,
+            _ => Self::Mtx,
+        })
     }
 }
 
@@ -86,10 +93,7 @@ pub(crate) fn write_arrays(path: &Path, kind: FileKind, arrays: &[Array<'_>]) ->
 /// What is wrong with the file that the option named.
 pub(crate) fn read(path: &Path, option: &str, name: &str) -> Result<Vec<f64>> {
     let named = |error: &dyn std::fmt::Display| anyhow!("{option} {error}");
-    let kind = FileKind::read(path, option)?;
-    // Opened, a pipe would be at its end for the reader.
-    std::fs::metadata(path).map_err(|error| named(&format!("{}: {error}", path.display())))?;
-    match kind {
+    match FileKind::shown(path).map_err(|error| named(&format!("{}: {error}", path.display())))? {
         FileKind::Npy => read_npy(path).map_err(|error| named(&error)),
         FileKind::Hdf5 => read_hdf5(path, name).map_err(|error| named(&error)),
         FileKind::Mtx => read_vector(path).map_err(|error| named(&error)),
@@ -111,6 +115,22 @@ mod tests {
             let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&read(&path, "--x0", ITERATE).unwrap()), bits(&values), "{name}");
         }
-        assert!(FileKind::read(Path::new("x.txt"), "--x0").is_err());
+        assert!(FileKind::written(Path::new("x.txt"), "--solution").is_err());
+    }
+
+    /// The name decided: a vector under another name, or packed, was refused.
+    #[test]
+    fn a_vector_is_read_by_its_first_bytes_whatever_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for (written, named) in [("x.npy", "x.mtx"), ("x.h5", "x.dat"), ("x.mtx", "x")] {
+            let array = Array { name: ITERATE, dims: [2, 1, 1], values: Values::F64(&[1.5, -2.0]) };
+            write(&dir.path().join(written), "--solution", &array).unwrap();
+            let path = dir.path().join(named);
+            std::fs::copy(dir.path().join(written), &path).unwrap();
+            assert_eq!(read(&path, "--x0", ITERATE).unwrap(), [1.5, -2.0], "{written}");
+        }
+        let text = dir.path().join("b.txt");
+        std::fs::write(&text, "1.0D+00\n-2.5D-01\n").unwrap();
+        assert_eq!(read(&text, "--rhs", RIGHT_HAND_SIDE).unwrap(), [1.0, -0.25]);
     }
 }

@@ -71,8 +71,11 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
         (format!("run {CG} --dir d --interval -5it"), "expected auto, a duration above 0"),
         (format!("run {CG} --dir d --name a/b"), "'a/b' for '--name <NAME>': expected the name of one folder"),
         ("inspect d --name ..".to_owned(), "expected the name of one folder"),
-        (format!("solve {CG} --rhs b.txt"), "--rhs b.txt: expected FILE.npy, FILE.mtx or FILE.h5"),
-        (format!("run {CG} --dir x,interval=10it"), "--dir x,interval=10it: a directory alone expected, options found"),
+        (format!("solve {CG} --solution b.txt"), "--solution b.txt: expected FILE.npy, FILE.mtx or FILE.h5"),
+        (
+            format!("run {CG} --dir x,interval=10it"),
+            "--dir x,interval=10it: a directory alone expected, interval=10it found",
+        ),
         (
             format!("run {CG} --dir d --time-limit 1h --stop-before 2h"),
             "--stop-before 2 h 00 min leaves no time of --time-limit 1 h 00 min",

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::short_number;
+
 /// The largest allowed difference between a value `x` and its decoded value `x'`.
 ///
 /// NaN, infinities and -0 come back bit for bit under every bound; a value a codec cannot hold
@@ -111,7 +113,7 @@ pub enum ParseBoundError {
         text: String,
     },
     /// The number is negative, NaN or infinite.
-    #[error("error bound {value}: expected a finite number that is not negative")]
+    #[error("error bound {}: expected a finite number that is not negative", short_number(*.value))]
     Value {
         /// The value given.
         value: f64,
@@ -121,7 +123,8 @@ pub enum ParseBoundError {
     Zero,
     /// The number is relative and 1 or more.
     #[error(
-        "relative error bound {value}: expected a number below 1, or the error may be as large as the values themselves"
+        "relative error bound {}: expected a number below 1, or the error may be as large as the values themselves",
+        short_number(*.value)
     )]
     Coarse {
         /// The value given.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bound, ElementType, HeldValues, Values, ValuesMut};
+use crate::{Bound, ElementType, HeldValues, Values, ValuesMut, short_number};
 
 /// Defines [`CodecId`] from one line per codec: its variant, and its name in manifests and on the
 /// command line.
@@ -55,6 +55,50 @@ codecs! {
 }
 
 impl CodecId {
+    /// Returns whether the codec is made for bounds and offers little or nothing for values that
+    /// must not change.
+    #[must_use]
+    pub fn needs_bound(self) -> bool {
+        match self {
+            Self::Qb | Self::Pyramid | Self::Zfp | Self::Sz3 => true,
+            Self::Raw | Self::Zstd | Self::Pco | Self::Increment => false,
+        }
+    }
+
+    /// Refuses a bound with a codec that loses nothing: whoever names both expects fewer bytes than
+    /// there will be.
+    ///
+    /// # Errors
+    /// [`CodecError::LosesNothing`].
+    pub fn check_bound(self, bound: Bound) -> Result<(), CodecError> {
+        let loses_nothing = matches!(self, Self::Raw | Self::Zstd | Self::Increment);
+        match bound {
+            Bound::Absolute(_) | Bound::Range(_) | Bound::Pointwise(_) if loses_nothing => {
+                Err(CodecError::LosesNothing { codec: self })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a codec that is made for bounds where no bit may change.
+    ///
+    /// # Errors
+    /// [`CodecError::NeedsBound`].
+    pub fn check_exact(self) -> Result<(), CodecError> {
+        if self.needs_bound() { Err(CodecError::NeedsBound { codec: self }) } else { Ok(()) }
+    }
+
+    /// Reads the name of a codec that a user may choose: one that codes a version on its own.
+    ///
+    /// # Errors
+    /// [`CodecError::Unknown`], with the names, and [`CodecError::OfIncrements`].
+    pub fn chosen(text: &str) -> Result<Self, CodecError> {
+        match text.parse()? {
+            Self::Increment => Err(CodecError::OfIncrements),
+            id => Ok(id),
+        }
+    }
+
     /// All names, as a sentence lists them.
     fn expected_names() -> String {
         let names = Self::ALL.map(Self::name);
@@ -332,8 +376,23 @@ pub enum CodecError {
         /// The cargo feature that adds it.
         feature: &'static str,
     },
+    /// The codec that increments choose where a version follows another.
+    #[error("codec increment is chosen by the option increments: name the codec of versions that stand alone")]
+    OfIncrements,
+    /// A bound for a codec that stores every bit.
+    #[error("codec {codec} loses nothing: leave the bound out, or choose a codec that takes one, such as qb")]
+    LosesNothing {
+        /// The codec.
+        codec: CodecId,
+    },
+    /// A codec for bounds, for values that must not change.
+    #[error("codec {codec} saves bytes under an error bound only: lossless and exact versions take raw, zstd or pco")]
+    NeedsBound {
+        /// The codec.
+        codec: CodecId,
+    },
     /// The bound is negative, NaN or infinite.
-    #[error("error bound {value}: expected a finite number that is not negative")]
+    #[error("error bound {}: expected a finite number that is not negative", short_number(*.value))]
     Bound {
         /// The bound given.
         value: f64,
@@ -400,6 +459,19 @@ mod tests {
         }
         let error = "lz4".parse::<CodecId>().unwrap_err().to_string();
         assert_eq!(error, "unknown codec lz4: expected raw, zstd, pco, zfp, sz3, qb, pyramid or increment");
+    }
+
+    /// The program refused pairs that C took, and Python had words of its own.
+    #[test]
+    fn every_codec_takes_a_bound_or_loses_nothing_and_never_neither() {
+        for id in CodecId::ALL {
+            assert!(id.check_bound(Bound::Lossless).is_ok());
+            let takes_bound = id.check_bound(Bound::Absolute(1e-3)).is_ok();
+            assert!(takes_bound || id.check_exact().is_ok(), "{id}");
+        }
+        assert_eq!(CodecId::chosen("increment"), Err(CodecError::OfIncrements));
+        let refused = CodecId::Zstd.check_bound(Bound::Range(1e-3)).unwrap_err().to_string();
+        assert!(refused.starts_with("codec zstd loses nothing"), "{refused}");
     }
 
     #[test]

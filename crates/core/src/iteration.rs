@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AfarError, CommError, MethodProfile, Plan, Resume, Variable, VariableMut};
+use crate::{AfarError, CommError, MethodProfile, Plan, Resume, Variable, VariableMut, short_number};
 
 /// An owner of variables: a solver, or an application around it.
 pub trait Registered {
@@ -236,7 +236,7 @@ pub enum SolveError {
         value: f64,
     },
     /// A row has no usable diagonal.
-    #[error("{what} needs a usable diagonal: row {} has {value}", .row + 1)]
+    #[error("{what} needs a usable diagonal: row {} has {}", .row + 1, short_number(*.value))]
     Diagonal {
         /// The method or preconditioner.
         what: &'static str,
@@ -270,7 +270,7 @@ pub enum SolveError {
         how: Resume,
     },
     /// A parameter is out of its range.
-    #[error("{what} is {value}, expected {expected}")]
+    #[error("{what} is {}, expected {expected}", short_number(*.value))]
     Parameter {
         /// The parameter.
         what: &'static str,

@@ -14,6 +14,7 @@ mod codec;
 mod collective;
 mod comm;
 mod decorator;
+mod digits;
 mod failure;
 mod fingerprint;
 mod frame;
@@ -46,6 +47,7 @@ pub use collective::{
 };
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;
+pub use digits::short_number;
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,

@@ -9,7 +9,9 @@ use crate::chain::Decoded;
 pub(crate) struct Candidate {
     pub(crate) manifest: Manifest,
     pub(crate) variables: Vec<Decoded>,
-    /// The next version may be coded against it: every rank has what it wrote.
+    /// The variables it lacks, which keep the program's values.
+    pub(crate) defaults: Vec<String>,
+    /// The next version may be coded against it: every rank has what it wrote, under its name.
     pub(crate) is_own: bool,
     /// The frames read to restore it, of all ranks, where that is charged.
     pub(crate) frames_read: Vec<FrameRecord>,

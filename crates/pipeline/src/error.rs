@@ -194,6 +194,20 @@ pub enum PipelineError {
         /// The part that does not fit.
         what: String,
     },
+    /// A version does not hold a registered variable at all.
+    #[error(
+        "version {version} has no variable {variable}; it has {}: declare a default for {variable}, its former name, or \
+         what was dropped",
+        held.join(", ")
+    )]
+    Lacks {
+        /// The version.
+        version: u64,
+        /// The variable.
+        variable: String,
+        /// The variables that it holds.
+        held: Vec<String>,
+    },
     /// The store has versions, but none is whole.
     #[error("no usable version: {}", summary(versions))]
     NoUsable {

@@ -12,6 +12,7 @@
 mod buffer;
 mod candidate;
 mod chain;
+mod changes;
 mod codecs;
 mod config;
 mod context;
@@ -72,6 +73,7 @@ mod write_table;
 mod zone_hashes;
 
 pub use buffer::Buffer;
+pub use changes::VariableChanges;
 pub use codecs::{CodecTable, Codecs};
 pub use config::SessionConfig;
 pub use decision_log::DecisionRecord;

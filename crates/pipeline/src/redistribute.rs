@@ -77,10 +77,12 @@ pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], plac
     ranks
 }
 
-/// Finds the values of `variable` in a version; `target` is its record on this rank.
+/// Finds the values of `variable` in a version, which holds it under the name `saved`; `target` is
+/// its record on this rank.
 pub(crate) fn find(
     manifest: &Manifest,
     variable: &Variable<'_>,
+    saved: &str,
     target: VariableRecord,
     place: RankPlace,
 ) -> Result<VariableSource, PipelineError> {
@@ -90,10 +92,10 @@ pub(crate) fn find(
         rank: place.rank,
         what,
     };
-    let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == variable.name).collect();
+    let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == saved).collect();
     let own = parts.iter().find(|v| v.rank == place.rank);
     let Some(found) = own.or(parts.first()) else {
-        return Err(refuse("registered, but the version does not hold it".to_owned()));
+        return Err(lacks(manifest, variable.name, place));
     };
     if found.element != target.element {
         let what = format!("{} {} registered, {} {} saved", target.len, target.element, found.len, found.element);
@@ -132,6 +134,12 @@ pub(crate) fn find(
         }
     };
     Ok(VariableSource::Pieces { target, pieces })
+}
+
+/// The error of a version that does not hold a variable.
+pub(crate) fn lacks(manifest: &Manifest, variable: &str, place: RankPlace) -> PipelineError {
+    let held = names(manifest, place).into_iter().map(str::to_owned).collect();
+    PipelineError::Lacks { version: manifest.version, variable: variable.to_owned(), held }
 }
 
 /// Returns whether a part holds the values of `target`, in the same order.

@@ -2,13 +2,14 @@
 
 use recoup_core::{
     CommError, CommonError, Difference, HeldValues, Iteration, Manifest, Note, Progress, Registered, ResidualRecord,
-    Resume, Scheme, SolveError, StoreError, SystemRecord, Tiered, Variable, agreed, broadcast_json, each, from_rank_0,
-    gather_json,
+    Resume, Scheme, SolveError, StoreError, SystemRecord, Tiered, Variable, VariableRecord, agreed, broadcast_json,
+    each, from_rank_0, gather_json,
 };
 
 use crate::buffer::Buffer;
 use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
+use crate::changes::VariableChanges;
 use crate::error::Skipped;
 use crate::error::afar_error;
 use crate::frames;
@@ -44,6 +45,8 @@ pub struct Restored {
     pub guess: Option<Guess>,
     /// Time it took, on the run's clock. Virtual time has not been moved yet.
     pub seconds: f64,
+    /// Variables that it lacks and that were declared with a default: the program's values stay.
+    pub defaults: Vec<String>,
     /// Newer versions that were not whole.
     pub skipped: Vec<Skipped>,
     /// The tiers it was read from, and what had to be repaired or passed over; the same on all
@@ -80,8 +83,16 @@ impl Restored {
             guess,
             residual: manifest.residual,
             seconds: 0.0,
+            defaults: candidate.defaults.clone(),
             skipped,
             notes: Vec::new(),
+        }
+    }
+
+    /// Logs the variables that are not from the version.
+    fn log_defaults(&self) {
+        for variable in &self.defaults {
+            tracing::warn!("version {} has no {variable}: the program's values stay", self.version);
         }
     }
 
@@ -198,6 +209,7 @@ impl Session {
                     each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners))?;
                     let mut restored = Restored::of(&candidate, guess, skipped);
                     restored.log_skipped();
+                    restored.log_defaults();
                     restored.notes = self.notes()?;
                     restored.seconds = self.ledger.clock.recovery_seconds(start, &candidate.frames_read);
                     self.account_for(&restored, &candidate.manifest);
@@ -293,14 +305,16 @@ impl Session {
         let other_method = manifest.method.clone().filter(is_other);
         // The variables of another method may bear the same names, and mean something else.
         let resume = if other_method.is_some() { Resume::Restarted } else { manifest.resume };
-        let sources = locate_variables(&manifest, owners, place, resume).map_err(VersionRefusal::Foreign)?;
+        let located = locate_variables(&manifest, owners, place, resume, &self.changes);
+        let LocatedVariables { sources, defaults } = located.map_err(VersionRefusal::Foreign)?;
         let mut variables = Vec::with_capacity(sources.len());
         let mut damage = Vec::new();
-        let is_own = other_method.is_none() && sources.iter().all(|source| matches!(source, VariableSource::Own(_)));
-        for source in sources {
-            let room = room_for(source.record(), owners).map_err(VersionRefusal::Foreign)?;
+        let is_own = other_method.is_none() && defaults.is_empty() && sources.iter().all(LocatedVariable::is_own);
+        for LocatedVariable { name, source } in sources {
+            let record = VariableRecord { name, ..source.record().clone() };
+            let room = room_for(&record, owners).map_err(VersionRefusal::Foreign)?;
             match read_variable(reader, &manifest, source, room) {
-                Ok(decoded) => variables.push(decoded),
+                Ok(decoded) => variables.push(Decoded { record, ..decoded }),
                 Err(errors) => {
                     // A place that fails says nothing about the version.
                     let is_place = |error: &PipelineError| matches!(error, PipelineError::Afar { .. });
@@ -315,7 +329,7 @@ impl Session {
         let is_charged = self.ledger.clock.is_virtual();
         let frames_read = if is_charged { reader.frames_read(&manifest) } else { Ok(Vec::new()) };
         let frames_read = frames_read.map_err(|error| VersionRefusal::Damaged(vec![error.to_string()]))?;
-        Ok(Candidate { manifest, variables, is_own, frames_read, difference, other_method })
+        Ok(Candidate { manifest, variables, defaults, is_own, frames_read, difference, other_method })
     }
 
     /// Returns how the problem of a version differs from this one, where it may.
@@ -383,6 +397,26 @@ impl Session {
     }
 }
 
+/// The variables of the owners in a version.
+struct LocatedVariables {
+    sources: Vec<LocatedVariable>,
+    /// Names of variables that it lacks, declared with a default.
+    defaults: Vec<String>,
+}
+
+/// A variable, by its name of now, and its values in a version.
+struct LocatedVariable {
+    name: String,
+    source: VariableSource,
+}
+
+impl LocatedVariable {
+    /// Returns whether this rank wrote it, under this name.
+    fn is_own(&self) -> bool {
+        matches!(&self.source, VariableSource::Own(record) if record.name == self.name)
+    }
+}
+
 /// Finds the variables the owners expect from a version for a resume, each compared with what is
 /// registered.
 fn locate_variables(
@@ -390,15 +424,37 @@ fn locate_variables(
     owners: &mut [&mut dyn Registered],
     place: RankPlace,
     resume: Resume,
-) -> Result<Vec<VariableSource>, PipelineError> {
-    let held = if resume == manifest.resume { redistribute::names(manifest, place) } else { Vec::new() };
+    changes: &VariableChanges,
+) -> Result<LocatedVariables, PipelineError> {
+    let mut held = if resume == manifest.resume { redistribute::names(manifest, place) } else { Vec::new() };
+    let renames: Vec<&str> =
+        changes.renames(manifest).filter(|(_, former)| held.contains(former)).map(|(now, _)| now).collect();
+    held.extend(renames);
     owners.iter_mut().for_each(|owner| owner.make_room(&held));
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
     let variables: Vec<_> = shared.iter().flat_map(|owner| owner.variables()).collect();
     registry::check(&variables)?;
     check_columns(manifest, &variables)?;
-    let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
-    saved.map(|v| redistribute::find(manifest, v, frames::record(v, place.rank), place)).collect()
+    let mut located = LocatedVariables { sources: Vec::new(), defaults: Vec::new() };
+    let mut taken = Vec::new();
+    for v in variables.iter().filter(|v| v.role.is_saved_for(resume)) {
+        let name = v.name.to_owned();
+        match changes.saved_name(v.name, manifest) {
+            Some(saved) => {
+                let source = redistribute::find(manifest, v, saved, frames::record(v, place.rank), place)?;
+                taken.push(saved.to_owned());
+                located.sources.push(LocatedVariable { name, source });
+            }
+            None if changes.has_default(v.name) => located.defaults.push(name),
+            None => return Err(redistribute::lacks(manifest, v.name, place)),
+        }
+    }
+    if resume == manifest.resume {
+        for name in changes.left_over(manifest, &taken) {
+            tracing::warn!("version {} has {name}, which is registered no more: it is left out", manifest.version);
+        }
+    }
+    Ok(located)
 }
 
 /// Refuses a version of another number of columns: a block is restored as a whole.

@@ -11,6 +11,7 @@ use recoup_model::staging::{StagingConditions, StagingRates};
 use serde::{Deserialize, Serialize};
 
 use crate::chain::Base;
+use crate::changes::VariableChanges;
 use crate::codecs::Codecs;
 use crate::config::SessionConfig;
 use crate::cores::idle_cores;
@@ -67,6 +68,8 @@ pub struct Session {
     pub(crate) ledger: Ledger,
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
+    /// Changes of the program's variables since older versions.
+    pub(crate) changes: VariableChanges,
     staging: StagingMemory,
     staging_mode: StagingMode,
     /// Cores that the worker has for itself.
@@ -108,6 +111,7 @@ impl Session {
             marks: Marks::starting_at(clock.now()),
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions,
+            changes: VariableChanges::default(),
             staging: StagingMemory::default(),
             staging_mode: config.staging,
             idle_cores: if config.worker_stays { 0 } else { idle_cores },
@@ -383,6 +387,12 @@ impl Session {
     /// might take one here, so that its cost is no surprise.
     pub(crate) fn can_stop(&self, progress: &Progress, plan: Option<&Plan>) -> bool {
         self.decisions.are_due(progress) && plan.is_none_or(|plan| progress.safe_point.admits(plan))
+    }
+
+    /// Lends the declared changes of the program's variables since older versions, which the next
+    /// restore goes by.
+    pub fn changes(&mut self) -> &mut VariableChanges {
+        &mut self.changes
     }
 
     /// Returns whether versions of another problem are refused.

@@ -15,9 +15,10 @@ use recoup::memory::{
     ArrayTracking, KeptVersion, MappedValues, MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, SavePolicy,
     Saver, StructureSummary, VersionView, Versioned,
 };
+use recoup::model::units::{bytes, duration};
 
 use crate::memory_array::{LentStructure, MemoryArray, dtype, type_string};
-use crate::options::above_zero;
+use crate::options::quantity;
 use crate::refused;
 
 /// Keyword arguments of `Memory.open`, by their names.
@@ -25,10 +26,10 @@ use crate::refused;
 #[pyo3(from_item_all)]
 pub(crate) struct MemoryArguments {
     keep: usize,
-    block_bytes: usize,
+    block_bytes: String,
     medium: String,
     policy: String,
-    mtti: Option<f64>,
+    mtti: Option<String>,
 }
 
 impl MemoryArguments {
@@ -42,13 +43,14 @@ impl MemoryArguments {
         if self.keep == 0 {
             return Err(refused("keep is 0, expected 1 or more"));
         }
-        Ok(MemoryOptions { keep: self.keep, block_bytes: self.block_bytes, medium })
+        let block_bytes = usize::try_from(quantity("block_bytes", &self.block_bytes, bytes)?).unwrap_or(usize::MAX);
+        Ok(MemoryOptions { keep: self.keep, block_bytes, medium })
     }
 
     fn policy(&self) -> PyResult<SavePolicy> {
         let policy: SavePolicy = self.policy.parse().map_err(refused)?;
-        Ok(match self.mtti {
-            Some(mtti) => policy.with_mtti(above_zero("mtti", mtti)?),
+        Ok(match &self.mtti {
+            Some(mtti) => policy.with_mtti(quantity("mtti", mtti, duration)?),
             None => policy,
         })
     }

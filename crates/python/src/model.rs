@@ -44,7 +44,7 @@ fn at_least_zero(name: &str, value: f64) -> PyResult<f64> {
     if value >= 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err(refused(format!("{name} is {value}, expected a finite number, 0 or above")))
+        Err(refused(format!("{name} is {}, expected a finite number, 0 or above", recoup::core::short_number(value))))
     }
 }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use recoup::cache::TierList;
-use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme};
+use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme, short_number};
 use recoup::model::Interval;
+use recoup::model::units::{ParseQuantityError, bytes, bytes_per_second, count, duration};
 use recoup::solvers::METHODS;
-use recoup::{Builder, Drain, PfsEvery, TierOptions};
+use recoup::{Builder, Drain, OPTION_KEYS, TierOptions};
 
 use crate::refused;
 
@@ -20,27 +21,27 @@ pub(crate) struct SessionOptions {
     name: String,
     scheme: Option<String>,
     interval: Option<String>,
-    mtti: f64,
+    mtti: String,
     bound: String,
     theta: Option<f64>,
     delta: Option<f64>,
     resume: Option<String>,
     lossy_codec: Option<String>,
     lossless_codec: Option<String>,
-    keep: usize,
-    max_bytes: Option<u64>,
-    key_every: usize,
+    keep: String,
+    max_bytes: Option<String>,
+    key_every: String,
     increments: String,
-    threads: Option<usize>,
+    threads: Option<String>,
     rtol: f64,
     synchronous: bool,
     same_operator: bool,
     systems: bool,
-    bandwidth: Option<f64>,
+    bandwidth: Option<String>,
     method: Option<String>,
     tiers: Option<String>,
     memory_dir: Option<PathBuf>,
-    pfs_every: Option<u64>,
+    pfs_every: Option<String>,
     drain: Option<String>,
 }
 
@@ -62,9 +63,6 @@ impl SessionOptions {
         let interval = self.interval()?;
         let Some(asked) = self.scheme.as_deref() else { return Ok(recoup::default_scheme(interval, has_operator)) };
         Ok(Some(match asked {
-            "auto" if interval != Interval::Auto => {
-                return Err(refused("scheme auto chooses the interval too: leave one of them out"));
-            }
             "auto" if !has_operator => return Err(refused("scheme auto needs A and b: give them, or name a scheme")),
             "auto" => return Ok(None),
             "none" => Scheme::None,
@@ -84,14 +82,14 @@ impl SessionOptions {
     /// # Errors
     /// [`crate::Error`] for the first value that is out of its range.
     pub(crate) fn choose(&self, builder: Builder, has_operator: bool) -> PyResult<Builder> {
-        above_zero("mtti", self.mtti)?;
         above_zero("rtol", self.rtol)?;
+        let mtti = quantity("mtti", &self.mtti, duration)?;
         let mut builder = builder
             .name(&self.name)
-            .mtti(Duration::try_from_secs_f64(self.mtti).map_err(refused)?)
+            .mtti(Duration::try_from_secs_f64(mtti).unwrap_or(Duration::MAX))
             .bound(parsed::<BoundRule>(&self.bound)?)
-            .keep(self.keep)
-            .key_every(self.key_every)
+            .keep(quantity("keep", &self.keep, count)?)
+            .key_every(quantity("key_every", &self.key_every, count)?)
             .increments(parsed(&self.increments)?)
             .tolerance(self.rtol)
             .synchronous(self.synchronous)
@@ -112,26 +110,33 @@ impl SessionOptions {
         if let Some(tiers) = self.tier_options()? {
             builder = builder.tier_options(tiers);
         }
-        if let Some(scheme) = self.scheme(has_operator)? {
-            builder = builder.scheme(scheme);
-        }
+        builder = match self.scheme(has_operator)? {
+            Some(scheme) => builder.scheme(scheme),
+            None => builder.auto(),
+        };
         if let Some(resume) = &self.resume {
             builder = builder.lossy_resume(resume_of(resume)?);
         }
         if let Some(codec) = &self.lossy_codec {
-            builder = builder.lossy_codec(parsed::<CodecId>(codec)?);
+            let codec = CodecId::chosen(codec).map_err(refused)?;
+            if let BoundRule::Fixed(bound) = parsed(&self.bound)? {
+                codec.check_bound(bound).map_err(refused)?;
+            }
+            builder = builder.lossy_codec(codec);
         }
         if let Some(codec) = &self.lossless_codec {
-            builder = builder.lossless_codec(parsed::<CodecId>(codec)?);
+            let codec = CodecId::chosen(codec).map_err(refused)?;
+            codec.check_exact().map_err(refused)?;
+            builder = builder.lossless_codec(codec);
         }
-        if let Some(bytes) = self.max_bytes {
-            builder = builder.max_bytes(bytes);
+        if let Some(size) = &self.max_bytes {
+            builder = builder.max_bytes(quantity("max_bytes", size, bytes)?);
         }
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads);
+        if let Some(threads) = &self.threads {
+            builder = builder.threads(quantity("threads", threads, count)?);
         }
-        if let Some(bandwidth) = self.bandwidth {
-            builder = builder.bandwidth(above_zero("bandwidth", bandwidth)?);
+        if let Some(bandwidth) = &self.bandwidth {
+            builder = builder.bandwidth(quantity("bandwidth", bandwidth, bytes_per_second)?);
         }
         Ok(builder)
     }
@@ -153,8 +158,8 @@ impl SessionOptions {
         if let Some(directory) = &self.memory_dir {
             tiers.memory_dir.clone_from(directory);
         }
-        if let Some(every) = self.pfs_every {
-            tiers.pfs_every = PfsEvery::Given(every.max(1));
+        if let Some(every) = &self.pfs_every {
+            tiers.pfs_every = every.parse().map_err(|error| refused(format!("pfs_every {error}")))?;
         }
         tiers.drain = self.drain.as_deref().map(parsed::<Drain>).transpose()?;
         Ok(Some(tiers))
@@ -193,6 +198,29 @@ fn resume_of(name: &str) -> PyResult<Resume> {
     }
 }
 
+/// Refuses a directory whose name is a string of options.
+///
+/// # Errors
+/// [`crate::Error`] with the way options are given.
+pub(crate) fn check_directory(dir: &Path) -> PyResult<()> {
+    let name = dir.to_string_lossy();
+    let Some(option) = recoup::option_in_path(&name, OPTION_KEYS) else { return Ok(()) };
+    let how = format!("{option} reads like an option, and options are arguments, as in Session(\"ckpt\", keep=3)");
+    Err(refused(format!("directory {name}: {how}; make it first if this is its name")))
+}
+
+/// Reads a quantity as Python gave it: a number in the unit of the argument, or one with a unit.
+///
+/// # Errors
+/// [`crate::Error`] that names it.
+pub(crate) fn quantity<T>(
+    name: &str,
+    text: &str,
+    read: impl FnOnce(&str) -> Result<T, ParseQuantityError>,
+) -> PyResult<T> {
+    read(text).map_err(|error| refused(format!("{name} is {text}: {error}")))
+}
+
 fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
     text.parse().map_err(refused)
 }
@@ -205,6 +233,6 @@ pub(crate) fn above_zero(name: &str, value: f64) -> PyResult<f64> {
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err(refused(format!("{name} is {value}, expected a finite number above 0")))
+        Err(refused(format!("{name} is {}, expected a finite number above 0", short_number(value))))
     }
 }

@@ -129,6 +129,8 @@ pub(crate) struct PyRestored {
     /// For a version of another problem, the residual norms in this one of its iterate and of the
     /// one protected. Its iterate was restored if its norm is not above the other.
     guess: Option<(f64, f64)>,
+    /// Names of the arrays that it lacks, which keep the program's values.
+    defaults: Vec<String>,
     /// Newer versions that were not whole, and what is wrong with each.
     skipped: Vec<(u64, Vec<String>)>,
 }
@@ -145,6 +147,7 @@ impl From<pipeline::Restored> for PyRestored {
             verified_residual_norm: restored.residual.verified_norm,
             seconds: restored.seconds,
             guess: restored.guess.map(|guess| (guess.restored_norm, guess.own_norm)),
+            defaults: restored.defaults,
             skipped: restored.skipped.into_iter().map(|s| (s.version, s.damage)).collect(),
         }
     }

@@ -15,7 +15,7 @@ use recoup::core::{Difference, Plan, Progress, Role, SafePoint, Scheme, Status};
 use recoup::pipeline;
 
 use crate::operator::Raised;
-use crate::options::{SessionOptions, profile};
+use crate::options::{SessionOptions, check_directory, profile};
 use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
 use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, read};
 use crate::refused;
@@ -133,6 +133,9 @@ impl PySession {
             (None, OtherProblem { difference: Difference::Size { .. }, .. }) => {
                 refused(format!("{error}; give another directory or name"))
             }
+            (None, pipeline::PipelineError::Lacks { .. }) => {
+                refused(format!("{error} (protect with default=True or formerly=NAME, dropped)"))
+            }
             (None, OtherProblem { .. }) => {
                 let no = "same_operator=False if A or b change from solve to solve";
                 refused(format!("{error}; give another directory or name, or {no}"))
@@ -151,6 +154,7 @@ impl PySession {
     #[new]
     #[pyo3(signature = (dir, options, system))]
     fn new(py: Python<'_>, dir: PathBuf, options: SessionOptions, system: Option<PySystem<'_>>) -> PyResult<Self> {
+        check_directory(&dir)?;
         let raised = Raised::default();
         let rtol = (!options.has_systems()).then(|| options.rtol());
         let memory = options.memory_of(&dir)?.map(|run| MemoryOfRun { run, rtol });
@@ -204,6 +208,27 @@ impl PySession {
             }
             None => state.protected.push(protected),
         }
+        Ok(())
+    }
+
+    /// Declares that versions may lack an array, or its former name.
+    #[pyo3(signature = (name, default, formerly))]
+    fn changed(&self, name: &str, default: bool, formerly: Option<&str>) -> PyResult<()> {
+        let mut state = self.state()?;
+        let changes = state.session()?.changes();
+        if default {
+            changes.may_lack(name);
+        }
+        if let Some(former) = formerly {
+            changes.renamed(name, former);
+        }
+        Ok(())
+    }
+
+    /// Declares that versions may hold an array that is protected no more.
+    fn dropped(&self, name: &str) -> PyResult<()> {
+        let mut state = self.state()?;
+        state.session()?.changes().dropped(name);
         Ok(())
     }
 

@@ -5,18 +5,20 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use recoup::compress;
 use recoup::core::{Bound, BoundRule, CodecId};
+use recoup::model::units::bytes;
 use recoup::tape::{PageSize, Tape, TapeBuilder};
 
+use crate::options::quantity;
 use crate::refused;
 
 /// Keyword arguments of `Tape` that the library takes, by their names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TapeArguments {
-    device: u64,
-    host: u64,
+    device: String,
+    host: String,
     spill: Option<PathBuf>,
-    spill_bytes: Option<u64>,
+    spill_bytes: Option<String>,
     codec: Option<String>,
     bound: Option<String>,
     key_every: usize,
@@ -34,16 +36,16 @@ impl TapeArguments {
     /// # Errors
     /// [`crate::Error`] for the first value that is out of its range.
     pub(crate) fn builder(self) -> PyResult<TapeBuilder> {
-        let mut builder =
-            Tape::builder().device(self.device).host(self.host).threads(self.threads).key_every(self.key_every);
+        let [device, host] = [room("device", &self.device)?, room("host", &self.host)?];
+        let mut builder = Tape::builder().device(device).host(host).threads(self.threads).key_every(self.key_every);
         builder = builder.pages(page_size(&self.pages)?);
         if let Some(directory) = &self.spill {
             builder = builder.spill(directory);
         } else if self.spill_bytes.is_some() || self.reopen || self.clear {
             return Err(refused("spill_bytes, reopen and clear belong to a directory: give spill"));
         }
-        if let Some(bytes) = self.spill_bytes {
-            builder = builder.spill_bytes(bytes);
+        if let Some(size) = &self.spill_bytes {
+            builder = builder.spill_bytes(quantity("spill_bytes", size, bytes)?);
         }
         builder = match (self.reopen, self.clear) {
             (true, true) => {
@@ -66,13 +68,13 @@ impl TapeArguments {
 }
 
 fn coded(builder: TapeBuilder, name: &str, bound: Option<&str>) -> PyResult<TapeBuilder> {
-    let id: CodecId = name.parse().map_err(refused)?;
-    let codec = compress::codec(id).map_err(refused)?;
-    let bound = bound.map_or(Ok(Bound::Lossless), state_bound)?;
-    if bound != Bound::Lossless && !codec.is_lossy() {
-        return Err(refused(format!("codec {name} is lossless: leave the bound out, or give codec=\"qb\"")));
-    }
-    Ok(builder.codec(codec, bound))
+    let codec = CodecId::chosen(name).and_then(compress::codec).map_err(refused)?;
+    Ok(builder.codec(codec, bound.map_or(Ok(Bound::Lossless), state_bound)?))
+}
+
+/// Reads the bytes of a memory, 0 for none.
+fn room(name: &str, size: &str) -> PyResult<u64> {
+    if size == "0" { Ok(0) } else { quantity(name, size, bytes) }
 }
 
 /// Returns the bound of each state, which does not follow a residual: there is none.

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import recoup
 import scipy.sparse.linalg as spla
+from conftest import ROOT
 
 
 def saved(session):
@@ -189,12 +190,76 @@ def test_threads_in_one_session_are_an_error_not_a_wait(tmp_path):
         assert not waiting.is_alive()
 
 
+def test_versions_of_an_older_program_are_restored_by_declaration(tmp_path):
+    """Adding one array made every old version unreadable."""
+    u, gone = np.arange(5.0), np.array([3])
+    with recoup.Session(tmp_path, scheme="exact", interval="1it") as session:
+        session.protect("u", u)
+        session.protect("gone", gone)
+        session.step(1, 1.0)
+
+    velocity, added = np.zeros(5), np.array([-1.0, -2.0])
+    with recoup.Session(tmp_path, scheme="exact", interval="1it") as session:
+        session.protect("velocity", velocity)
+        session.protect("added", added)
+        with pytest.raises(recoup.Error, match="no variable velocity; it has gone, u: .*default=True"):
+            session.restore()
+        session.protect("velocity", velocity, formerly="u")
+        with pytest.raises(recoup.Error, match="no variable added"):
+            session.restore()
+        session.protect("added", added, default=True)
+        session.dropped("gone")
+        restored = session.restore()
+        assert restored.version == 1 and restored.defaults == ["added"]
+        assert velocity.tolist() == u.tolist() and added.tolist() == [-1.0, -2.0]
+        session.step(2, 1.0)
+
+    velocity[:], added[:] = 0, 0
+    with recoup.Session(tmp_path, scheme="exact", interval="1it") as session:
+        session.protect("velocity", velocity, formerly="u")
+        session.protect("added", added, default=True)
+        restored = session.restore()
+        assert restored.version == 2 and restored.defaults == []
+        assert velocity.tolist() == u.tolist() and added.tolist() == [-1.0, -2.0]
+
+
+def option_values():
+    """Options of a session, and whether they are taken, by the list that the other doors read too."""
+    lines = (ROOT / "tests/data/option_values.txt").read_text().splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("line", option_values())
+def test_arguments_take_and_refuse_what_the_other_doors_do(tmp_path, problem, line):
+    """mtti="1h" was refused here, and an interval with the scheme auto."""
+    a, b = problem
+    verdict, *words = line.split()
+    options = {key.replace("-", "_"): value for key, value in (word.split("=") for word in words)}
+    if "pfs_bandwidth" in options:
+        options["bandwidth"] = options.pop("pfs_bandwidth")
+    for number in {"theta", "delta", "rtol"} & options.keys():
+        options[number] = float(options[number])
+    if verdict == "takes":
+        recoup.Session(tmp_path, A=a, b=b, **options).close()
+    else:
+        with pytest.raises(recoup.Error):
+            recoup.Session(tmp_path, A=a, b=b, **options)
+
+
+def test_options_given_as_a_directory_are_refused(tmp_path, monkeypatch):
+    """A directory of the name "x,interval=10it" was made."""
+    monkeypatch.chdir(tmp_path)
+    for name in ["x,interval=10it", "dir=x keep=3"]:
+        with pytest.raises(recoup.Error, match="reads like an option, and options are arguments"):
+            recoup.Session(name)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_wrong_arguments_are_named(tmp_path, problem):
     a, b = problem
     refused = [
         (dict(scheme="lossier"), "scheme lossier"),
         (dict(scheme="lossy", interval="often"), "interval often"),
-        (dict(scheme="auto", interval="20it", A=a, b=b), "scheme auto chooses"),
         (dict(scheme="auto"), "scheme auto needs A and b"),
         (dict(mtti=-1.0), "mtti is -1"),
         (dict(bound="absolute:-1"), "error bound -1"),

@@ -94,7 +94,8 @@ pub struct Builder {
     dir: PathBuf,
     name: String,
     policy: PolicyConfig,
-    scheme: Option<Scheme>,
+    /// `Some(None)`: decided from measured costs.
+    scheme: Option<Option<Scheme>>,
     interval: Interval,
     keep: usize,
     max_bytes: Option<u64>,
@@ -200,8 +201,23 @@ impl Builder {
     /// Uses this scheme always, instead of deciding from measured costs.
     #[must_use]
     pub fn scheme(mut self, scheme: Scheme) -> Self {
-        self.scheme = Some(scheme);
+        self.scheme = Some(Some(scheme));
         self
+    }
+
+    /// Decides the scheme from measured costs, and the interval too if none is given. It needs A
+    /// and b [default where neither a scheme nor an interval is given].
+    #[must_use]
+    pub fn auto(mut self) -> Self {
+        self.scheme = Some(None);
+        self
+    }
+
+    /// Chooses the codec of all versions; lossless ones keep theirs if this one needs a bound.
+    #[must_use]
+    pub fn codec(self, codec: CodecId) -> Self {
+        let builder = self.lossy_codec(codec);
+        if codec.needs_bound() { builder } else { builder.lossless_codec(codec) }
     }
 
     /// Chooses the codec of lossy versions [default: QB, or one of [`RIVALS`] if the storage is so
@@ -531,11 +547,11 @@ impl Builder {
         let synchronous = !self.policy.asynchronous;
         // Versions do not wait for a directory behind memory.
         let is_behind_memory = matches!(&self.tiers, Some(Ok(tiers)) if tiers.list.memory && tiers.list.pfs);
-        let scheme =
-            self.scheme.or_else(|| default_scheme(self.interval, self.has_systems || self.reference.is_some()));
+        let has_operator = self.has_systems || self.reference.is_some();
+        let scheme = self.scheme.unwrap_or_else(|| default_scheme(self.interval, has_operator));
         let policy: Box<dyn Policy> = match scheme {
             Some(scheme) => Box::new(FixedPolicy::new(scheme, self.interval, self.policy)),
-            None => Box::new(AutoPolicy::new(self.policy)),
+            None => Box::new(AutoPolicy::new(self.policy).at(self.interval)),
         };
         SessionConfig {
             name: self.name,

@@ -205,7 +205,8 @@ impl TapeBuilder {
     /// Makes the tape.
     ///
     /// # Errors
-    /// [`TapeError::CodecName`] for a codec of versions, [`TapeError::NoRoom`] without memory and
+    /// [`TapeError::CodecName`] for a codec of versions, [`TapeError::CodecBound`] for a bound that
+    /// the codec does not take, [`TapeError::NoRoom`] without memory and
     /// directory, [`TapeError::Memory`] for more than the machine has, [`TapeError::Spill`] for a
     /// directory that cannot be used, and [`TapeError::Occupied`] if states of an earlier run are
     /// there. With a device, [`TapeError::Device`] if there is none or it refuses,
@@ -243,8 +244,12 @@ impl TapeBuilder {
     }
 
     fn check_codec(&self) -> Result<(), TapeError> {
-        let codec = self.coding.as_ref().map(|coding| coding.codec.id());
-        codec.filter(|codec| !has_word_for(*codec)).map_or(Ok(()), |codec| Err(TapeError::CodecName { codec }))
+        let Some(coding) = &self.coding else { return Ok(()) };
+        let codec = coding.codec.id();
+        if !has_word_for(codec) {
+            return Err(TapeError::CodecName { codec });
+        }
+        Ok(codec.check_bound(coding.bound)?)
     }
 
     fn coding(&self) -> Option<CodingSettings> {

@@ -55,6 +55,9 @@ pub enum TapeError {
         /// The codec.
         codec: CodecId,
     },
+    /// The codec loses nothing, and a bound was named.
+    #[error(transparent)]
+    CodecBound(#[from] CodecError),
     /// A codec was named for a tape in the memory of a device alone.
     #[error(
         "states are coded when they leave the memory of a device: name memory of the host, or a spill directory, or leave the codec out"

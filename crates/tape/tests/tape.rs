@@ -597,3 +597,11 @@ fn a_codec_without_a_word_for_states_is_refused() {
     let refused = Tape::builder().host(1 << 20).codec(codec, Bound::Lossless).build().map(drop).unwrap_err();
     assert!(matches!(refused, TapeError::CodecName { codec: CodecId::Increment }), "{refused}");
 }
+
+/// C took a bound for zstd, which keeps every bit, and Python refused it.
+#[test]
+fn a_bound_for_a_codec_that_loses_nothing_is_refused() {
+    let codec = recoup_compress::codec(CodecId::Zstd).unwrap();
+    let refused = Tape::builder().host(1 << 20).codec(codec, Bound::Absolute(1e-3)).build().map(drop).unwrap_err();
+    assert!(refused.to_string().starts_with("codec zstd loses nothing"), "{refused}");
+}

@@ -36,6 +36,7 @@ fn generate(root: &Path) -> Result<Vec<u8>> {
         "handle",
         "how",
         "calls",
+        "changes",
         "columns",
         "systems",
         "tape",

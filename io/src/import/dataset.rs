@@ -1,8 +1,11 @@
-//! One contiguous dataset of an HDF5 file, by the HDF5 File Format Specification 3.0: groups as
+//! One dataset of an HDF5 file, by the HDF5 File Format Specification 3.0: groups as
 //! libhdf5 makes them by default (superblock 0, symbol tables), and compact ones as recoup writes
 //! them (superblock 2, links in the header).
 
-use super::{ImportRefusal, decode, refuse};
+use super::bytes::{bytes_of, number};
+use super::chunks::{Chunks, Pipeline};
+use super::number::{NumberForm, NumberKind};
+use super::refusal::{ImportRefusal, refuse};
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// Blocks of one object header, and levels of a group's tree, at most.
@@ -34,8 +37,7 @@ type FoundMessage<'a> = (u16, &'a [u8]);
 
 impl<'a> File<'a> {
     fn bytes(&self, start: u64, length: u64) -> Option<&'a [u8]> {
-        let start = usize::try_from(start).ok()?;
-        self.0.get(start..start.checked_add(usize::try_from(length).ok()?)?)
+        bytes_of(self.0, start, length)
     }
 
     fn number(&self, start: u64, width: u64) -> Option<u64> {
@@ -126,22 +128,40 @@ impl<'a> File<'a> {
         let Some(messages) = self.messages(address) else { return damaged() };
         let of = |kind: u16| messages.iter().find(|(found, _)| *found == kind).map(|(_, data)| *data);
         let (Some(space), Some(datatype), Some(layout)) = (of(0x01), of(0x03), of(0x08)) else { return damaged() };
-        let [class, order, _, _, width @ (4 | 8), ..] = datatype else {
-            return refuse("doubles or singles", "another type");
+        let Some(form) = number_form(datatype) else {
+            return refuse("floats of 4 or 8 bytes, or integers", "another type");
         };
-        if class & 0x0f != 1 || order & 1 != 0 {
-            return refuse("little-endian doubles or singles", "another type");
+        let Some(extents) = extents(space) else { return damaged() };
+        let Some(values) = extents.iter().try_fold(1_u64, |n, e| n.checked_mul(*e)) else { return damaged() };
+        match layout {
+            [3 | 4, 0, place @ ..] => form.decode(place.get(2..).unwrap_or_default(), values as usize),
+            [3 | 4, 1, place @ ..] => {
+                let (Some(at), Some(bytes)) = (number(place, 0, 8), number(place, 8, 8)) else { return damaged() };
+                let data = if bytes == 0 { Some(&[][..]) } else { bytes_of(self.0, at, bytes) };
+                data.map_or_else(damaged, |data| form.decode(data, values as usize))
+            }
+            [3, 2, place @ ..] => {
+                let chunks = Chunks::of(self.0, place, extents, form.width);
+                let (Some(chunks), Some(pipeline)) = (chunks, Pipeline::of(of(0x0b))) else { return damaged() };
+                form.decode(&chunks.read(&pipeline)?, values as usize)
+            }
+            [4, 2, ..] => refuse("chunks as libver=\"earliest\" makes them", "those of libver=\"latest\""),
+            _ => refuse("values in one piece or in chunks", "another layout"),
         }
-        let [3 | 4, 1, place @ ..] = layout else {
-            return refuse("values in one piece, without filters or chunks", "another layout");
-        };
-        let values = extents(space).and_then(|extents| extents.iter().try_fold(1_u64, |n, e| n.checked_mul(*e)));
-        let (Some(values), Some(at), Some(bytes)) = (values, number(place, 0, 8), number(place, 8, 8)) else {
-            return damaged();
-        };
-        let data = if bytes == 0 { Some(&[][..]) } else { self.bytes(at, bytes) };
-        data.map_or_else(damaged, |data| decode(data, usize::from(*width), values as usize))
     }
+}
+
+/// The form of the numbers of a datatype message.
+fn number_form(datatype: &[u8]) -> Option<NumberForm> {
+    let [class, bits, _, _, width @ ..] = datatype else { return None };
+    let width = number(width, 0, 4)? as usize;
+    let kind = match (class & 0x0f, bits & 8 > 0) {
+        (0, true) => NumberKind::Signed,
+        (0, false) => NumberKind::Unsigned,
+        (1, _) if bits & 0x40 == 0 => NumberKind::Float,
+        _ => return None,
+    };
+    NumberForm::new(kind, width, bits & 1 > 0)
 }
 
 /// A link message, where it names an object of the same file.
@@ -167,10 +187,4 @@ fn extents(space: &[u8]) -> Option<Vec<u64>> {
     let rank = usize::from(*space.get(1)?);
     let start = if *space.first()? == 1 { 8 } else { 4 };
     (0..rank).map(|axis| number(space, start + 8 * axis, 8)).collect()
-}
-
-/// A little-endian number of up to eight bytes.
-fn number(bytes: &[u8], start: usize, width: usize) -> Option<u64> {
-    let bytes = bytes.get(start..start.checked_add(width)?)?;
-    Some(bytes.iter().rev().fold(0, |value, &byte| (value << 8) | u64::from(byte)))
 }

@@ -1,5 +1,5 @@
-//! Matrix Market files: matrices in coordinate format, right-hand sides in array format, plain or
-//! gzip.
+//! Matrix Market files: matrices in coordinate format, right-hand sides in array format or as a
+//! plain column of numbers.
 //!
 //! Promises: what does not fit is refused with file, line, what was expected and what was found;
 //! duplicate entries are summed in the order of the file; memory grows with the entries read, not
@@ -8,93 +8,37 @@
 //! Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
 //! Design", NISTIR 5935 (1996), doi 10.6028/NIST.IR.5935.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use super::error::MatrixMarketError;
+use super::lines::Lines;
+use super::number::{ParsedInteger, integer, number};
+use super::text_file::{PackedMember, open};
+use crate::{Csr, LocalRows};
 
-use crate::{Csr, CsrError, LocalRows};
+/// Beginning of a file.
+const BANNER: &str = "%%MatrixMarket";
 
-/// Longest line read, in bytes; the format allows 1024.
-const LINE_BYTES_MAX: u64 = 1 << 16;
-/// Longest piece of a file repeated in an error, in characters.
-const QUOTE_MAX: usize = 60;
-
-/// The reason why a file is not a matrix or a right-hand side.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MatrixMarketError {
-    /// The file cannot be opened or read; a cut gzip stream ends here too.
-    #[error("{path}{}: {source}", after(*.line))]
-    Read {
-        /// The file.
-        path: String,
-        /// Lines read before.
-        line: usize,
-        /// The error of the operating system, or of the gzip stream.
-        source: io::Error,
-    },
-    /// A part of a line is not what the format has there.
-    #[error("{path}, line {line}: {what}: {expected} expected, {found} found")]
-    Unexpected {
-        /// The file.
-        path: String,
-        /// The line, from 1.
-        line: usize,
-        /// Part of the line.
-        what: &'static str,
-        /// Text expected there.
-        expected: String,
-        /// Text found there.
-        found: String,
-    },
-    /// The file ends before everything it announces.
-    #[error("{path}: ends after line {line} with {found} of {expected} {what}")]
-    Truncated {
-        /// The file.
-        path: String,
-        /// The last line.
-        line: usize,
-        /// Name of what is counted.
-        what: &'static str,
-        /// Announced.
-        expected: usize,
-        /// Read.
-        found: usize,
-    },
-    /// The entries do not make a matrix.
-    #[error("{path}: {source}")]
-    Matrix {
-        /// The file.
-        path: String,
-        /// The reason.
-        source: CsrError,
-    },
-}
-
-/// Place where reading stopped; a file that cannot be opened has no lines.
-fn after(line: usize) -> String {
-    if line == 0 { String::new() } else { format!(", after line {line}") }
-}
-
-/// Reads a square matrix from `path`, `.mtx` or `.mtx.gz` (told by its first bytes, not its name).
+/// Reads a square matrix from `path`: `.mtx`, plain, by gzip or by zstd, or the matrix of a `.tar`
+/// archive as SuiteSparse delivers it (told by the first bytes, not by the name).
 ///
 /// # Errors
 /// [`MatrixMarketError`] names file, line, what was expected and what was found.
 pub fn read_matrix(path: &Path) -> Result<Csr, MatrixMarketError> {
     let name = path.display().to_string();
-    parse_matrix(&name, open(path, &name)?)
+    parse_matrix(&name, open(path, &name, PackedMember::Matrix)?)
 }
 
-/// Reads a vector from `path`, in array format with one column.
+/// Reads a vector from `path`: in array format with one column, or one number a line. Packed as for
+/// [`read_matrix`]; of an archive, the right-hand side next to the matrix.
 ///
 /// # Errors
 /// [`MatrixMarketError`] names file, line, what was expected and what was found.
 pub fn read_vector(path: &Path) -> Result<Vec<f64>, MatrixMarketError> {
     let name = path.display().to_string();
-    parse_vector(&name, open(path, &name)?)
+    parse_vector(&name, open(path, &name, PackedMember::RightHandSide)?)
 }
 
 /// Writes a vector in array format, every value with the digits that bring it back bit for bit.
@@ -117,7 +61,7 @@ pub fn read_matrix_rows(
     choose: impl FnOnce(usize) -> Range<usize>,
 ) -> Result<LocalRows, MatrixMarketError> {
     let name = path.display().to_string();
-    parse_rows(&name, open(path, &name)?, choose)
+    parse_rows(&name, open(path, &name, PackedMember::Matrix)?, choose)
 }
 
 /// The matrix in `text`, uncompressed; `name` stands for the file in errors.
@@ -160,6 +104,9 @@ fn parse_rows(
 /// As [`read_vector`].
 pub fn parse_vector(name: &str, text: impl BufRead) -> Result<Vec<f64>, MatrixMarketError> {
     let mut lines = Lines::new(name, text);
+    if !lines.starts_with(BANNER)? {
+        return column(&mut lines);
+    }
     let header = Header::read(&mut lines)?;
     if !header.is_array {
         return lines.unexpected("format", "array (one column, every value stored)", "coordinate");
@@ -184,12 +131,18 @@ pub fn parse_vector(name: &str, text: impl BufRead) -> Result<Vec<f64>, MatrixMa
     Ok(values)
 }
 
-/// The bytes of a file, decompressed when they are gzip.
-fn open(path: &Path, name: &str) -> Result<Box<dyn BufRead>, MatrixMarketError> {
-    let failed = |source| MatrixMarketError::Read { path: name.to_owned(), line: 0, source };
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
-    let is_gzip = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
-    Ok(if is_gzip { Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))) } else { Box::new(file) })
+/// Reads a column of numbers, one a line, behind comments that begin with # or %.
+fn column<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<Vec<f64>, MatrixMarketError> {
+    const EXPECTED: &str = "%%MatrixMarket, or one finite number a line";
+    let mut values = Vec::new();
+    while lines.advance()? {
+        let [text] = lines.fields(EXPECTED)?;
+        match number(text) {
+            Some(value) if value.is_finite() => values.push(value),
+            _ => return lines.unexpected("value", EXPECTED, text),
+        }
+    }
+    if values.is_empty() { lines.unexpected("vector", EXPECTED, "none") } else { Ok(values) }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,11 +194,16 @@ impl Header {
 
     /// A finite number of the field the header names.
     fn value<R: BufRead>(&self, lines: &Lines<'_, R>, text: &str) -> Result<f64, MatrixMarketError> {
-        let parsed = if self.is_integer && text.parse::<i64>().is_err() { None } else { text.parse::<f64>().ok() };
-        match parsed {
-            Some(value) if value.is_finite() => Ok(value),
-            _ if self.is_integer => lines.unexpected("value", "an integer", text),
-            _ => lines.unexpected("value", "a finite number", text),
+        if !self.is_integer {
+            let value = number(text).filter(|value| value.is_finite());
+            return value.map_or_else(|| lines.unexpected("value", "a finite number", text), Ok);
+        }
+        match integer(text) {
+            ParsedInteger::Exact(value) => Ok(value),
+            ParsedInteger::Inexact => {
+                lines.unexpected("value", "an integer that a double holds, as all up to 2^53", text)
+            }
+            ParsedInteger::None => lines.unexpected("value", "an integer", text),
         }
     }
 }
@@ -283,6 +241,8 @@ fn read_triplets<R: BufRead>(
             Symmetry::Symmetric if row < column => {
                 return lines.unexpected("entry", "the lower triangle of a symmetric matrix", "one above the diagonal");
             }
+            // Some programs store the diagonal, which is zero.
+            Symmetry::Skew if row == column && value == 0.0 => {}
             Symmetry::Skew if row <= column => {
                 let found = "one on or above the diagonal";
                 return lines.unexpected("entry", "the strict lower triangle of a skew-symmetric matrix", found);
@@ -337,119 +297,13 @@ fn assemble(chosen: &Range<usize>, triplets: &[Triplet]) -> LocalRows {
     LocalRows { row_starts, columns, values }
 }
 
-/// The lines of a file, counted.
-struct Lines<'a, R> {
-    name: &'a str,
-    text: R,
-    line: usize,
-    buffer: Vec<u8>,
-}
-
-impl<'a, R: BufRead> Lines<'a, R> {
-    fn new(name: &'a str, text: R) -> Self {
-        Self { name, text, line: 0, buffer: Vec::new() }
-    }
-
-    /// Reads the next line, whatever it holds; false at the end of the file.
-    fn read_line(&mut self) -> Result<bool, MatrixMarketError> {
-        self.buffer.clear();
-        let mut limited = self.text.by_ref().take(LINE_BYTES_MAX);
-        let bytes = limited.read_until(b'\n', &mut self.buffer).map_err(|source| MatrixMarketError::Read {
-            path: self.name.to_owned(),
-            line: self.line,
-            source,
-        })?;
-        if bytes == 0 {
-            return Ok(false);
-        }
-        self.line += 1;
-        if bytes as u64 == LINE_BYTES_MAX && self.buffer.last() != Some(&b'\n') {
-            return self.unexpected("line", "at most 65536 bytes", "a longer one");
-        }
-        Ok(true)
-    }
-
-    /// Reads on to the next line that is neither blank nor a comment; false at the end of the file.
-    fn advance(&mut self) -> Result<bool, MatrixMarketError> {
-        while self.read_line()? {
-            let first = self.buffer.iter().find(|byte| !byte.is_ascii_whitespace());
-            if first.is_some_and(|&byte| byte != b'%') {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn text(&self) -> Result<&str, MatrixMarketError> {
-        match std::str::from_utf8(&self.buffer) {
-            Ok(text) => Ok(text),
-            Err(_) => self.unexpected("line", "text", "bytes that are none"),
-        }
-    }
-
-    /// The line in exactly `N` pieces.
-    fn fields<const N: usize>(&self, expected: &str) -> Result<[&str; N], MatrixMarketError> {
-        let text = self.text()?;
-        let mut pieces = text.split_ascii_whitespace();
-        let mut fields = [""; N];
-        for field in &mut fields {
-            match pieces.next() {
-                Some(piece) => *field = piece,
-                None => return self.unexpected("line", expected, text),
-            }
-        }
-        if pieces.next().is_some() { self.unexpected("line", expected, text) } else { Ok(fields) }
-    }
-
-    /// The size line: `N` counts.
-    fn counts<const N: usize>(&mut self, what: &'static str, expected: &str) -> Result<[usize; N], MatrixMarketError> {
-        if !self.advance()? {
-            return self.truncated("size lines", 1, 0);
-        }
-        let mut counts = [0; N];
-        for (count, text) in counts.iter_mut().zip(self.fields::<N>(expected)?) {
-            match text.parse() {
-                Ok(number) => *count = number,
-                Err(_) => return self.unexpected(what, expected, text),
-            }
-        }
-        if counts[0] == 0 { self.unexpected(what, "at least one row", "0") } else { Ok(counts) }
-    }
-
-    /// An index from 1 to `rows`, given back from 0.
-    fn index(&self, what: &'static str, text: &str, rows: usize) -> Result<u32, MatrixMarketError> {
-        match text.parse::<u32>() {
-            Ok(index) if index >= 1 && index as usize <= rows => Ok(index - 1),
-            _ => self.unexpected(what, &format!("a number from 1 to {rows}"), text),
-        }
-    }
-
-    /// Nothing but blanks and comments may follow.
-    fn finish(&mut self, what: &'static str, expected: usize) -> Result<(), MatrixMarketError> {
-        if self.advance()? {
-            let text = self.text()?;
-            return self.unexpected("end of file", &format!("nothing after {expected} {what}"), text);
-        }
-        Ok(())
-    }
-
-    fn unexpected<T>(&self, what: &'static str, expected: &str, found: &str) -> Result<T, MatrixMarketError> {
-        // A file of another kind is not to write to the reader's terminal.
-        let printable = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
-        let found = found.trim().chars().take(QUOTE_MAX).map(printable).collect();
-        // An empty file has no line, and what is missing is its first.
-        let path = self.name.to_owned();
-        let line = self.line.max(1);
-        Err(MatrixMarketError::Unexpected { path, line, what, expected: expected.to_owned(), found })
-    }
-
-    fn truncated<T>(&self, what: &'static str, expected: usize, found: usize) -> Result<T, MatrixMarketError> {
-        Err(MatrixMarketError::Truncated { path: self.name.to_owned(), line: self.line, what, expected, found })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::{BufReader, Read};
+
+    use flate2::bufread::MultiGzDecoder;
+
     use super::*;
 
     const GENERAL: &str = "%%MatrixMarket matrix coordinate real general\n% a comment\n\n2 2 4\n1 1 4.0\n2 1 -1e0\n\
@@ -520,6 +374,44 @@ mod tests {
         for (text, expected, found) in cases {
             let message = refusal(text);
             assert!(message.contains(expected) && message.contains(found), "{text:?} gave: {message}");
+        }
+    }
+
+    /// A byte order mark, exponents of Fortran, comments behind numbers and zero diagonals, as
+    /// other programs write them, were refused: the first as "expected %%MatrixMarket, found
+    /// %%MatrixMarket".
+    #[test]
+    fn files_of_other_programs_are_read() {
+        let text = "\u{feff}%%MatrixMarket matrix coordinate real general\r\n%c\r\n2 2 3 % rows columns entries\r\n%c\r\n\
+                    1 1 1.5D+03\r\n2 1 -2d-1 % a comment\r\n\r\n2 2 0.5-100\r\n%end\r\n";
+        let a = parse(text).unwrap();
+        assert_eq!((a.row(0).1, a.row(1).1), (&[1500.0][..], &[-0.2, 0.5e-100][..]));
+        let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 3\n1 1 0.0\n2 1 3\n2 2 0\n";
+        assert_eq!(parse(skew).unwrap().row(1), (&[0, 1][..], &[3.0, 0.0][..]));
+        assert!(refusal(&skew.replace("1 1 0.0", "1 1 1.0")).contains("on or above the diagonal"));
+        let column = parse_vector("b.txt", "# as Fortran writes\n  1.0D+00\n\n -2.5E-01\n".as_bytes());
+        assert_eq!(column.unwrap(), [1.0, -0.25]);
+    }
+
+    /// 2^53 + 1 was rounded without a word.
+    #[test]
+    fn integers_that_no_double_holds_are_refused_and_others_are_exact() {
+        let of = |value: &str| format!("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 {value}\n");
+        for value in ["9007199254740992", "-9007199254740992", "1152921504606846976", "18446744073709551616"] {
+            assert_eq!(parse(&of(value)).unwrap().row(0).1, &[value.parse::<f64>().unwrap()], "{value}");
+        }
+        let refused = refusal(&of("9007199254740993"));
+        assert!(refused.starts_with("m.mtx, line 3: value: an integer that a double holds"), "{refused}");
+        assert!(refused.ends_with("9007199254740993 found"), "{refused}");
+    }
+
+    #[test]
+    fn refusals_are_short_whatever_the_file_holds() {
+        let header = "%%MatrixMarket matrix coordinate real general\n";
+        let long = "9".repeat(324);
+        for text in [&long, &format!("{header}{long} 1 1\n"), &format!("{header}1 1 1\n1 1 1x{long}\n")] {
+            let message = refusal(text);
+            assert!(message.len() <= 200, "{} characters: {message}", message.len());
         }
     }
 

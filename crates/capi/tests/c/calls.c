@@ -93,6 +93,7 @@ static void test_open(void)
     EXPECT(recoup_open("dir=d unknown=1", NULL, &h), RECOUP_E_OPTIONS);
     if (strstr(recoup_message(), "unknown") == NULL) failures++, printf("the unknown key is not named\n");
     EXPECT(recoup_open("dir=d theta=-1", NULL, &h), RECOUP_E_OPTIONS);
+    EXPECT(recoup_open("dir=d,interval=10it", NULL, &h), RECOUP_E_OPTIONS);
     EXPECT(recoup_open("dir=d keep=99999999999999999999", NULL, &h), RECOUP_E_OPTIONS);
     EXPECT(recoup_open("dir=\"d", NULL, &h), RECOUP_E_OPTIONS);
     if (h != 77) failures++, printf("a handle was written by a call that failed\n");
@@ -559,6 +560,74 @@ static void *steps(void *handle)
     return NULL;
 }
 
+/* Adding one variable to a program made all its older versions unreadable. */
+static void test_changes(double *x)
+{
+    static double u[N], v[10], added[10], fixed[2];
+    int64_t steps = 7;
+    int32_t is_default = 9;
+    uint64_t k = 0;
+    recoup_handle h = opened("changes", "scheme=lossless keep=9", x);
+    EXPECT(recoup_protect(h, "u", RECOUP_DYNAMIC, RECOUP_F64, u, N, 0, N), RECOUP_OK);
+    EXPECT(recoup_protect(h, "gone", RECOUP_DYNAMIC, RECOUP_I64, &steps, 1, RECOUP_RANK_LOCAL, 0), RECOUP_OK);
+    for (int i = 0; i < N; i++) u[i] = 3 * i;
+    EXPECT(recoup_checkpoint(h, 5, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+
+    memset(u, 0, sizeof u);
+    for (int i = 0; i < 10; i++) v[i] = added[i] = -i;
+    h = opened("changes", "scheme=lossless keep=9", x);
+    EXPECT(recoup_protect(h, "velocity", RECOUP_DYNAMIC, RECOUP_F64, u, N, 0, N), RECOUP_OK);
+    EXPECT(recoup_protect(h, "v", RECOUP_DYNAMIC, RECOUP_F64, v, 10, RECOUP_RANK_LOCAL, 0), RECOUP_OK);
+    EXPECT(recoup_protect(h, "fixed", RECOUP_STATIC, RECOUP_F64, fixed, 2, RECOUP_RANK_LOCAL, 0), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_MISMATCH);
+    if (strstr(recoup_message(), "no variable velocity; it has gone, u, x") == NULL ||
+        strstr(recoup_message(), "recoup_default, recoup_renamed, recoup_dropped") == NULL)
+        failures++, printf("%s\n", recoup_message());
+    EXPECT(recoup_renamed(h, "velocity", "u"), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_MISMATCH);
+    EXPECT(recoup_default(h, "v"), RECOUP_OK);
+    EXPECT(recoup_default(h, "fixed"), RECOUP_OK);
+    EXPECT(recoup_dropped(h, "gone"), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_OK);
+    EXPECT(recoup_is_default(h, "v", &is_default), RECOUP_OK);
+    if (k != 5 || u[9] != 27 || is_default != 1 || memcmp(v, added, sizeof v) != 0)
+        failures++, printf("restored %g at %d\n", u[9], (int)k);
+    EXPECT(recoup_is_default(h, "velocity", &is_default), RECOUP_OK);
+    if (is_default != 0) failures++, printf("velocity is from the version\n");
+    EXPECT(recoup_checkpoint(h, 6, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+
+    /* The newest version has all of them, the declarations may stay. */
+    memset(v, 0, sizeof v);
+    h = opened("changes", "scheme=lossless keep=9", x);
+    EXPECT(recoup_protect(h, "velocity", RECOUP_DYNAMIC, RECOUP_F64, u, N, 0, N), RECOUP_OK);
+    EXPECT(recoup_protect(h, "v", RECOUP_DYNAMIC, RECOUP_F64, v, 10, RECOUP_RANK_LOCAL, 0), RECOUP_OK);
+    EXPECT(recoup_protect(h, "fixed", RECOUP_STATIC, RECOUP_F64, fixed, 2, RECOUP_RANK_LOCAL, 0), RECOUP_OK);
+    EXPECT(recoup_renamed(h, "velocity", "u"), RECOUP_OK);
+    EXPECT(recoup_default(h, "v"), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_OK);
+    EXPECT(recoup_is_default(h, "v", &is_default), RECOUP_OK);
+    if (k != 6 || is_default != 0 || memcmp(v, added, sizeof v) != 0) failures++, printf("v is from the version\n");
+
+    EXPECT(recoup_default(h, "none"), RECOUP_E_NAME);
+    EXPECT(recoup_default(h, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_default(0, "v"), RECOUP_E_HANDLE);
+    EXPECT(recoup_renamed(h, "none", "u"), RECOUP_E_NAME);
+    EXPECT(recoup_renamed(h, "velocity", "a b"), RECOUP_E_NAME);
+    EXPECT(recoup_renamed(h, NULL, "u"), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_renamed(h, "velocity", NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_renamed(0, "velocity", "u"), RECOUP_E_HANDLE);
+    EXPECT(recoup_dropped(h, "v"), RECOUP_E_NAME);
+    EXPECT(recoup_dropped(h, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_dropped(0, "gone"), RECOUP_E_HANDLE);
+    EXPECT(recoup_is_default(h, "none", &is_default), RECOUP_E_NAME);
+    EXPECT(recoup_is_default(h, NULL, &is_default), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_is_default(h, "v", NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_is_default(0, "v", &is_default), RECOUP_E_HANDLE);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
 static void test_threads(double *x)
 {
     pthread_t threads[4];
@@ -586,6 +655,7 @@ int main(int argc, char **argv)
     test_memory(x);
     test_memory_of_systems(x);
     test_full_directory(x);
+    test_changes(x);
     test_threads(x);
     if (strcmp(recoup_strerror(RECOUP_OK), "done") != 0 || recoup_strerror(12345) == NULL) failures++;
     if (recoup_version()[0] == 0) failures++;

@@ -348,6 +348,9 @@ impl ProtectionArgs {
 
     fn check_codec(&self, schemes: &[SchemeChoice]) -> Result<()> {
         let Some(id) = self.codec else { return Ok(()) };
+        if let BoundRule::Fixed(bound) = self.bound {
+            id.check_bound(bound).map_err(|error| Exit::Usage.because(format!("--bound {bound}: --{error}")))?;
+        }
         let codec = recoup::compress::codec(id).map_err(|error| Exit::NotAvailable.because(error.to_string()))?;
         if schemes.contains(&SchemeChoice::Lossy) && !Codec::is_lossy(codec.as_ref()) {
             tracing::warn!("codec {id} stores exactly whatever the bound: lossy versions will not be smaller");
@@ -355,7 +358,7 @@ impl ProtectionArgs {
         let may_be_lossy = |scheme: &SchemeChoice| matches!(scheme, SchemeChoice::Lossy | SchemeChoice::Auto);
         let exact = schemes.iter().find(|scheme| matches!(scheme, SchemeChoice::Lossless | SchemeChoice::Exact));
         match exact {
-            Some(scheme) if needs_bound(id) && !schemes.iter().any(may_be_lossy) => {
+            Some(scheme) if id.needs_bound() && !schemes.iter().any(may_be_lossy) => {
                 let text = format!(
                     "--codec {id} saves bytes under an error bound only: --scheme {scheme} takes {}",
                     listed(lossless_codecs(), "or")
@@ -371,7 +374,7 @@ impl ProtectionArgs {
         PolicyConfig {
             mtti_seconds: self.mtti_seconds().unwrap_or(MTTI_SECONDS),
             lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),
-            lossless_codec: self.codec.filter(|&id| !needs_bound(id)).unwrap_or(LOSSLESS_CODEC),
+            lossless_codec: self.codec.filter(|&id| !id.needs_bound()).unwrap_or(LOSSLESS_CODEC),
             rule: self.bound,
             theta: self.theta,
             delta: self.delta.unwrap_or(DELTA),
@@ -400,7 +403,7 @@ impl ProtectionArgs {
         match scheme {
             SchemeChoice::Lossy | SchemeChoice::Auto => given(LOSSY_CODEC),
             SchemeChoice::Lossless | SchemeChoice::Exact => {
-                self.codec.filter(|&id| !needs_bound(id)).unwrap_or(LOSSLESS_CODEC)
+                self.codec.filter(|&id| !id.needs_bound()).unwrap_or(LOSSLESS_CODEC)
             }
             SchemeChoice::None | SchemeChoice::Traditional => given(CodecId::Raw),
         }
@@ -430,15 +433,6 @@ impl ProtectionArgs {
     }
 }
 
-/// Returns whether a codec is made for bounds and offers little or nothing for values that must not
-/// change.
-pub(crate) fn needs_bound(id: CodecId) -> bool {
-    match id {
-        CodecId::Qb | CodecId::Pyramid | CodecId::Zfp | CodecId::Sz3 => true,
-        CodecId::Raw | CodecId::Zstd | CodecId::Pco | CodecId::Increment => false,
-    }
-}
-
 /// The names of the codecs to choose from, as the command line shows them.
 pub(crate) static CODEC_NAMES: LazyLock<String> = LazyLock::new(|| names(&choices()).join("|"));
 
@@ -453,7 +447,7 @@ fn names(codecs: &[CodecId]) -> Vec<&'static str> {
 
 /// Returns the names of codecs for values that must not change.
 fn lossless_codecs() -> Vec<&'static str> {
-    names(&choices().into_iter().filter(|&id| !needs_bound(id)).collect::<Vec<_>>())
+    names(&choices().into_iter().filter(|&id| !id.needs_bound()).collect::<Vec<_>>())
 }
 
 /// Returns whether the method keeps a direction that serves a deflated resume.

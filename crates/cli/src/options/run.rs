@@ -1,8 +1,9 @@
 //! Options of `recoup run`, and what follows from them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use recoup::{OPTION_KEYS, option_in_path};
 
 use crate::directory::run_name;
 use crate::exit::Exit;
@@ -141,9 +142,10 @@ impl RunArgs {
             return Err(Exit::Usage.because("virtual time is the time of one rank: leave --mpi out"));
         }
         let kills_all = kills && !in_memory && self.scheme != SchemeChoice::None;
-        if let Some(dir) = self.dir.as_ref().filter(|dir| is_options_string(&dir.to_string_lossy())) {
-            let dir = dir.display();
-            let text = format!("--dir {dir}: a directory alone expected, options found: give each as one of its own");
+        let dir = self.dir.as_deref().unwrap_or(Path::new("")).to_string_lossy();
+        if let Some(option) = option_in_path(&dir, OPTION_KEYS) {
+            let text =
+                format!("--dir {dir}: a directory alone expected, {option} found: give it as an option of its own");
             return Err(Exit::Usage.because(text));
         }
         if (needs_dir || kills_all) && self.dir.is_none() {
@@ -155,9 +157,27 @@ impl RunArgs {
     }
 }
 
-/// Returns whether a directory was given in the words of the C interface: `dir=x,interval=10it`.
-fn is_options_string(text: &str) -> bool {
-    let is_key = |word: &str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_lowercase() || b"-_".contains(&c));
-    let has_key = |word: &str| word.split_once('=').is_some_and(|(key, _)| is_key(key));
-    text.starts_with("dir=") || text.split([',', ' ']).skip(1).any(has_key)
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    /// `mtti=12h` was refused by C, `mtti="1h"` by Python, and an interval with the scheme auto by
+    /// both.
+    #[test]
+    fn flags_take_and_refuse_what_the_other_doors_do() {
+        for line in include_str!("../../../../tests/data/option_values.txt").lines().filter(|l| !l.starts_with('#')) {
+            let (verdict, options) = line.split_once(' ').unwrap();
+            let mut words = vec!["run".to_owned(), "--poisson3d=4".to_owned(), "--dir=d".to_owned()];
+            words.extend(options.split(' ').map(|option| format!("--{option}")));
+            if !options.contains("method=") {
+                words.push("--method=cg".to_owned());
+            }
+            let matches = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(words);
+            let parsed = matches.and_then(|matches| RunArgs::from_arg_matches(&matches));
+            let is_taken = parsed.is_ok_and(|run| run.check().is_ok());
+            assert_eq!(is_taken, verdict == "takes", "{line}");
+        }
+    }
 }

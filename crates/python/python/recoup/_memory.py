@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import _native
 from ._errors import named
 from ._native import Error, MemoryVersion
+from ._quantity import Duration, Size, words
 
 
 class Memory:
@@ -50,10 +51,10 @@ class Memory:
         *,
         read_only: Literal[False] = False,
         keep: int = 2,
-        block_bytes: int = 65536,
+        block_bytes: Size = 65536,
         medium: Literal["auto", "file", "map"] = "auto",
         policy: str = "auto",
-        mtti: float | None = None,
+        mtti: Duration | None = None,
     ) -> Memory: ...
 
     @overload
@@ -67,10 +68,10 @@ class Memory:
         *,
         read_only: bool = False,
         keep: int = 2,
-        block_bytes: int = 65536,
+        block_bytes: Size = 65536,
         medium: Literal["auto", "file", "map"] = "auto",
         policy: str = "auto",
-        mtti: float | None = None,
+        mtti: Duration | None = None,
     ) -> Memory | MemoryReader:
         """Opens the file of a memory, and makes it if there is none.
 
@@ -84,7 +85,7 @@ class Memory:
         policy: when `commit_if_due` commits. ``auto`` takes the interval that costs least time, from the measured cost of
             commits and ``mtti``; ``young`` and ``daly`` take those of their authors. ``greedy`` computes for as long as a
             commit takes, whatever the failure rate. A duration (``30s``, ``10min``) is an interval.
-        mtti: mean time to interrupt of the job in seconds; a day when None.
+        mtti: mean time to interrupt of the job, in seconds or as ``"12h"``; a day when None.
 
         Raises `Error` for a file that another writer has open, and for one that is no memory or has no root that holds.
         """
@@ -93,10 +94,10 @@ class Memory:
                 return MemoryReader(path)
             options = {
                 "keep": keep,
-                "block_bytes": block_bytes,
+                "block_bytes": words(block_bytes),
                 "medium": medium,
                 "policy": policy,
-                "mtti": mtti,
+                "mtti": words(mtti),
             }
             return cls(path, _native.Memory(os.fspath(path), options))
 

@@ -7,7 +7,6 @@ import logging
 import os
 import warnings
 import weakref
-from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -18,6 +17,7 @@ from . import _native
 from ._errors import RecoupWarning, named
 from ._native import LoggedDecision, Outcome, Restored
 from ._operator import is_complex, lent_system, pairs
+from ._quantity import Duration, Size, words
 
 if TYPE_CHECKING:
     from .scipy import Callback
@@ -75,13 +75,13 @@ class Session:
         multiplied without the interpreter), a dense square array, a SciPy LinearOperator, or a function y = A(x). The
         latter two are called from the library's thread while the solver works: pass ``synchronous=True`` if they must
         not be.
-    scheme: what is saved. ``auto`` decides from measured costs, the interval too, and needs A and b. ``lossy`` holds the
+    scheme: what is saved. ``auto`` decides from measured costs, the interval too if none is given, and needs A and b. ``lossy`` holds the
         iterate, and protected directions, under a bound that follows the residual. ``lossless``, ``traditional`` and
         ``exact`` hold all dynamic arrays bit for bit; ``none`` saves nothing. When None: ``lossless`` without A and b;
         with them ``lossy`` if an interval is given, else ``auto``.
-    interval: seconds (a number or a timedelta), or iterations (``"20it"``), or ``"auto"``: optimal for the measured cost
-        and the MTTI. Not with scheme ``auto``, which chooses it. ``"auto"`` when None.
-    mtti: mean time to interrupt of the job, seconds.
+    interval: a duration (seconds, a timedelta or ``"10min"``), or iterations (``"20it"``), or ``"auto"``: optimal for the
+        measured cost and the MTTI. ``"auto"`` when None.
+    mtti: mean time to interrupt of the job: a duration, as ``86400`` or ``"12h"``.
     bound: ``verified`` (the decoded iterate's residual is measured: at most (1 + theta) times the residual),
         ``statistical``, ``guaranteed``, ``corrected``, ``theorem3``, or ``absolute:V``, ``range:V``, ``pointwise:V``.
     theta: allowed relative growth of the residual by a lossy version; the method's when None (0.5 for CG), and ``auto``
@@ -92,7 +92,7 @@ class Session:
     codec: codec of lossy versions: ``qb``, ``zfp``, ``pco`` ...; chosen by measured speed and ratio when None.
     lossless_codec: codec of the others: ``zstd`` when None.
     keep: versions kept, and with each those it is coded against.
-    max_bytes: fewer versions are kept if they take more bytes than this. The newest, and those it is coded against, are
+    max_bytes: fewer versions are kept if they take more bytes than this (``500_000_000``, ``"2GiB"``). The newest, and those it is coded against, are
         always kept. The version being written comes on top.
     key_every: one version of this number stands alone, the others may be coded against the one before.
     increments: which versions of arrays saved exactly hold only what changed since the version before: ``off`` (none),
@@ -105,7 +105,7 @@ class Session:
         dense A is recognised by its entries, any other by two products with fixed vectors, up to rounding. When False, an
         iterate of another problem is a first guess: see `Restored.guess`.
     systems: the run solves many systems, one after the other, each given to `begin_system`.
-    bandwidth: writes and reads no faster than this, bytes per second.
+    bandwidth: writes and reads no faster than this, bytes per second (``100e6``, ``"100M"``).
     method: the method that computes x (``cg``, ``gmres``, ``jacobi`` or another of `recoup run`). It sets the default of
         theta, the content of lossy versions and the extra iterations to expect; those of CG when None.
     tiers: the places of versions, fastest first: ``"memory,pfs"`` keeps them in memory that outlives the process, and
@@ -127,8 +127,8 @@ class Session:
         A: Any = None,
         b: npt.ArrayLike | None = None,
         scheme: Scheme | None = None,
-        interval: float | str | timedelta | None = None,
-        mtti: float = 86_400.0,
+        interval: Duration | None = None,
+        mtti: Duration = 86_400.0,
         bound: str = "verified",
         theta: float | None = None,
         delta: float | None = None,
@@ -136,19 +136,19 @@ class Session:
         codec: str | None = None,
         lossless_codec: str | None = None,
         keep: int = 2,
-        max_bytes: int | None = None,
+        max_bytes: Size | None = None,
         key_every: int = 10,
         increments: str = "auto",
         threads: int | None = None,
         rtol: float = 1e-6,
         synchronous: bool = False,
-        bandwidth: float | None = None,
+        bandwidth: float | str | None = None,
         same_operator: bool = True,
         systems: bool = False,
         method: str | None = None,
         tiers: str | None = None,
         memory_dir: str | os.PathLike[str] | None = None,
-        pfs_every: int | None = None,
+        pfs_every: int | Literal["auto"] | None = None,
         drain: Literal["skip", "wait", "off"] | None = None,
     ) -> None:
         if (A is None) != (b is None):
@@ -156,28 +156,28 @@ class Session:
         options = {
             "name": name,
             "scheme": scheme,
-            "interval": _interval(interval),
-            "mtti": mtti,
+            "interval": words(interval),
+            "mtti": words(mtti),
             "bound": bound,
             "theta": theta,
             "delta": delta,
             "resume": resume,
             "lossy_codec": codec,
             "lossless_codec": lossless_codec,
-            "keep": keep,
-            "max_bytes": max_bytes,
-            "key_every": key_every,
+            "keep": words(keep),
+            "max_bytes": words(max_bytes),
+            "key_every": words(key_every),
             "increments": increments,
-            "threads": threads,
+            "threads": words(threads),
             "rtol": rtol,
             "synchronous": synchronous,
             "same_operator": same_operator,
             "systems": systems,
-            "bandwidth": bandwidth,
+            "bandwidth": words(bandwidth),
             "method": method,
             "tiers": tiers,
             "memory_dir": None if memory_dir is None else os.fspath(memory_dir),
-            "pfs_every": pfs_every,
+            "pfs_every": words(pfs_every),
             "drain": drain,
         }
         system = None
@@ -205,6 +205,8 @@ class Session:
         role: Role = "dynamic",
         *,
         spare: bool = False,
+        default: bool = False,
+        formerly: str | None = None,
     ) -> None:
         """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
 
@@ -229,9 +231,13 @@ class Session:
             ``direction``, the search direction that came with it; ``dynamic``, saved bit for bit in every version
             (counters, RNG state, fields); ``recomputed``, as dynamic but not in lossy versions.
         spare: a variable only while versions hold it: it comes into use when a version with it is restored.
+        default: versions may lack this array, which was added since: `restore` then leaves its values as they are, and
+            `Restored.defaults` names it.
+        formerly: the former name of this array, under which versions hold it that lack it.
         """
         with named(f"array {name}"):
             self._lend(name, array, role, spare)
+            self._native.changed(name, default, formerly)
 
     def _lend(self, name: str, array: Any, role: Role, spare: bool, block: Any = None, column: int | None = None) -> None:
         owner = array if block is None else block
@@ -241,6 +247,12 @@ class Session:
         numbers = 1 if real is array else 2
         self._native.protect(name, real, role, spare, numbers, column)
         self._arrays[name], self._numbers[name] = owner, numbers
+
+    def dropped(self, name: str) -> None:
+        """Declares that versions may hold an array that the program has no more. Nothing is restored from it. Without
+        this, a restore logs that it was left out."""
+        with named("dropped"):
+            self._native.dropped(name)
 
     def protect_block(self, name: str, array: npt.NDArray[Any], role: Role = "iterate") -> None:
         """Lends the columns of an n x k array to the session, in place, as `protect` does with one array: column j as
@@ -489,12 +501,6 @@ def _not_saved(outcome: Outcome) -> str:
 
 def _norms(residual_norm: Norms) -> list[float]:
     return [float(norm) for norm in np.atleast_1d(residual_norm)]
-
-
-def _interval(interval: float | str | timedelta | None) -> str | None:
-    if isinstance(interval, timedelta):
-        interval = interval.total_seconds()
-    return None if interval is None else str(interval)
 
 
 @atexit.register

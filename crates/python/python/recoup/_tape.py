@@ -15,6 +15,7 @@ import numpy.typing as npt
 from . import _native
 from ._errors import named
 from ._native import Error
+from ._quantity import Size, words
 
 if TYPE_CHECKING:
     from ._session import CudaArray, DLPackArray
@@ -53,7 +54,7 @@ class Tape:
     ----------
     device: bytes of memory for states on the first CUDA device, above memory of the host. A codec then works on states as
         they leave the device, each alone; states that never leave it come back bit for bit.
-    host: bytes of memory for states. The tape takes them as it needs them, not at once.
+    host: bytes of memory for states, a number or a text such as ``"32GiB"``. The tape takes them as it needs them, not at once.
     spill: directory that states are written to behind the program, oldest first; made if missing. One tape uses it at a
         time. A state that is popped takes its file with it. What has reached the directory stays there when the program
         ends or is killed, and ``reopen=True`` goes on with it; `save` waits until it has all states.
@@ -74,10 +75,10 @@ class Tape:
     def __init__(
         self,
         *,
-        device: int = 0,
-        host: int = 0,
+        device: Size = 0,
+        host: Size = 0,
         spill: str | os.PathLike[str] | None = None,
-        spill_bytes: int | None = None,
+        spill_bytes: Size | None = None,
         codec: str | None = None,
         bound: str | None = None,
         key_every: int = 1,
@@ -91,10 +92,10 @@ class Tape:
         with named("tape"):
             self._grid = None if grid is None else _extents(tuple(grid))
             options = {
-                "device": device,
-                "host": host,
+                "device": words(device),
+                "host": words(host),
                 "spill": None if spill is None else os.fspath(spill),
-                "spill_bytes": spill_bytes,
+                "spill_bytes": words(spill_bytes),
                 "codec": codec,
                 "bound": bound,
                 "key_every": key_every,

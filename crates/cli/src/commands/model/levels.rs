@@ -62,7 +62,8 @@ impl FromStr for Costs {
             if costs.last().and_then(|(before, _)| self::survives(before)).is_some_and(|before| before >= survives) {
                 return Err(format!("{name} survives no more than the level before it: weakest first"));
             }
-            costs.push((name.to_owned(), duration(cost)?));
+            let cost = duration(cost).map_err(|error| error.to_string())?;
+            costs.push((name.to_owned(), cost));
         }
         Ok(Self(costs))
     }

@@ -16,7 +16,6 @@ use crate::execute::stop_on_signals;
 use crate::exit::{Exit, message};
 use crate::free_memory::free_bytes;
 use crate::observe::steps::StepBar;
-use crate::options::protection::needs_bound;
 use crate::output::{TextTable, bytes, seconds};
 
 /// States by default.
@@ -152,13 +151,14 @@ fn in_turns(
 pub(super) fn codec_bound(args: &Args) -> Result<Option<Bound>> {
     match (args.codec, args.error_bound) {
         (None, _) => Ok(None),
-        (Some(codec), None) if needs_bound(codec) => {
+        (Some(codec), None) if codec.needs_bound() => {
             Err(Exit::Usage.because(format!("--codec {codec} needs --error-bound E: states are waves of height 1")))
         }
-        (Some(codec), Some(_)) if !needs_bound(codec) => {
-            Err(Exit::Usage.because(format!("--error-bound: --codec {codec} loses nothing; leave one of them out")))
+        (Some(codec), error_bound) => {
+            let bound = error_bound.map_or(Bound::Lossless, Bound::Absolute);
+            codec.check_bound(bound).map_err(|error| Exit::Usage.because(format!("--error-bound: --{error}")))?;
+            Ok(Some(bound))
         }
-        (Some(_), bound) => Ok(Some(bound.map_or(Bound::Lossless, Bound::Absolute))),
     }
 }
 

@@ -27,7 +27,8 @@ impl FromStr for UniformStates {
         let refused = || format!("expected states and bytes of each, as in 256x128MiB; states at most {STATES_MAX}");
         let (n_states, size) = text.split_once('x').ok_or_else(refused)?;
         let n_states = n_states.parse().ok().filter(|n| (1..=STATES_MAX).contains(n)).ok_or_else(refused)?;
-        Ok(Self { n_states, state_bytes: bytes(size)? })
+        let state_bytes = bytes(size).map_err(|error| error.to_string())?;
+        Ok(Self { n_states, state_bytes })
     }
 }
 
