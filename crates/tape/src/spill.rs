@@ -226,3 +226,22 @@ fn finding(error: StoreError) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A process that is killed while it writes leaves a draft.
+    #[test]
+    fn drafts_of_a_killed_process_are_removed_and_other_files_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("0000000003-30.state.new"), [1; 100]).unwrap();
+        fs::write(dir.path().join("notes.txt"), "the user's own").unwrap();
+        let spill = SpillDirectory::open(dir.path()).unwrap();
+        assert!(spill.found().unwrap().is_empty());
+        let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["notes.txt"]);
+    }
+}

@@ -312,17 +312,6 @@ fn mistakes_are_errors_that_name_the_step_and_leave_the_tape_as_it_was() {
     );
 }
 
-/// A process that is killed while it writes leaves a draft.
-#[test]
-fn drafts_of_a_killed_process_are_removed_and_other_files_stay() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("0000000003-30.state.new"), [1; 100]).unwrap();
-    fs::write(dir.path().join("notes.txt"), "the user's own").unwrap();
-    let tape = Tape::builder().spill(dir.path()).build().unwrap();
-    assert!(tape.is_empty() && tape.damaged().is_empty());
-    assert_eq!(files(dir.path()), [dir.path().join("notes.txt")]);
-}
-
 /// The system refused to remove the file of a popped state, and no error said so. The step was
 /// pushed again and saved, and the next run got the old value.
 #[test]
@@ -590,18 +579,16 @@ fn states_that_are_peeked_do_not_stay_decoded() {
     assert_eq!(codec.n_decoded.load(Ordering::Relaxed), 3 * 8, "a peeked state is decoded, given out and forgotten");
 }
 
-/// The name was cut to the eight bytes that a header has, so no state could be popped.
+/// The name of one was cut to the eight bytes that a header has, so no state could be popped. C
+/// took a bound for the other, which keeps every bit, and Python refused it.
 #[test]
-fn a_codec_without_a_word_for_states_is_refused() {
-    let codec = recoup_compress::codec(CodecId::Increment).unwrap();
-    let refused = Tape::builder().host(1 << 20).codec(codec, Bound::Lossless).build().map(drop).unwrap_err();
-    assert!(matches!(refused, TapeError::CodecName { codec: CodecId::Increment }), "{refused}");
-}
-
-/// C took a bound for zstd, which keeps every bit, and Python refused it.
-#[test]
-fn a_bound_for_a_codec_that_loses_nothing_is_refused() {
-    let codec = recoup_compress::codec(CodecId::Zstd).unwrap();
-    let refused = Tape::builder().host(1 << 20).codec(codec, Bound::Absolute(1e-3)).build().map(drop).unwrap_err();
-    assert!(refused.to_string().starts_with("codec zstd loses nothing"), "{refused}");
+fn codecs_without_a_word_for_states_or_a_use_for_the_bound_are_refused() {
+    let refused = |id, bound| {
+        let codec = recoup_compress::codec(id).unwrap();
+        Tape::builder().host(1 << 20).codec(codec, bound).build().map(drop).unwrap_err()
+    };
+    let nameless = refused(CodecId::Increment, Bound::Lossless);
+    assert!(matches!(nameless, TapeError::CodecName { codec: CodecId::Increment }), "{nameless}");
+    let exact = refused(CodecId::Zstd, Bound::Absolute(1e-3));
+    assert!(exact.to_string().starts_with("codec zstd loses nothing"), "{exact}");
 }
