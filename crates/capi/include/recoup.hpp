@@ -296,7 +296,7 @@ public:
         check(recoup_renamed(number(), name.c_str(), former.c_str()));
     }
     void dropped(const std::string &name) { check(recoup_dropped(number(), name.c_str())); }
-    bool is_default(const std::string &name) const
+    bool is_default(const std::string &name)
     {
         std::int32_t is_default = 0;
         check(recoup_is_default(number(), name.c_str(), &is_default));

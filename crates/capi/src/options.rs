@@ -279,8 +279,7 @@ pub(crate) fn codec(key: &str, value: &str) -> Result<CodecId, CallFailure> {
     CodecId::chosen(value).map_err(|error| refuse(format!("{key}={value}: {error}")))
 }
 
-/// Words between white space, which double quotes keep together. A key behind a comma is refused:
-/// it would be part of the value before.
+/// Words between white space, which double quotes keep together.
 pub(crate) fn words(text: &str) -> Result<Vec<String>, CallFailure> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -288,10 +287,6 @@ pub(crate) fn words(text: &str) -> Result<Vec<String>, CallFailure> {
     for character in text.chars() {
         match character {
             '"' => is_quoted = !is_quoted,
-            '=' if !is_quoted && has_second_key(&word) => {
-                let what = format!("{word}=: white space expected between two keys, a comma found; a value with both");
-                return Err(refuse(format!("{what} stands in double quotes")));
-            }
             c if c.is_whitespace() && !is_quoted => words.push(std::mem::take(&mut word)),
             c => word.push(c),
         }
@@ -299,13 +294,6 @@ pub(crate) fn words(text: &str) -> Result<Vec<String>, CallFailure> {
     words.push(word);
     words.retain(|word| !word.is_empty());
     if is_quoted { Err(refuse("a double quote is not closed".to_owned())) } else { Ok(words) }
-}
-
-/// Returns whether a value ends with a comma and what looks like a key.
-fn has_second_key(word: &str) -> bool {
-    let is_key = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_lowercase() || b"-_".contains(&c));
-    let value = word.split_once('=').map(|(_, value)| value);
-    value.and_then(|value| value.rsplit_once(',')).is_some_and(|(_, key)| is_key(key))
 }
 
 #[cfg(test)]
@@ -331,15 +319,6 @@ mod tests {
             (Some(3), Some(5), Some(2), true)
         );
         assert!(options.stays && options.has_other_operators);
-    }
-
-    /// A directory of that name was made, and the interval was another one.
-    #[test]
-    fn keys_behind_commas_are_refused_and_quoted_values_are_not() {
-        assert!(message("dir=x,interval=10it").contains("white space expected between two keys"));
-        assert!(message("tiers=memory,pfs,dir=x").contains("tiers=memory,pfs,dir="));
-        let options: HandleOptions = "dir=\"x,interval=10it\" name=a".parse().unwrap();
-        assert_eq!(options.dir, "x,interval=10it");
     }
 
     /// The bytes of a directory were read as a count of versions: more than 65535 were refused.
