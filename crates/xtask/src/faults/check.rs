@@ -61,7 +61,7 @@ pub(super) fn check_case(
         // A run whose threads came in another order may have fewer calls.
         return Ok(Vec::new());
     }
-    let mut found = faults_of_end(subject, &failing);
+    let mut found = faults_of_end(subject, clean, fault, &failing);
     if failing.status.success() {
         found.extend(missing_results(subject, folder.path()));
     }
@@ -73,7 +73,7 @@ pub(super) fn check_case(
 }
 
 /// Expectations of the end of a run with a fault that do not hold.
-fn faults_of_end(subject: &FaultSubject, run: &SupervisedRun) -> Vec<String> {
+fn faults_of_end(subject: &FaultSubject, clean: &CleanRuns, fault: DiskFault, run: &SupervisedRun) -> Vec<String> {
     let mut found = Vec::new();
     let code = run.status.code();
     if run.is_hung {
@@ -86,8 +86,10 @@ fn faults_of_end(subject: &FaultSubject, run: &SupervisedRun) -> Vec<String> {
     }
     let n_lost =
         serde_json::from_str(&run.stdout).map_or(0, |run: Value| run["failed_checkpoints"].as_u64().unwrap_or(0));
-    if (code != Some(0) || n_lost > 0) && run.stderr.trim().is_empty() {
-        found.push(format!("{}, {n_lost} versions lost, and no word on stderr", run.status));
+    // A disk that fails from the first half of a run on takes a save at least.
+    let loses_save = fault.span == FaultSpan::Onwards && 2 * fault.call < clean.n_calls;
+    if (code != Some(0) || n_lost > 0 || loses_save) && run.stderr.trim().is_empty() {
+        found.push(format!("{}, a version or a result lost, and no word on stderr", run.status));
     }
     found
 }
