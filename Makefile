@@ -62,6 +62,7 @@ soak:
 	@scripts/bootstrap.sh long
 	@scripts/bootstrap.sh adapters
 	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
+	$(RUN) $(CARGO) xtask faults --release --calls 0
 	RECOUP_PROGRAM=$(BUILT)/recoup $(RUN) \
 	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long

@@ -21,6 +21,7 @@ mod many_ranks;
 mod memory_files;
 mod memory_tiers;
 mod mid_cycle;
+mod mutations;
 mod one_rank;
 mod pyramid_streams;
 mod qb_cases;

@@ -4,7 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+use recoup::model::Rng;
 
 use serde_json::Value;
 
@@ -100,6 +103,78 @@ fn two_hundred_kills_lose_nothing() {
             runs += 1;
         }
         println!("{kills} kills in {runs} runs: all converged, nothing left over");
+        if kills >= KILLS_WANTED {
+            return;
+        }
+    }
+}
+
+/// A run whose versions take a fifth of a second from memory to the directory, and that ends long
+/// before its last one has arrived there.
+const IN_TIERS: &str = "run --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --scheme exact \
+    --interval 10it --tiers memory,pfs --memory-dir m --dir d --pfs-bandwidth 1M";
+/// Lives of a run in tiers, at most. One in eleven is not killed.
+const LIVES_MAX: u64 = 400;
+
+/// Kills a run in memory tiers at random times, in computing and in draining, until a life ends
+/// with 0: its solution is in the directory, and nothing is left in memory. Returns the kills.
+fn killed_in_tiers(seed: u64, undisturbed: Duration) -> u64 {
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    let mut rng = Rng::new(seed);
+    for kills in 0..LIVES_MAX {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        command.args(IN_TIERS.split_whitespace()).current_dir(dir.path());
+        let mut life = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Most lives are killed, and a third of them in the last drain.
+        let end = undisturbed.mul_f64(1.1 * rng.uniform());
+        let begun = SystemTime::now();
+        let status = loop {
+            if let Some(status) = life.try_wait().unwrap() {
+                break status;
+            }
+            if begun.elapsed().unwrap_or_default() > end {
+                life.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        if status.code().is_some() {
+            assert_eq!(status.code(), Some(0), "seed {seed}");
+            check_solution_in_tiers(dir.path(), seed);
+            return kills;
+        }
+    }
+    panic!("seed {seed}: {LIVES_MAX} lives, and none came to an end");
+}
+
+fn check_solution_in_tiers(dir: &Path, seed: u64) {
+    assert_eq!(recoup("verify d", dir).status.code(), Some(0), "seed {seed}");
+    let export = recoup("export d --solution --to x.npy", dir);
+    let said = String::from_utf8_lossy(&export.stderr);
+    assert!(export.status.success(), "seed {seed}: the solution is not in the directory: {said}");
+    let again = recoup(&format!("{IN_TIERS} --json"), dir);
+    let run: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!((run["converged"].as_bool(), run["iterations_executed"].as_u64()), (Some(true), Some(0)), "seed {seed}");
+    let of_user = std::fs::read_dir(dir.join("m")).unwrap().map(|entry| entry.unwrap().path());
+    let left: Vec<_> = of_user.flat_map(|user| std::fs::read_dir(user).unwrap()).collect();
+    assert!(left.is_empty(), "seed {seed}: left in memory: {left:?}");
+    check_directory(&dir.join("d/solve"));
+}
+
+/// Killed in its last drain and started again, a run said that its version was the solution
+/// already, ended with 0 and cleared the memory that alone held it.
+#[test]
+#[ignore = "minutes of kills; run by hand"]
+fn two_hundred_kills_of_runs_in_memory_tiers_lose_no_solution() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    let begun = SystemTime::now();
+    assert!(recoup(IN_TIERS, dir.path()).status.success());
+    let undisturbed = begun.elapsed().unwrap();
+    let mut kills = 0;
+    for seed in 1.. {
+        kills += killed_in_tiers(seed, undisturbed);
+        println!("{kills} kills in {seed} runs in memory tiers: every solution is in its directory");
         if kills >= KILLS_WANTED {
             return;
         }

@@ -1,6 +1,7 @@
 """SciPy's solvers, killed and resumed."""
 
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -33,6 +34,27 @@ def counted(a, b, **options):
 
     spla.cg(a, b, callback=count_one, **options)
     return count
+
+
+@pytest.mark.long
+def test_cg_killed_a_hundred_times_in_memory_and_behind_it_ends_with_its_solution(tmp_path):
+    draw, kills, solves = random.Random(48), 0, 0
+    while kills < 100:
+        directory, memory = tmp_path / str(solves), tmp_path / f"memory-{solves}"
+        memory.mkdir()
+        kill_at, code = 0, -signal.SIGKILL
+        while code == -signal.SIGKILL:
+            kill_at += draw.randrange(1, 12)
+            arguments = [sys.executable, CG, directory, 24, kill_at, "memory,pfs", memory]
+            done = subprocess.run(list(map(str, arguments)), capture_output=True, timeout=300)
+            code = done.returncode
+            kills += code == -signal.SIGKILL
+        assert code == 0, done.stderr.decode()
+        assert json.loads(done.stdout)["relative_residual"] < 1.1e-8
+        assert not any(memory.glob("recoup-*/*")), "nothing is left in memory"
+        assert list(directory.glob("*/v*")), "the solution is in the directory"
+        solves += 1
+    print(f"{kills} kills in {solves} solves")
 
 
 def test_cg_killed_goes_on_from_memory_alone(tmp_path):

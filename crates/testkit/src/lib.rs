@@ -13,6 +13,7 @@ pub mod decorator_suite;
 mod doubles;
 pub mod failures;
 pub mod mpirun;
+pub mod mutation;
 pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;

@@ -31,6 +31,10 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     let device_tests = device_tests(root)?;
     python(root)?;
     examples(root)?;
+    if cfg!(target_os = "linux") {
+        step("programs on disks that fail");
+        succeed(Command::new(std::env::current_exe()?).args(["faults", "--short"]).current_dir(root))?;
+    }
     features(root, long)?;
     licences(root)?;
     oldest_compiler(root)?;

@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `gpu`, `site`, `release`.
+//! `anchor`, `faults`, `gpu`, `site`, `release`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
 //! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
@@ -7,6 +7,8 @@
 
 mod anchor;
 mod ci;
+#[cfg(target_os = "linux")]
+mod faults;
 mod golden;
 mod gpu;
 mod header;
@@ -69,6 +71,10 @@ enum ProjectTask {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// Programs on a disk that fails one system call, or all from one on: exit codes, what is kept,
+    /// and what is left. Minutes.
+    #[cfg(target_os = "linux")]
+    Faults(faults::FaultArguments),
     /// Figures of a CUDA device, and the device tests on it; builds here, runs here or elsewhere,
     /// within 10 minutes.
     #[command(after_help = gpu::HELP)]
@@ -117,6 +123,8 @@ fn main() -> ExitCode {
         ProjectTask::Golden { replace } => golden::run(&root(), replace),
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         ProjectTask::Header => header::run(&root()),
+        #[cfg(target_os = "linux")]
+        ProjectTask::Faults(arguments) => faults::run(&root(), &arguments),
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
         ProjectTask::Site { check: true, .. } => site::check(&root()),
         ProjectTask::Site { book: true, .. } => site::build(&root(), site::SiteBuild::Book),

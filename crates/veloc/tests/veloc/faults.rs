@@ -4,6 +4,8 @@
 
 use std::fs;
 
+use recoup_testkit::mutation::MutatedFolder;
+
 use crate::support::{Ended, Place, Schedule, drive, drive_well, flip, has_mpi, versions};
 
 /// Two ranks with versions 10, 20 and 30, in scratch and, with `sync`, in persistent storage too.
@@ -115,4 +117,39 @@ fn only_the_newest_versions_are_kept() {
     assert_eq!(versions(&place.scratch().join("single-000000")), [50]);
     assert_eq!(versions(&place.persistent().join("single-000000")), [40, 50]);
     assert_eq!(drive_well(&place, None, Schedule { steps: 55, every: 100 }, "memory").restarted(), Some(50));
+}
+
+/// Changes a file of scratch or of persistent storage in each case. The program checks every value
+/// it gets back, and ends with 3 for another one.
+fn restart_from_changed_files(cases: u64) {
+    let place = Place::new("mode = sync\nmax_versions = 3\nscratch_versions = 2");
+    drive_well(&place, None, Schedule { steps: 30, every: 10 }, "memory");
+    let folders = [place.scratch(), place.persistent()].map(|folder| MutatedFolder::of(&folder));
+    let mut state = 48_u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 13
+    };
+    for case in 0..cases {
+        let path = folders[case as usize % 2].mutate(&mut random);
+        // The run goes on for a step and saves nothing.
+        let ended = drive(&place, None, Schedule { steps: 31, every: 100 }, "memory");
+        let is_refused = ended.code == Some(4) && ended.errors.contains("driver: VELOC_Restart");
+        let errors = &ended.errors;
+        assert!(ended.code == Some(0) || is_refused, "case {case}, {}: {:?}, {errors}", path.display(), ended.code);
+        assert!(!errors.contains("panicked"), "case {case}, {}: {errors}", path.display());
+        folders.iter().for_each(MutatedFolder::put_back);
+    }
+    println!("{cases} files of scratch and persistent storage changed at random");
+}
+
+#[test]
+fn files_changed_at_random_give_no_wrong_value() {
+    restart_from_changed_files(20);
+}
+
+#[test]
+#[ignore = "minutes: 2,000 processes"]
+fn two_thousand_files_changed_at_random_give_no_wrong_value() {
+    restart_from_changed_files(2000);
 }
