@@ -227,7 +227,7 @@ fn run_that_is_stopped_says_that_memory_alone_has_its_version() {
         let output = cramped(&format!("{run} --fresh {end}"), dir.path());
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains("is in memory alone; pfs: rank 0: write d/solve/"), "{said}");
+        assert!(said.contains("is in memory alone; pfs: rank 0: d/solve/"), "{said}");
         assert!(said.contains("m keeps it until this machine ends: the same command goes on from it"), "{said}");
         assert!(!said.contains("is whole"), "{said}");
     }
