@@ -172,11 +172,15 @@ fn left_behind(clean: &CleanRuns, run: &SupervisedRun, folder: &Path) -> Result<
     let not_removed: Vec<String> = run.not_removed.iter().map(|path| without_numbers(path)).collect();
     let is_known = |kind: &String| kind.split('/').any(|name| name == "v#") || not_removed.contains(kind);
     let most = |kind: &String| clean.files.get(kind).copied().unwrap_or(0);
-    let surplus = files.iter().filter(|(kind, n)| **n > most(kind) && !is_known(kind));
+    let is_surplus = |kind: &String| files.get(kind).is_some_and(|n| *n > most(kind)) && !is_known(kind);
+    // A folder stands for all that is in it.
+    let is_told =
+        |kind: &str| Path::new(kind).ancestors().skip(1).any(|above| is_surplus(&above.display().to_string()));
+    let surplus = files.iter().filter(|(kind, _)| is_surplus(kind) && !is_told(kind));
     Ok(surplus.map(|(kind, n)| format!("{n} of {kind} are left after the second start")).collect())
 }
 
-/// Counts the files below a folder by their paths, in which numbers are #.
+/// Counts the files below a folder by their kinds.
 fn files_by_kind(folder: &Path) -> Result<BTreeMap<String, usize>> {
     let mut kinds = BTreeMap::new();
     let mut pending = vec![folder.to_owned()];
@@ -193,9 +197,12 @@ fn files_by_kind(folder: &Path) -> Result<BTreeMap<String, usize>> {
     Ok(kinds)
 }
 
+/// Returns the kind of a path: each number in it, and each name that is a hash, is #.
 fn without_numbers(path: &str) -> String {
+    let is_hash = |name: &&str| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let names: Vec<&str> = path.split('/').map(|name| if is_hash(&name) { "0" } else { name }).collect();
     let mut kind = String::new();
-    for c in path.chars() {
+    for c in names.join("/").chars() {
         if !c.is_ascii_digit() {
             kind.push(c);
         } else if !kind.ends_with('#') {
@@ -227,6 +234,7 @@ mod tests {
     #[test]
     fn paths_that_differ_by_numbers_are_of_one_kind() {
         assert_eq!(without_numbers("solve/v000000000012/rank-000003.h5"), "solve/v#/rank-#.h#");
+        assert_eq!(without_numbers("recoup-0/4b6f3cc4c8245d16/node-000000"), "recoup-#/#/node-#");
         assert_eq!(without_numbers("lock"), "lock");
     }
 }
