@@ -1,9 +1,9 @@
 //! The vocabulary of recoup: what a variable, a bound, a frame, a version is, and the traits
 //! solvers, codecs, stores, communicators and policies implement.
 //!
-//! Promises: data and traits only, no algorithm, no I/O, no thread, no unsafe code. Must not know
-//! any implementation: every other crate depends on this one and on it alone, but for those that
-//! join them (`pipeline`, `recoup`). The map and the reasons are in ARCHITECTURE.md.
+//! Promises: data, traits, and the collectives that carry values and errors between ranks; no I/O,
+//! no thread, no unsafe code. Must not know any implementation. ARCHITECTURE.md has the map and the
+//! crates that each crate may use.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod afar;
