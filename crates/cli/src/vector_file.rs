@@ -72,7 +72,7 @@ pub(crate) fn write(path: &Path, option: &str, array: &Array<'_>) -> Result<()> 
 /// Writes arrays in HDF5, or the first of them in another format.
 ///
 /// # Errors
-/// As [`write`]; for anything but doubles in Matrix Market's format.
+/// As [`write()`]; for anything but doubles in Matrix Market's format.
 pub(crate) fn write_arrays(path: &Path, kind: FileKind, arrays: &[Array<'_>]) -> Result<()> {
     match (kind, arrays) {
         (FileKind::Npy, [first, ..]) => write_npy(path, first)?,
