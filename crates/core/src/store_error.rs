@@ -207,3 +207,17 @@ impl StoreError {
         Self::Frame { version, variable: frame.variable.clone(), rank: frame.rank, run: frame.run, what }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A user whose quota was used up looked for room on a disk that had plenty.
+    #[test]
+    fn a_quota_is_told_from_a_full_device() {
+        let words = |kind: io::ErrorKind| FullCause::of(&kind.into()).map(|cause| cause.to_string());
+        assert_eq!(words(io::ErrorKind::QuotaExceeded).unwrap(), "disk quota exceeded");
+        assert_eq!(words(io::ErrorKind::StorageFull).unwrap(), "no space left on device");
+        assert_eq!(words(io::ErrorKind::PermissionDenied), None);
+    }
+}

@@ -199,6 +199,18 @@ def test_bicgstab_killed_and_resumed_reaches_the_tolerance(tmp_path, problem, sc
 
 
 @pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab"])
+def test_memory_is_freed_once_scipy_says_that_the_solve_has_converged(tmp_path, problem, method):
+    # SciPy's tolerance is looser than the session's: versions stayed in memory.
+    a, b = problem
+    with recoup.Session(
+        tmp_path / "ckpt", A=a, b=b, scheme="lossless", interval="2it", tiers="memory,pfs", memory_dir=tmp_path
+    ) as session:
+        _, info = getattr(recoup.scipy, method)(a, b, session=session, rtol=1e-3)
+        assert info == 0 and any(tmp_path.glob("recoup-*/*"))
+    assert not any(tmp_path.glob("recoup-*/*")) and list(tmp_path.glob("ckpt/*/v*"))
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab"])
 def test_solve_of_another_problem_than_the_sessions_is_refused(tmp_path, problem, method):
     """`cg(A * 2, b, session=s)` was taken, and its versions were measured with the A of the session."""
     a, b = problem

@@ -222,9 +222,8 @@ def cg(
     """
     cb = Callback(session, A, b, method="cg", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
-    x, info = spla.cg(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=_both(cb, callback))
-    session._native.solved(info == 0)
-    return x, info
+    both = _both(cb, callback)
+    return _ended(session, spla.cg(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both))
 
 
 def gmres(
@@ -248,11 +247,10 @@ def gmres(
     cb = Callback(session, A, b, method="gmres", x0=x0, M=M, restart=restart)
     left = None if maxiter is None else max(maxiter - cb.iteration // restart, 1)
     both = _both(cb, callback)
-    x, info = spla.gmres(
+    solved = spla.gmres(
         A, b, x0=cb.x0, rtol=rtol, atol=atol, restart=restart, maxiter=left, M=cb.M, callback=both, callback_type="x"
     )
-    session._native.solved(info == 0)
-    return x, info
+    return _ended(session, solved)
 
 
 def bicgstab(
@@ -275,8 +273,14 @@ def bicgstab(
     """
     cb = Callback(session, A, b, method="bicgstab", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
-    x, info = spla.bicgstab(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=_both(cb, callback))
-    return x, info
+    both = _both(cb, callback)
+    return _ended(session, spla.bicgstab(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both))
+
+
+def _ended(session: Session, solved: tuple[Vector, int]) -> tuple[Vector, int]:
+    """Tells the session whether the solve has converged by SciPy's word: its memory is then freed when it closes."""
+    session._native.solved(solved[1] == 0)
+    return solved
 
 
 def _both(cb: Callback, callback: Callable[[Vector], object] | None) -> Callable[[Vector], None]:
