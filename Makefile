@@ -121,21 +121,21 @@ install-library:
 	ln -sf $(SONAME) $(INTO)/lib/librecoup.so
 	install -m 644 $(BUILT)/librecoup_c.a $(INTO)/lib/librecoup.a
 	strip --strip-debug $(INTO)/lib/librecoup.a
-	install -m 644 crates/capi/include/*.h crates/capi/include/recoup.hpp crates/capi/include/recoup.f90 $(INTO)/include
-	install -m 644 crates/capi/include/recoup/*.hpp $(INTO)/include/recoup
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/capi/recoup.pc.in > $(INTO)/lib/pkgconfig/recoup.pc
-	install -m 644 crates/capi/cmake/recoupConfig.cmake $(INTO)/lib/cmake/recoup
+	install -m 644 crates/doors/capi/include/*.h crates/doors/capi/include/recoup.hpp crates/doors/capi/include/recoup.f90 $(INTO)/include
+	install -m 644 crates/doors/capi/include/recoup/*.hpp $(INTO)/include/recoup
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/doors/capi/recoup.pc.in > $(INTO)/lib/pkgconfig/recoup.pc
+	install -m 644 crates/doors/capi/cmake/recoupConfig.cmake $(INTO)/lib/cmake/recoup
 	sed 's|@VERSION@|$(VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/lib/cmake/recoup/recoupConfigVersion.cmake
 
 install-veloc:
 	install -d $(INTO)/bin $(INTO)/lib $(INTO)/include/veloc $(INTO)/share/veloc/cmake
-	install -m 644 crates/veloc/include/veloc.h crates/veloc/include/veloc.hpp $(INTO)/include
-	install -m 644 crates/veloc/include/veloc/*.h crates/veloc/include/veloc/*.hpp $(INTO)/include/veloc
+	install -m 644 crates/doors/veloc/include/veloc.h crates/doors/veloc/include/veloc.hpp $(INTO)/include
+	install -m 644 crates/doors/veloc/include/veloc/*.h crates/doors/veloc/include/veloc/*.hpp $(INTO)/include/veloc
 	install -m 644 $(VELOC)/libveloc-client.a $(INTO)/lib
 	strip --strip-debug $(INTO)/lib/libveloc-client.a
 	[ ! -e $(VELOC)/libveloc-client.so ] || install -s -m 755 $(VELOC)/libveloc-client.so $(INTO)/lib
-	install -m 755 crates/veloc/shim/veloc-backend $(INTO)/bin
-	install -m 644 crates/veloc/cmake/velocConfig.cmake $(INTO)/share/veloc/cmake
+	install -m 755 crates/doors/veloc/shim/veloc-backend $(INTO)/bin
+	install -m 644 crates/doors/veloc/cmake/velocConfig.cmake $(INTO)/share/veloc/cmake
 	sed 's|@VERSION@|$(VELOC_VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/share/veloc/cmake/velocConfigVersion.cmake
 
 install-module:

@@ -7,7 +7,7 @@ set -eu
 
 core=$1
 target=$2
-crate=$(CDPATH='' cd -- "$(dirname -- "$0")/../crates/veloc" && pwd)
+crate=$(CDPATH='' cd -- "$(dirname -- "$0")/../crates/doors/veloc" && pwd)
 mpicc=${MPICC:-mpicc}
 cc=${CC:-cc}
 work=$(mktemp -d)

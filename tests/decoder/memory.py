@@ -1,4 +1,4 @@
-"""Decodes versioned memories by the letter of crates/memory/FORMAT.md, with nothing but the standard library.
+"""Decodes versioned memories by the letter of crates/memory/memory/FORMAT.md, with nothing but the standard library.
 
 usage: memory.py FOLDER...
 

@@ -1,4 +1,4 @@
-"""Decodes the states of spill directories by the letter of crates/tape/FORMAT.md, with nothing but the standard library.
+"""Decodes the states of spill directories by the letter of crates/adjoint/tape/FORMAT.md, with nothing but the standard library.
 
 usage: tape.py [--list] FOLDER...
 

@@ -124,7 +124,7 @@ fn driver(root: &Path, target: &Path, source: &str, name: &str) -> Result<PathBu
     }
     let program = target.join("release").join(name);
     let mut command = Command::new("mpicc");
-    command.current_dir(root).args(["-O3", "-march=native", "-Icrates/capi/include", source]);
+    command.current_dir(root).args(["-O3", "-march=native", "-Icrates/doors/capi/include", source]);
     command.args(String::from_utf8(flags.stdout)?.split_whitespace());
     command.arg("-L").arg(target.join("release")).args(["-lrecoup_c", "-lm", "-lpthread"]);
     command.arg(format!("-Wl,--disable-new-dtags,-rpath,{}", target.join("release").display())).arg("-o").arg(&program);

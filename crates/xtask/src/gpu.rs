@@ -17,7 +17,7 @@ const PACK_BYTES_MAX: u64 = 50 << 20;
 /// The script that runs a pack, there and here.
 const SCRIPT: &str = "scripts/gpu-run.sh";
 /// The kernel that only tests launch.
-const TEST_KERNEL: &str = "crates/device/tests/double/axpy.cu";
+const TEST_KERNEL: &str = "crates/cuda/device/tests/double/axpy.cu";
 
 /// A program of the pack: its name there, and the file that its source begins with.
 struct PackProgram {
@@ -27,11 +27,11 @@ struct PackProgram {
 }
 
 const PROGRAMS: [PackProgram; 5] = [
-    PackProgram { name: "recoup-gpu", source: "crates/gpu/src/main.rs", is_test: false },
-    PackProgram { name: "device-tests", source: "crates/device/tests/double/main.rs", is_test: true },
+    PackProgram { name: "recoup-gpu", source: "crates/cuda/gpu/src/main.rs", is_test: false },
+    PackProgram { name: "device-tests", source: "crates/cuda/device/tests/double/main.rs", is_test: true },
     PackProgram { name: "solvers-tests", source: "solvers/tests/device/main.rs", is_test: true },
     PackProgram { name: "codec-tests", source: "compress/tests/cuda/main.rs", is_test: true },
-    PackProgram { name: "tape-tests", source: "crates/tape/tests/device/main.rs", is_test: true },
+    PackProgram { name: "tape-tests", source: "crates/adjoint/tape/tests/device/main.rs", is_test: true },
 ];
 
 /// The end of the help.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_program_is_found_by_its_source_and_not_mistaken_for_its_unit_tests() {
-        let artifact = |test: bool, path: &str| json!({"target": {"src_path": "/a/crates/gpu/src/main.rs"}, "profile": {"test": test}, "executable": path});
+        let artifact = |test: bool, path: &str| json!({"target": {"src_path": "/a/crates/cuda/gpu/src/main.rs"}, "profile": {"test": test}, "executable": path});
         let messages = [json!({"reason": "build-finished"}), artifact(true, "units"), artifact(false, "program")];
         assert_eq!(executable(&messages, &PROGRAMS[0]).unwrap(), Path::new("program"));
         assert!(executable(&messages, &PROGRAMS[1]).is_err());

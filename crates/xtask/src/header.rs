@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-const CRATE: &str = "crates/capi";
-const HEADER: &str = "crates/capi/include/recoup.h";
+const CRATE: &str = "crates/doors/capi";
+const HEADER: &str = "crates/doors/capi/include/recoup.h";
 
 /// Writes the header.
 pub(crate) fn run(root: &Path) -> Result<()> {

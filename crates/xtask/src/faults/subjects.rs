@@ -205,7 +205,7 @@ pub(super) fn build(root: &Path, subjects: &[&FaultSubject], is_release: bool) -
         let library = programs.join("librecoup_c.so");
         succeed(Command::new(root.join("scripts/veloc-client.sh")).args([&library, &folder]))?;
         let flags = ["-DSINGLE", "-DVELOC_NO_MPI", "-lveloc-client"];
-        compile(root, &folder, "crates/veloc/tests/c/driver.c", &flags)?;
+        compile(root, &folder, "crates/doors/veloc/tests/c/driver.c", &flags)?;
     }
     Ok(programs)
 }
@@ -229,7 +229,7 @@ fn compile(root: &Path, folder: &Path, source: &str, flags: &[&str]) -> Result<(
     let program = folder.join(source.file_stem().context("a source has a name")?);
     let mut command = Command::new("cc");
     command.args(["-std=gnu11", "-O1"]).arg(&source).arg("-o").arg(program);
-    for include in ["crates/capi/include", "crates/veloc/include"] {
+    for include in ["crates/doors/capi/include", "crates/doors/veloc/include"] {
         command.arg("-I").arg(root.join(include));
     }
     command.arg("-L").arg(folder).args(flags).arg(format!("-Wl,-rpath,{}", folder.display()));

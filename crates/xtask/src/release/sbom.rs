@@ -10,7 +10,7 @@ use crate::{cargo, succeed};
 
 /// Names of the things that are installed, and the crate each is built from.
 const INSTALLED: [(&str, &str); 3] =
-    [("recoup", "crates/cli"), ("librecoup", "crates/capi"), ("python", "crates/python")];
+    [("recoup", "crates/doors/cli"), ("librecoup", "crates/doors/capi"), ("python", "crates/doors/python")];
 
 /// Writes the documents into the folder of the release.
 pub(super) fn write(release: &Release) -> Result<()> {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_document_does_not_say_where_it_was_made() {
-        let text = r#"["path+file:///a/b/crates/cli#0.1.0", "/a/b"]"#;
-        assert_eq!(without_place(text, Path::new("/a/b")), r#"["path+file://crates/cli#0.1.0", "."]"#);
+        let text = r#"["path+file:///a/b/crates/doors/cli#0.1.0", "/a/b"]"#;
+        assert_eq!(without_place(text, Path::new("/a/b")), r#"["path+file://crates/doors/cli#0.1.0", "."]"#);
     }
 }

@@ -9,11 +9,11 @@ use anyhow::{Context, Result, ensure};
 
 /// The page, among the sources of the book.
 pub(super) const PAGE: &str = "reference/recoup.h.md";
-const HEADER: &str = "crates/capi/include/recoup.h";
+const HEADER: &str = "crates/doors/capi/include/recoup.h";
 /// Everything before it in the header is for compilers.
 const BEGINS_AFTER: &str = "#include <stdint.h>";
 /// The pages whose names of calls become links to the page.
-const GUIDES: &str = "crates/capi/docs/";
+const GUIDES: &str = "crates/doors/capi/docs/";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemKind {
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn names_in_guides_lead_to_the_page() {
-        let text = with_links("crates/capi/docs/c.md", "Call [`recoup_step`].\n");
+        let text = with_links("crates/doors/capi/docs/c.md", "Call [`recoup_step`].\n");
         assert!(text.ends_with("[`recoup_step`]: ../../../reference/recoup.h.md#recoup_step\n"), "{text}");
         assert_eq!(with_links("docs/run.md", "[`a`]\n"), "[`a`]\n");
         assert_eq!(["RecoupComm", "RECOUP_OK", "recoup_step"].map(in_c), ["recoup_comm", "RECOUP_OK", "recoup_step"]);

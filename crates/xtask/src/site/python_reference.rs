@@ -24,7 +24,7 @@ const LITERAL: &str = "<p>::</p>\n";
 pub(super) fn make(root: &Path, place: &Path, target: &Path) -> Result<()> {
     let package = place.join("python/recoup");
     clear(&package)?;
-    copy_all(&root.join("crates/python/python/recoup"), &package)?;
+    copy_all(&root.join("crates/doors/python/python/recoup"), &package)?;
     copy(&root.join("target/debug/librecoup_native.so"), &package.join("_native.abi3.so"))?;
     let mut command = Command::new(root.join("target/tools/python/bin/python"));
     command.args(["-m", "pdoc", "--docformat", "restructuredtext", "-t"]).arg(root.join(LOOKS));

@@ -34,7 +34,7 @@ struct ShownPage {
 
 const SHOWN: [ShownPage; 2] = [
     ShownPage { rustdoc: "recoup/index.html", shown: "README.md" },
-    ShownPage { rustdoc: "recoup_memory/index.html", shown: "crates/memory/src/lib.rs" },
+    ShownPage { rustdoc: "recoup_memory/index.html", shown: "crates/memory/memory/src/lib.rs" },
 ];
 
 /// Links in the words of crates that are not documented here: rustdoc leaves them as they were

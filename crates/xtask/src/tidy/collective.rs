@@ -14,7 +14,7 @@ const PLACES: [&str; 7] = [
     "crates/core/src/decorator.rs",
     "crates/core/src/store.rs",
     "crates/recoup/src/tiers.rs",
-    "crates/veloc/src/",
+    "crates/doors/veloc/src/",
     "io/src/",
 ];
 
@@ -77,7 +77,7 @@ mod tests {
         ] {
             assert_eq!(of(allowed), [""; 0], "{allowed}");
         }
-        let path = "crates/cli/src/a.rs".to_owned();
+        let path = "crates/doors/cli/src/a.rs".to_owned();
         let text = "fn a(comm: &dyn Comm) -> Result<(), StoreError> {}\n".to_owned();
         assert_eq!(complaints(&[Source { path, text }]), [""; 0]);
     }

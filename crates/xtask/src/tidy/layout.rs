@@ -44,9 +44,11 @@ fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
         let mut told: Vec<&str> = used.split_whitespace().filter(|name| *name != "none").collect();
         told.sort_unstable();
         for name in crates.split(',').map(str::trim) {
-            let is_it =
-                |path: &str| path == format!("crates/{name}/Cargo.toml") || path == format!("{name}/Cargo.toml");
-            let Some(manifest) = sources.iter().find(|source| is_it(&source.path)) else {
+            let names = ["", "recoup-"].map(|prefix| format!("[package]\nname = \"{prefix}{name}\"\n"));
+            let is_it = |source: &&Source| {
+                source.file_name() == "Cargo.toml" && names.iter().any(|name| source.text.starts_with(name))
+            };
+            let Some(manifest) = sources.iter().find(is_it) else {
                 found.push(map.complaint(index, format!("{name} is no crate")));
                 continue;
             };
@@ -98,14 +100,14 @@ mod tests {
     #[test]
     fn dependencies_that_the_map_does_not_tell_are_found() {
         let page = "```text\nio  stores\n```\nwords\n```text\nio, cache  core\ngone       none\n```\n";
-        let manifest =
-            |uses: &str| format!("[lints]\nworkspace = true\n[dependencies]\n{uses}[features]\nrecoup-no = []\n");
+        let manifest = |name: &str, uses: &str| {
+            let path = format!("crates/family/{name}/Cargo.toml");
+            let package = format!("[package]\nname = \"recoup-{name}\"\n[lints]\nworkspace = true\n");
+            source(&path, &format!("{package}[dependencies]\n{uses}[features]\nrecoup-no = []\n"))
+        };
         let sources = [
-            source("io/Cargo.toml", &manifest("recoup-core.workspace = true\nlibc = \"1\"\n")),
-            source(
-                "crates/cache/Cargo.toml",
-                &manifest("recoup-core.workspace = true\nrecoup-io = { path = \"x\" }\n"),
-            ),
+            manifest("io", "recoup-core.workspace = true\nlibc = \"1\"\n"),
+            manifest("cache", "recoup-core.workspace = true\nrecoup-io = { path = \"x\" }\n"),
         ];
         let found = wrong_dependencies(&source(MAP, page), &sources);
         assert_eq!(found, ["ARCHITECTURE.md:6: cache uses core io", "ARCHITECTURE.md:7: gone is no crate"]);

@@ -65,7 +65,7 @@ fn silenced(line: &str) -> Option<String> {
 fn unsafe_code(source: &Source, line: &str) -> Option<String> {
     let may = UNSAFE_FILES.contains(&source.file_name())
         || ["/sys/", "/simd/"].iter().any(|folder| source.path.contains(folder))
-        || ["crates/capi/", "crates/veloc/"].iter().any(|ffi| source.path.starts_with(ffi));
+        || ["crates/doors/capi/", "crates/doors/veloc/"].iter().any(|ffi| source.path.starts_with(ffi));
     let code = line.split("//").next().unwrap_or_default();
     let needle = concat!("uns", "afe");
     let followed_by = ["{", "fn ", "impl ", "extern "];
