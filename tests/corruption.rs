@@ -224,7 +224,7 @@ struct Kept<'a> {
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
         let variables = self.solver.variables();
-        let Some(Values::F64(x)) = variables[0].values.near() else { panic!("x is the first variable") };
+        let Some(Values::F64(x)) = variables[0].values.host() else { panic!("x is the first variable") };
         *self.last.borrow_mut() = x.to_vec();
     }
 }

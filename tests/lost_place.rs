@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use recoup::SystemClock;
 use recoup::core::{
-    AfarError, AfarErrorKind, Iteration, Progress, Registered, Resume, Scheme, SolveError, Variable, VariableMut,
+    DeviceValuesError, DeviceValuesErrorKind, Iteration, Progress, Registered, Resume, Scheme, SolveError, Variable,
+    VariableMut,
 };
 use recoup::model::failures::Never;
 use recoup::pipeline::{Ended, EventKind, PipelineError, RunLimits, RunReport, Runner, Session, Timing};
@@ -17,7 +18,7 @@ use crate::support::{Problem, plan};
 struct Failing<'a> {
     solver: Box<dyn Iteration + 'a>,
     at: u64,
-    kind: AfarErrorKind,
+    kind: DeviceValuesErrorKind,
 }
 
 impl Registered for Failing<'_> {
@@ -37,7 +38,7 @@ impl Iteration for Failing<'_> {
 
     fn step(&mut self) -> Result<Progress, SolveError> {
         if self.progress().iteration == self.at {
-            return Err(AfarError { message: "device 0 is gone".to_owned(), kind: self.kind }.into());
+            return Err(DeviceValuesError { message: "device 0 is gone".to_owned(), kind: self.kind }.into());
         }
         self.solver.step()
     }
@@ -53,7 +54,7 @@ fn run(
     problem: &Problem,
     session: Option<Session>,
     fails: &[u64],
-    kind: AfarErrorKind,
+    kind: DeviceValuesErrorKind,
 ) -> Result<RunReport, PipelineError> {
     let made = Cell::new(0);
     let mut runner = Runner {
@@ -77,10 +78,10 @@ fn run(
 #[test]
 fn a_run_goes_on_from_its_last_version_where_its_place_is_lost() {
     let problem = Problem::poisson(8);
-    let undisturbed = run(&problem, None, &[], AfarErrorKind::Lost).unwrap();
+    let undisturbed = run(&problem, None, &[], DeviceValuesErrorKind::Lost).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
-    let report = run(&problem, Some(session), &[12, 13], AfarErrorKind::Lost).unwrap();
+    let report = run(&problem, Some(session), &[12, 13], DeviceValuesErrorKind::Lost).unwrap();
     assert_eq!((report.ended, report.places_lost, report.recoveries), (Ended::Converged, 2, 2));
     let lost = EventKind::PlaceLost { message: "device 0 is gone".to_owned() };
     let at: Vec<u64> = report.events.iter().filter(|event| event.kind == lost).map(|event| event.iteration).collect();
@@ -95,21 +96,21 @@ fn a_run_goes_on_from_its_last_version_where_its_place_is_lost() {
 #[test]
 fn a_run_without_versions_starts_over_where_its_place_is_lost() {
     let problem = Problem::poisson(6);
-    let report = run(&problem, None, &[4], AfarErrorKind::Lost).unwrap();
+    let report = run(&problem, None, &[4], DeviceValuesErrorKind::Lost).unwrap();
     assert_eq!((report.ended, report.places_lost, report.lost), (Ended::Converged, 1, 4));
 }
 
 #[test]
 fn a_run_that_only_loses_places_ends_with_the_error() {
     let problem = Problem::poisson(6);
-    let error = run(&problem, None, &[3; 100], AfarErrorKind::Lost).unwrap_err();
+    let error = run(&problem, None, &[3; 100], DeviceValuesErrorKind::Lost).unwrap_err();
     assert_eq!(error.lost_place().map(|lost| lost.message.as_str()), Some("device 0 is gone"));
 }
 
 #[test]
 fn any_other_failure_of_a_place_ends_the_run() {
     let problem = Problem::poisson(6);
-    for kind in [AfarErrorKind::NoRoom, AfarErrorKind::Failed] {
+    for kind in [DeviceValuesErrorKind::NoRoom, DeviceValuesErrorKind::Failed] {
         let error = run(&problem, None, &[3], kind).unwrap_err();
         assert!(error.lost_place().is_none() && error.to_string() == "device 0 is gone", "{error}");
     }

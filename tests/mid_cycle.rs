@@ -91,7 +91,7 @@ fn session(dir: &Path, plan: Plan, every: u64, comm: &dyn Comm) -> Session {
 /// The bits of the iterate.
 fn iterate(solver: &dyn Iteration) -> Vec<u64> {
     let variables = solver.variables();
-    let Some(Values::F64(x)) = variables[0].values.near() else { panic!("x is the first variable") };
+    let Some(Values::F64(x)) = variables[0].values.host() else { panic!("x is the first variable") };
     x.iter().map(|x| x.to_bits()).collect()
 }
 
@@ -168,7 +168,7 @@ const SMALL_BYTES: u64 = 8 * (RESTART * (RESTART + 3) / 2 + 2 * (RESTART + 1) + 
 
 /// The bits of the vectors that a solver lends.
 fn vectors(solver: &dyn Iteration) -> Vec<Vec<u64>> {
-    let bits = |variable: Variable<'_>| match variable.values.near() {
+    let bits = |variable: Variable<'_>| match variable.values.host() {
         Some(Values::F64(values)) if values.len() == ROWS => Some(values.iter().map(|value| value.to_bits()).collect()),
         _ => None,
     };

@@ -176,7 +176,7 @@ fn session(dir: &Path, plan: Plan, comm: &dyn Comm) -> Session {
 }
 
 fn iterate(solver: &dyn Iteration, comm: &dyn Comm) -> Vec<f64> {
-    let Some(Values::F64(x)) = solver.variables()[0].values.near() else { panic!("x is the first variable") };
+    let Some(Values::F64(x)) = solver.variables()[0].values.host() else { panic!("x is the first variable") };
     gather(comm, x).unwrap()
 }
 

@@ -69,7 +69,7 @@ impl Problem {
     /// `||b - A x|| / ||b||` of the solver's iterate.
     pub(crate) fn true_residual(&self, solver: &dyn Iteration) -> f64 {
         let variables = solver.variables();
-        let Some(recoup::core::Values::F64(x)) = variables[0].values.near() else { panic!("x is the first variable") };
+        let Some(recoup::core::Values::F64(x)) = variables[0].values.host() else { panic!("x is the first variable") };
         let mut r = vec![0.0; x.len()];
         let squared = self.a.residual(&self.b, x, &mut r).unwrap();
         squared.sqrt() / self.b.iter().map(|b| b * b).sum::<f64>().sqrt()

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use recoup::comm::Solo;
-use recoup::core::{Iteration, Lent, Operator, Resume, SafePoint, SolveError, Values};
+use recoup::core::{Borrowed, Iteration, Operator, Resume, SafePoint, SolveError, Values};
 use recoup::solvers::{
     Cg, Csr, Gmres, GmresOptions, Identity, Jacobi, Poisson3d, Pool, RightHandSide, Side, Stop, System,
 };
@@ -62,7 +62,8 @@ impl<'a> TracedProblem<'a> {
         let named = {
             let memory = self.memory.borrow();
             let saved = method.variables().into_iter().filter(|variable| variable.role.is_saved_for(Resume::Exact));
-            let place = |values| if let Lent::Near(Values::F64(values)) = values { memory.place(values) } else { None };
+            let place =
+                |values| if let Borrowed::Host(Values::F64(values)) = values { memory.place(values) } else { None };
             saved.filter_map(|variable| place(variable.values)).collect()
         };
         Self::advance(&mut method)?;

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use recoup::core::{Lent, LentMut, SolveError};
+use recoup::core::{Borrowed, BorrowedMut, SolveError};
 use recoup::solvers::{
     CgPasses, DeflatedParts, GmresPasses, JacobiPasses, PreconditionedResidual, Preconditioner, Space, System, Vector,
 };
@@ -90,11 +90,11 @@ impl Space for TracedSpace<'_> {
         self.system.fetch(source, target)
     }
 
-    fn lend(vector: &Vector) -> Lent<'_> {
+    fn lend(vector: &Vector) -> Borrowed<'_> {
         <System<'_> as Space>::lend(vector)
     }
 
-    fn lend_mut(vector: &mut Vector) -> LentMut<'_> {
+    fn lend_mut(vector: &mut Vector) -> BorrowedMut<'_> {
         <System<'_> as Space>::lend_mut(vector)
     }
 

@@ -12,14 +12,14 @@
 
 mod host;
 
-use recoup_core::{Lent, LentMut, SolveError, Zones};
+use recoup_core::{Borrowed, BorrowedMut, SolveError, Zones};
 
 use crate::{Preconditioner, System};
 
 /// A linear system where its vectors rest.
 ///
 /// # Errors
-/// Every pass returns [`SolveError::Comm`] when a rank is lost, and [`SolveError::Afar`] when the
+/// Every pass returns [`SolveError::Comm`] when a rank is lost, and [`SolveError::Device`] when the
 /// place fails.
 pub trait Space {
     /// One value for each row of this rank. It sees all writes to them.
@@ -48,10 +48,10 @@ pub trait Space {
     fn fetch(&self, source: &Self::Vector, target: &mut [f64]) -> Result<(), SolveError>;
 
     /// Lends a vector to be saved.
-    fn lend(vector: &Self::Vector) -> Lent<'_>;
+    fn lend(vector: &Self::Vector) -> Borrowed<'_>;
 
     /// Lends a vector to be overwritten by a restore.
-    fn lend_mut(vector: &mut Self::Vector) -> LentMut<'_>;
+    fn lend_mut(vector: &mut Self::Vector) -> BorrowedMut<'_>;
 
     /// `y = A x`.
     fn multiply(&self, x: &Self::Vector, y: &mut Self::Vector) -> Result<(), SolveError>;

@@ -64,7 +64,7 @@ pub trait Method: Iteration {
     /// Returns a copy of the iterate as it stands, in memory of the host.
     ///
     /// # Errors
-    /// [`SolveError::Afar`] when the place where the iterate rests fails.
+    /// [`SolveError::Device`] when the place where the iterate rests fails.
     fn iterate(&self) -> Result<Vec<f64>, SolveError>;
 
     /// Iterations after which the work of an iteration repeats: those of a cycle.

@@ -117,7 +117,7 @@ fn resume(solver: &mut dyn Iteration, state: &State, iteration: u64, how: Resume
     let names: Vec<&str> = state.iter().map(|(name, _)| name.as_str()).collect();
     solver.make_room(&names);
     for variable in &mut solver.variables_mut() {
-        let nans = vec![f64::NAN; variable.values.as_lent().len()];
+        let nans = vec![f64::NAN; variable.values.as_borrowed().len()];
         let found = state.iter().find(|(name, _)| name == variable.name);
         set_doubles(&mut variable.values, found.map_or(&nans, |(_, values)| values));
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use recoup_comm::Solo;
-use recoup_core::{BreakdownReason, Iteration, LentMut, Registered, Resume, SolveError, Status, ValuesMut};
+use recoup_core::{BorrowedMut, BreakdownReason, Iteration, Registered, Resume, SolveError, Status, ValuesMut};
 use recoup_solvers::{
     Bicgstab, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Identity, Jacobi, JacobiPreconditioner, METHODS, PipelinedCg,
     Pool, Preconditioner, Relaxation, RightHandSide, Side, Stop, System, read_matrix,
@@ -234,7 +234,7 @@ fn the_limit_is_that_of_the_initial_guess() {
     assert_eq!(end(&mut cg).0, Status::Converged);
     let mut cg = problem.cg(stop);
     for variable in &mut cg.variables_mut() {
-        if let (true, LentMut::Near(ValuesMut::F64(x))) = (variable.name == "x", &mut variable.values) {
+        if let (true, BorrowedMut::Host(ValuesMut::F64(x))) = (variable.name == "x", &mut variable.values) {
             x.copy_from_slice(&far);
         }
     }

@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use recoup_comm::Solo;
-use recoup_core::{BreakdownReason, Iteration, LentMut, Registered, Resume, SafePoint, SolveError, Status, ValuesMut};
+use recoup_core::{
+    BorrowedMut, BreakdownReason, Iteration, Registered, Resume, SafePoint, SolveError, Status, ValuesMut,
+};
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Ic0, Identity, Ilu0, Jacobi,
     JacobiPreconditioner, METHODS, Method, PipelinedCg, Pool, Preconditioner, Relaxation, RightHandSide, Side,
@@ -325,7 +327,8 @@ mod resume {
             assert!((11..=12).contains(&gmres.variables().len()), "{:?}", gmres.variables().len());
             // What does not belong to x is not carried on: a cycle begins from x alone.
             for variable in &mut gmres.variables_mut() {
-                if let (true, LentMut::Near(ValuesMut::F64(values))) = (variable.name == "h", &mut variable.values) {
+                if let (true, BorrowedMut::Host(ValuesMut::F64(values))) = (variable.name == "h", &mut variable.values)
+                {
                     values.iter_mut().for_each(|value| *value *= 1.01);
                 }
             }

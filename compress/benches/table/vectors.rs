@@ -154,7 +154,7 @@ fn cg<const K: usize>(n: usize, kind: RightHandSide, variable: &str, wanted: [us
 
 fn variable_of(solver: &dyn Iteration, name: &str) -> Vec<f64> {
     let found = solver.variables().into_iter().find(|variable| variable.name == name);
-    match found.and_then(|variable| variable.values.near()) {
+    match found.and_then(|variable| variable.values.host()) {
         Some(Values::F64(values)) => values.to_vec(),
         _ => unreachable!("the method has a vector {name}"),
     }

@@ -3,7 +3,8 @@
 
 use recoup_compress::{Qb, QbCuda};
 use recoup_core::{
-    Afar, Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, HeldParent, HeldValues, Parent, Values,
+    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceValues, Encoded, HeldFrame, HeldParent, HeldValues,
+    Parent, Values,
 };
 use recoup_device::{Device, DeviceElement, DeviceVec, DeviceVector, Stream};
 
@@ -63,12 +64,12 @@ impl Case {
     /// What the host makes of the case.
     fn on_host(&self) -> (Encoded, Vec<u8>) {
         let mut frame = Vec::new();
-        let encoded = Qb::default().encode(self.values.lend(), self.bound, &self.near(), &mut frame).unwrap();
+        let encoded = Qb::default().encode(self.values.lend(), self.bound, &self.host(), &mut frame).unwrap();
         (encoded, frame)
     }
 
     /// The context with the parent in the memory of the host.
-    fn near(&self) -> Context<'_> {
+    fn host(&self) -> Context<'_> {
         match &self.parent {
             Some(parent) => self.context.chained(Chain::Follow(Parent { values: parent.lend(), hash: HASH })),
             None => self.context,
@@ -92,7 +93,7 @@ impl Case {
         assert_eq!(encoded.unwrap().unwrap(), expected, "{label}");
         assert!(frame == expected_frame, "{label}: other bytes");
         let mut decoded = self.values.zeros(self.values.len());
-        Qb::default().decode(&frame, self.bound, &self.near(), decoded.lend_mut()).unwrap();
+        Qb::default().decode(&frame, self.bound, &self.host(), decoded.lend_mut()).unwrap();
         let mut target = rest(device.device(), self.values.zeros(self.values.len()).lend());
         device.decode_held(&frame, self.bound, &self.context, parent, target.as_mut(), START).unwrap().unwrap();
         assert!(fetched(target.as_ref(), &self.values).to_bytes() == decoded.to_bytes(), "{label}: other values");
@@ -220,7 +221,7 @@ fn another_parent_and_damaged_blocks_are_named_where_values_rest() {
             let expected = CodecError::Blocks { codec: CodecId::Qb, blocks: vec![block], total };
             let mut near = case.values.zeros(case.values.len());
             assert_eq!(
-                Qb::default().decode(&flipped, case.bound, &case.near(), near.lend_mut()),
+                Qb::default().decode(&flipped, case.bound, &case.host(), near.lend_mut()),
                 Err(expected.clone())
             );
             assert_eq!(decode(&flipped, Some(HASH)), Err(expected));

@@ -3,8 +3,8 @@
 
 use recoup_compress::{Qb, QbArrangement, QbCuda};
 use recoup_core::{
-    AfarError, Bound, Chain, Codec, CodecError, CodecId, Context, HeldFrame, HeldParent, HeldValues, Parent, Values,
-    ValuesMut,
+    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceValuesError, HeldFrame, HeldParent, HeldValues, Parent,
+    Values, ValuesMut,
 };
 use recoup_cuda_double::{Double, Settings};
 
@@ -80,7 +80,8 @@ impl Scenario {
             Way::DecodeHeld => {
                 let parent =
                     self.arrangement.follows.then(|| HeldParent { values: places.parent.as_ref(), hash: HASH });
-                let foreign = |error: AfarError| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() };
+                let foreign =
+                    |error: DeviceValuesError| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() };
                 let target = places.target.as_mut();
                 let mut all = vec![0.0; target.len()];
                 target.put(0, Values::F64(&all)).map_err(foreign)?;

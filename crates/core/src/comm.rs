@@ -1,6 +1,6 @@
 //! The calls that solvers and the pipeline make to a communicator.
 
-/// A group of ranks that compute together. Lent to solvers, replaceable on resume.
+/// A group of ranks that compute together. Borrowed to solvers, replaceable on resume.
 ///
 /// All calls but `rank`, `size` and the two exchanges are collective: every rank makes them in the
 /// same order. Every call can say that a rank is lost.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AfarError, CommError, MethodProfile, Plan, Resume, Variable, VariableMut, short_number};
+use crate::{CommError, DeviceValuesError, MethodProfile, Plan, Resume, Variable, VariableMut, short_number};
 
 /// An owner of variables: a solver, or an application around it.
 pub trait Registered {
@@ -214,7 +214,7 @@ pub enum SolveError {
     Comm(#[from] CommError),
     /// The place where the vectors rest failed.
     #[error(transparent)]
-    Afar(#[from] AfarError),
+    Device(#[from] DeviceValuesError),
     /// A vector has another length than the operator has rows.
     #[error("{what}: {expected} values expected, {found} found")]
     Length {

@@ -6,26 +6,26 @@
 //! crates that each crate may use.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-mod afar;
-mod afar_problem;
+mod borrowed;
 mod bound;
 mod clock;
 mod codec;
 mod collective;
 mod comm;
 mod decorator;
+mod device_values;
 mod digits;
 mod failure;
 mod fingerprint;
 mod frame;
 mod increment_mode;
 mod iteration;
-mod lent;
 mod manifest;
 mod mix;
 mod note;
 mod operator;
 mod policy;
+mod problem_on_device;
 mod profile;
 mod resume;
 mod store;
@@ -34,8 +34,7 @@ mod values;
 mod variable;
 mod zones;
 
-pub use afar::{Afar, AfarError, AfarErrorKind, HeldRooms, HeldValues};
-pub use afar_problem::AfarProblem;
+pub use borrowed::{Borrowed, BorrowedMut};
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
 pub use codec::{
@@ -47,6 +46,7 @@ pub use collective::{
 };
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;
+pub use device_values::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, HeldRooms, HeldValues};
 pub use digits::short_number;
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{
@@ -55,7 +55,6 @@ pub use fingerprint::{
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use increment_mode::{IncrementMode, UnknownIncrementMode};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SafePoint, SolveError, Status};
-pub use lent::{Lent, LentMut};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, SystemRecord, VariableRecord};
 pub use mix::mix;
 pub use note::Note;
@@ -63,6 +62,7 @@ pub use operator::{JacobiSweep, Operator};
 pub use policy::{
     Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };
+pub use problem_on_device::ProblemOnDevice;
 pub use profile::MethodProfile;
 pub use resume::Resume;
 pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Lent, LentMut, Resume, Zones, mix};
+use crate::{Borrowed, BorrowedMut, Resume, Zones, mix};
 
 /// The role of a variable in the solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct Variable<'a> {
     /// Role in the solver.
     pub role: Role,
     /// The current values.
-    pub values: Lent<'a>,
+    pub values: Borrowed<'a>,
     /// Extents of a grid, fastest first, when the values lie on one; `[n, 1, 1]` otherwise.
     pub dims: [usize; 3],
     /// Interleaved unknowns per point.
@@ -80,7 +80,7 @@ pub struct Variable<'a> {
 impl<'a> Variable<'a> {
     /// Makes a variable of a vector without a grid.
     #[must_use]
-    pub fn new(name: &'a str, role: Role, values: impl Into<Lent<'a>>, distribution: Distribution) -> Self {
+    pub fn new(name: &'a str, role: Role, values: impl Into<Borrowed<'a>>, distribution: Distribution) -> Self {
         let values = values.into();
         Self {
             name,
@@ -135,13 +135,13 @@ pub struct VariableMut<'a> {
     /// The name it was registered under.
     pub name: &'a str,
     /// The place that restored values go to.
-    pub values: LentMut<'a>,
+    pub values: BorrowedMut<'a>,
 }
 
 impl<'a> VariableMut<'a> {
     /// Makes a variable to be overwritten.
     #[must_use]
-    pub fn new(name: &'a str, values: impl Into<LentMut<'a>>) -> Self {
+    pub fn new(name: &'a str, values: impl Into<BorrowedMut<'a>>) -> Self {
         Self { name, values: values.into() }
     }
 }

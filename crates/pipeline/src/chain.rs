@@ -63,8 +63,8 @@ impl<'a> PlacedParent<'a> {
     /// Returns the frame here, to an encoder or decoder that works here.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`] when the place fails.
-    pub(crate) fn near(
+    /// [`PipelineError::Device`] when the place fails.
+    pub(crate) fn host(
         self,
         record: &VariableRecord,
         run: usize,

@@ -14,7 +14,7 @@ use crate::PipelineError;
 use crate::context::WorkerContext;
 use crate::measures::{HeldVector, JudgedVector};
 use crate::near::EncoderSource;
-use crate::outcome::AfarUse;
+use crate::outcome::DeviceUse;
 use crate::placed::PlacedValues;
 use crate::staging::Staged;
 use crate::timing::since;
@@ -77,7 +77,7 @@ pub(crate) struct EncodedVariable {
     pub(crate) frames: Vec<Frame<'static>>,
     pub(crate) bound: Bound,
     pub(crate) residual: ResidualRecord,
-    pub(crate) afar: AfarUse,
+    pub(crate) on_device: DeviceUse,
     pub(crate) encode_seconds: f64,
     pub(crate) verify_seconds: f64,
 }
@@ -102,7 +102,7 @@ impl EncodeBuffers {
         let held = staged.held().filter(|_| goes_there);
         let is_there = held.is_some_and(|held| self.decoded.make_room_beside(held).is_ok());
         if !is_there {
-            self.decoded.near_mut(staged.record.element);
+            self.decoded.host_mut(staged.record.element);
         }
         is_there
     }
@@ -148,7 +148,7 @@ pub(crate) fn encode_judged(
         }
         let decoded = match &buffers.decoded {
             _ if !is_decoded => JudgedVector::NONE,
-            PlacedValues::Near(values) => JudgedVector::Near(values.doubles(record.len as usize, &mut buffers.widened)),
+            PlacedValues::Host(values) => JudgedVector::Host(values.doubles(record.len as usize, &mut buffers.widened)),
             PlacedValues::Held(held) => JudgedVector::Held(HeldVector { values: held.as_ref(), record }),
         };
         match judge.verdict(bound, decoded, &mut stopwatch)? {
@@ -158,8 +158,8 @@ pub(crate) fn encode_judged(
     }
     let Stopwatch { encode_seconds, verify_seconds, .. } = stopwatch;
     let frames = std::mem::take(&mut buffers.frames.frames);
-    let afar = buffers.frames.take_use();
-    Ok(EncodedVariable { frames, bound, residual: judge.residual(), afar, encode_seconds, verify_seconds })
+    let on_device = buffers.frames.take_use();
+    Ok(EncodedVariable { frames, bound, residual: judge.residual(), on_device, encode_seconds, verify_seconds })
 }
 
 /// Clocks the two kinds of work.

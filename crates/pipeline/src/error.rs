@@ -3,8 +3,8 @@
 use std::fmt;
 
 use recoup_core::{
-    AfarError, AfarErrorKind, CodecError, CommError, CommonError, Difference, RankError, SolveError, StoreError,
-    VariableRecord,
+    CodecError, CommError, CommonError, DeviceValuesError, DeviceValuesErrorKind, Difference, RankError, SolveError,
+    StoreError, VariableRecord,
 };
 use recoup_model::residual_bound::MissingNorm;
 
@@ -29,13 +29,13 @@ pub enum PipelineError {
     Comm(#[from] CommError),
     /// The place where the values of a variable rest failed.
     #[error("variable {variable} of rank {rank}, where it rests: {source}")]
-    Afar {
+    Device {
         /// The variable.
         variable: String,
         /// The rank.
         rank: usize,
         /// The error of the place.
-        source: AfarError,
+        source: DeviceValuesError,
     },
     /// A restore ended before all variables had their values: the solver cannot go on from them.
     #[error("restored in part: variable {variable} of rank {rank} was not overwritten where it rests: {source}")]
@@ -45,7 +45,7 @@ pub enum PipelineError {
         /// The rank.
         rank: usize,
         /// The error of the place.
-        source: AfarError,
+        source: DeviceValuesError,
     },
     /// The solver refused.
     #[error(transparent)]
@@ -233,11 +233,13 @@ pub enum PipelineError {
 impl PipelineError {
     /// Returns the loss of the place where the vectors rested, where this is one.
     #[must_use]
-    pub fn lost_place(&self) -> Option<&AfarError> {
+    pub fn lost_place(&self) -> Option<&DeviceValuesError> {
         match self {
-            Self::Afar { source: error, .. }
+            Self::Device { source: error, .. }
             | Self::RestoredInPart { source: error, .. }
-            | Self::Solve(SolveError::Afar(error)) => Some(error).filter(|error| error.kind == AfarErrorKind::Lost),
+            | Self::Solve(SolveError::Device(error)) => {
+                Some(error).filter(|error| error.kind == DeviceValuesErrorKind::Lost)
+            }
             _ => None,
         }
     }
@@ -290,8 +292,8 @@ fn summary(versions: &[Skipped]) -> String {
 }
 
 /// Names the variable whose place failed.
-pub(crate) fn afar_error(record: &VariableRecord) -> impl Fn(AfarError) -> PipelineError + use<> {
+pub(crate) fn device_values_error(record: &VariableRecord) -> impl Fn(DeviceValuesError) -> PipelineError + use<> {
     let variable = record.name.clone();
     let rank = record.rank;
-    move |source| PipelineError::Afar { variable: variable.clone(), rank, source }
+    move |source| PipelineError::Device { variable: variable.clone(), rank, source }
 }

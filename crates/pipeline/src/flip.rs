@@ -1,6 +1,6 @@
 //! Bits of registered vectors flipped on purpose.
 
-use recoup_core::{Bit, Distribution, FlipTarget, LentMut, Registered, Role, Values, ValuesMut};
+use recoup_core::{Bit, BorrowedMut, Distribution, FlipTarget, Registered, Role, Values, ValuesMut};
 use recoup_model::Rng;
 
 /// A bit that was flipped.
@@ -40,7 +40,7 @@ pub(crate) fn flip<R: Registered + ?Sized>(owner: &mut R, target: &FlipTarget, b
     };
     let mut variables = owner.variables_mut();
     let variable = variables.iter_mut().find(|v| v.name == vector.name)?;
-    if let LentMut::Near(ValuesMut::F64(values)) = &mut variable.values
+    if let BorrowedMut::Host(ValuesMut::F64(values)) = &mut variable.values
         && let Some(value) = row.checked_sub(vector.first).and_then(|local| values.get_mut(local as usize))
     {
         *value = f64::from_bits(value.to_bits() ^ (1 << bit));
@@ -49,7 +49,7 @@ pub(crate) fn flip<R: Registered + ?Sized>(owner: &mut R, target: &FlipTarget, b
 }
 
 fn vectors<R: Registered + ?Sized>(owner: &R) -> Vec<SharedVector> {
-    let vector = |variable: &recoup_core::Variable<'_>| match (variable.values.near(), variable.distribution) {
+    let vector = |variable: &recoup_core::Variable<'_>| match (variable.values.host(), variable.distribution) {
         (Some(Values::F64(_)), Distribution::Rows { first, global }) => Some(SharedVector {
             name: variable.name.to_owned(),
             is_iterate: variable.role == Role::Iterate,

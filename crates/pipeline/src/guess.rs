@@ -7,12 +7,14 @@
 
 use std::borrow::Cow;
 
-use recoup_core::{CommonError, HeldValues, Lent, Registered, Role, Values, Variable, VariableRecord, each, summed};
+use recoup_core::{
+    Borrowed, CommonError, HeldValues, Registered, Role, Values, Variable, VariableRecord, each, summed,
+};
 
 use crate::buffer::Buffer;
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::fingerprint::SessionProblem;
 use crate::placed::PlacedValues;
 use crate::reference::{Reference, is_vector};
@@ -108,17 +110,17 @@ fn pair<'a>(
             continue;
         };
         let own = match variable.values {
-            Lent::Near(Values::F64(own)) if own.len() == rows => Cow::from(own),
-            Lent::Near(Values::F32(own)) if own.len() == rows => own.iter().copied().map(f64::from).collect(),
-            Lent::Afar(own) if own.element() == record.element && own.len() == rows => {
-                let held = own.hold(rows, None).map_err(afar_error(record))?;
+            Borrowed::Host(Values::F64(own)) if own.len() == rows => Cow::from(own),
+            Borrowed::Host(Values::F32(own)) if own.len() == rows => own.iter().copied().map(f64::from).collect(),
+            Borrowed::Device(own) if own.element() == record.element && own.len() == rows => {
+                let held = own.hold(rows, None).map_err(device_values_error(record))?;
                 Cow::from(fetched(held.as_ref(), record, rows)?)
             }
             _ => continue,
         };
         let restored = match values {
-            PlacedValues::Near(Buffer::F64(restored)) => Cow::from(&restored[..rows]),
-            PlacedValues::Near(restored) => Cow::from(widened(restored, rows)),
+            PlacedValues::Host(Buffer::F64(restored)) => Cow::from(&restored[..rows]),
+            PlacedValues::Host(restored) => Cow::from(widened(restored, rows)),
             PlacedValues::Held(restored) => Cow::from(fetched(restored.as_ref(), record, rows)?),
         };
         return Ok(Some(IteratePair { own, restored }));
@@ -130,7 +132,7 @@ fn pair<'a>(
 fn fetched(held: &dyn HeldValues, record: &VariableRecord, rows: usize) -> Result<Vec<f64>, PipelineError> {
     let mut values = Buffer::new(record.element);
     values.resize(rows);
-    held.fetch(0, values.slice_mut(0, rows)).map_err(afar_error(record))?;
+    held.fetch(0, values.slice_mut(0, rows)).map_err(device_values_error(record))?;
     Ok(match values {
         Buffer::F64(values) => values,
         values => widened(&values, rows),

@@ -15,7 +15,7 @@ use recoup_model::increments::{ChangeHistory, ChangeSource, IncrementRates, MOST
 use crate::PipelineError;
 use crate::chain::{Chains, Tracked, payload_hash};
 use crate::context::WorkerContext;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames::{frame_len, padded_len, raw_bytes};
 use crate::placed::FetchedFrame;
 use crate::staging::Staged;
@@ -189,7 +189,7 @@ impl ChangeTracker<'_> {
     /// less than the frame. Frames come in order.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`] when the place of the values fails, [`PipelineError::Codec`].
+    /// [`PipelineError::Device`] when the place of the values fails, [`PipelineError::Codec`].
     pub(crate) fn frame(&mut self, run: usize, payload: Vec<u8>) -> Result<TrackedFrame, PipelineError> {
         let record = &self.staged.record;
         let announced = self.announced.map(|written| announced_runs(record, run, written));
@@ -252,7 +252,7 @@ impl ChangeTracker<'_> {
         let Some(held) = self.staged.held() else { return Ok(None) };
         let start = self.clock.now();
         let hashes = held.zone_hashes(run * frame_len(record), frame_len(record), ZONE_BYTES);
-        let hashes = hashes.map_err(afar_error(record))?;
+        let hashes = hashes.map_err(device_values_error(record))?;
         self.hash_seconds += if hashes.is_some() { since(self.clock.now(), start) } else { 0.0 };
         Ok(hashes)
     }

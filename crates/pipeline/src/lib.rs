@@ -80,7 +80,7 @@ pub use decision_log::DecisionRecord;
 pub use error::{PipelineError, ProblemSize, Skipped};
 pub use flip::Flipped;
 pub use guess::Guess;
-pub use outcome::{AfarUse, Outcome, Saved, Spent};
+pub use outcome::{DeviceUse, Outcome, Saved, Spent};
 pub use reader::ChainReader;
 pub use reference::{KnownNorms, Reference};
 pub use registry::Variables;

@@ -3,17 +3,17 @@
 //! Promises: a vector that rests elsewhere is measured there where the problem does so too, and
 //! gives the bits that the same values give here. All results are this rank's part.
 
-use recoup_core::{AfarProblem, Comm, CommError, HeldValues, Operator, SolveError, VariableRecord};
+use recoup_core::{Comm, CommError, HeldValues, Operator, ProblemOnDevice, SolveError, VariableRecord};
 
 use crate::PipelineError;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::reference::Reference;
 
 /// A vector of the problem as a judge sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum JudgedVector<'a> {
     /// Its values here, without padding.
-    Near(&'a [f64]),
+    Host(&'a [f64]),
     /// Its values where they rest.
     Held(HeldVector<'a>),
 }
@@ -27,12 +27,12 @@ pub(crate) struct HeldVector<'a> {
 
 impl<'a> JudgedVector<'a> {
     /// No values.
-    pub(crate) const NONE: JudgedVector<'static> = JudgedVector::Near(&[]);
+    pub(crate) const NONE: JudgedVector<'static> = JudgedVector::Host(&[]);
 
     /// Returns the values of a vector that was brought here.
     pub(crate) fn doubles(self) -> &'a [f64] {
         match self {
-            Self::Near(values) => values,
+            Self::Host(values) => values,
             Self::Held(held) => unreachable!("{} is to be brought near for this measure", held.record.name),
         }
     }
@@ -58,19 +58,19 @@ impl Measures {
     /// Returns whether all ranks are to measure where their values rest, this one if it can. A rank
     /// that measures elsewhere would wait for the others in another product. Collective.
     pub(crate) fn agree(&self, mine: bool, comm: &dyn Comm) -> Result<bool, CommError> {
-        Ok(self.reference.afar.is_some() && comm.max(i64::from(!mine))? == 0)
+        Ok(self.reference.on_device.is_some() && comm.max(i64::from(!mine))? == 0)
     }
 
     /// Returns whether values can be measured where they rest.
     pub(crate) fn reaches(&self, values: &dyn HeldValues) -> bool {
-        let afar = self.reference.afar.as_ref().filter(|_| self.reference.columns == 1);
-        afar.is_some_and(|problem| problem.is_beside(values))
+        let on_device = self.reference.on_device.as_ref().filter(|_| self.reference.columns == 1);
+        on_device.is_some_and(|problem| problem.is_beside(values))
     }
 
     /// Measures `||b - A x||^2` for one right-hand side.
     pub(crate) fn squared_residual(&mut self, x: JudgedVector<'_>, column: usize) -> Result<f64, PipelineError> {
         match x {
-            JudgedVector::Near(x) => {
+            JudgedVector::Host(x) => {
                 let rhs = self.reference.column(column);
                 Ok(self.reference.operator.residual(rhs, x, &mut self.product)?)
             }
@@ -81,7 +81,7 @@ impl Measures {
     /// Measures `x . x`.
     pub(crate) fn squared_norm(&self, x: JudgedVector<'_>) -> Result<f64, PipelineError> {
         match x {
-            JudgedVector::Near(x) => Ok(self.operator().squared_norm(x)),
+            JudgedVector::Host(x) => Ok(self.operator().squared_norm(x)),
             JudgedVector::Held(x) => self.problem().squared_norm(x.values).map_err(in_variable(x.record)),
         }
     }
@@ -95,7 +95,7 @@ impl Measures {
     /// Measures `v . A v`.
     pub(crate) fn squared_energy(&mut self, v: JudgedVector<'_>) -> Result<f64, PipelineError> {
         match v {
-            JudgedVector::Near(v) => Ok(self.reference.operator.apply_dot(v, &mut self.product)?),
+            JudgedVector::Host(v) => Ok(self.reference.operator.apply_dot(v, &mut self.product)?),
             JudgedVector::Held(v) => self.problem().squared_energy(v.values).map_err(in_variable(v.record)),
         }
     }
@@ -112,21 +112,21 @@ impl Measures {
         let mut difference = std::mem::take(&mut self.difference);
         difference.clear();
         difference.extend(w.doubles().iter().zip(v.doubles()).map(|(w, v)| w - v));
-        let squared = self.squared_energy(JudgedVector::Near(&difference));
+        let squared = self.squared_energy(JudgedVector::Host(&difference));
         self.difference = difference;
         squared
     }
 
-    fn problem(&self) -> &dyn AfarProblem {
-        self.reference.afar.as_deref().unwrap_or_else(|| unreachable!("asked for by `reaches`"))
+    fn problem(&self) -> &dyn ProblemOnDevice {
+        self.reference.on_device.as_deref().unwrap_or_else(|| unreachable!("asked for by `reaches`"))
     }
 }
 
 /// Names the variable whose place failed.
 fn in_variable(record: &VariableRecord) -> impl Fn(SolveError) -> PipelineError + use<> {
-    let named = afar_error(record);
+    let named = device_values_error(record);
     move |error| match error {
-        SolveError::Afar(error) => named(error),
+        SolveError::Device(error) => named(error),
         other => other.into(),
     }
 }

@@ -1,11 +1,11 @@
 //! The vectors of one version as judges see them: where they rest, or brought near once, singles as
 //! doubles.
 
-use recoup_core::{AfarError, HeldValues, VariableRecord};
+use recoup_core::{DeviceValuesError, HeldValues, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::Buffer;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames::padded_len;
 use crate::measures::{HeldVector, JudgedVector};
 use crate::staging::Staged;
@@ -18,7 +18,7 @@ pub(crate) struct NearCopy {
     values: Buffer,
     /// The values of a vector of singles as doubles.
     widened: Vec<f64>,
-    fault: Option<AfarError>,
+    fault: Option<DeviceValuesError>,
     /// Bytes fetched since the version was begun.
     fetched_bytes: u64,
 }
@@ -54,7 +54,7 @@ impl NearCopy {
                 self.fetch(held, record);
             }
         }
-        let near = staged.near().unwrap_or(&self.values);
+        let near = staged.host().unwrap_or(&self.values);
         let len = record.len as usize;
         let doubles = match near {
             Buffer::F32(_) if !is_new => &self.widened,
@@ -83,28 +83,28 @@ pub(crate) struct EncoderSource<'a> {
     pub(crate) near: Option<&'a Buffer>,
     /// The values of a vector without their padding, for judges; none where it is not brought near.
     doubles: &'a [f64],
-    fault: Option<AfarError>,
+    fault: Option<DeviceValuesError>,
 }
 
 impl<'a> EncoderSource<'a> {
     /// Takes a staged variable as it is.
     pub(crate) fn staged(staged: &'a Staged) -> Self {
-        Self { staged, near: staged.near(), doubles: &[], fault: None }
+        Self { staged, near: staged.host(), doubles: &[], fault: None }
     }
 
     /// Returns the vector as a judge sees it: where it rests, or as [`NearCopy`] has it.
     pub(crate) fn vector(&self) -> JudgedVector<'a> {
         match (self.near, self.staged.held()) {
             (None, Some(values)) => JudgedVector::Held(HeldVector { values, record: &self.staged.record }),
-            _ => JudgedVector::Near(self.doubles),
+            _ => JudgedVector::Host(self.doubles),
         }
     }
 
     /// Returns whether the values could be brought near.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`] where not; the values are zeros then.
+    /// [`PipelineError::Device`] where not; the values are zeros then.
     pub(crate) fn check(&self) -> Result<(), PipelineError> {
-        self.fault.clone().map_or(Ok(()), |fault| Err(afar_error(&self.staged.record)(fault)))
+        self.fault.clone().map_or(Ok(()), |fault| Err(device_values_error(&self.staged.record)(fault)))
     }
 }

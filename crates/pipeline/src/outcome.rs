@@ -38,14 +38,14 @@ impl Spent {
 
 /// The use a version made of values that rest elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AfarUse {
+pub struct DeviceUse {
     /// Frames of this rank that were encoded where their values rest.
     pub held_frames: u64,
     /// Bytes of values that were fetched to be encoded, measured or written here.
     pub fetched_bytes: u64,
 }
 
-impl AfarUse {
+impl DeviceUse {
     /// Adds the use that one variable made.
     pub(crate) fn add(&mut self, other: Self) {
         self.held_frames += other.held_frames;
@@ -80,7 +80,7 @@ pub struct Saved {
     /// The time it took, by the work it was spent on.
     pub spent: Spent,
     /// The use it made of values that rest elsewhere; all zero where none do.
-    pub afar: AfarUse,
+    pub on_device: DeviceUse,
     /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
     pub dropped: Vec<u64>,
     /// Reasons for the begin or the end of increments on this rank, by variable; none where nothing
@@ -113,7 +113,7 @@ impl Saved {
             residual: ResidualRecord::default(),
             extra_iterations: None,
             spent,
-            afar: AfarUse::default(),
+            on_device: DeviceUse::default(),
             dropped: Vec::new(),
             increment_reasons: Vec::new(),
         }

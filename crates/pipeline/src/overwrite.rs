@@ -3,11 +3,11 @@
 //! Values for a place elsewhere are decoded there first, to room of their own: what can fail for
 //! want of room has failed before any variable is overwritten.
 
-use recoup_core::{HeldValues, Lent, LentMut, Registered, VariableMut, VariableRecord};
+use recoup_core::{Borrowed, BorrowedMut, HeldValues, Registered, VariableMut, VariableRecord};
 
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames::padded_len;
 use crate::guess::is_restored;
 use crate::placed::PlacedValues;
@@ -20,7 +20,9 @@ pub(crate) fn room_for(
 ) -> Result<Option<Box<dyn HeldValues>>, PipelineError> {
     let mut variables = owners.iter().flat_map(|owner| owner.variables());
     match variables.find(|variable| variable.name == record.name).map(|variable| variable.values) {
-        Some(Lent::Afar(values)) => values.room(padded_len(record)).map(Some).map_err(afar_error(record)),
+        Some(Borrowed::Device(values)) => {
+            values.room(padded_len(record)).map(Some).map_err(device_values_error(record))
+        }
         _ => Ok(None),
     }
 }
@@ -35,8 +37,8 @@ pub(crate) fn overwrite_variables(
         for VariableMut { name, values } in owner.variables_mut() {
             let Some(Decoded { record, values: decoded, .. }) = found(candidate, guess, name) else { continue };
             match (values, decoded) {
-                (LentMut::Near(target), PlacedValues::Near(decoded)) => decoded.copy_to(0, target),
-                (LentMut::Afar(target), PlacedValues::Held(decoded)) => {
+                (BorrowedMut::Host(target), PlacedValues::Host(decoded)) => decoded.copy_to(0, target),
+                (BorrowedMut::Device(target), PlacedValues::Held(decoded)) => {
                     target.overwrite(decoded.as_ref()).map_err(|source| {
                         let rank = record.rank;
                         PipelineError::RestoredInPart { variable: name.to_owned(), rank, source }

@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use recoup_core::{AfarError, ElementType, HeldValues, Values, ValuesMut, VariableRecord};
+use recoup_core::{DeviceValuesError, ElementType, HeldValues, Values, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::Buffer;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames::frame_len;
 
 /// The values of a variable, padded to whole frames with the last value.
 #[derive(Debug)]
 pub(crate) enum PlacedValues {
     /// In this process's memory.
-    Near(Buffer),
+    Host(Buffer),
     /// At the place of the owner's values.
     Held(Box<dyn HeldValues>),
 }
@@ -21,13 +21,13 @@ pub(crate) enum PlacedValues {
 impl PlacedValues {
     /// None, here.
     pub(crate) fn none(element: ElementType) -> Self {
-        Self::Near(Buffer::new(element))
+        Self::Host(Buffer::new(element))
     }
 
     /// Returns the values if they are here.
-    pub(crate) fn near(&self) -> Option<&Buffer> {
+    pub(crate) fn host(&self) -> Option<&Buffer> {
         match self {
-            Self::Near(values) => Some(values),
+            Self::Host(values) => Some(values),
             Self::Held(_) => None,
         }
     }
@@ -35,18 +35,18 @@ impl PlacedValues {
     /// Returns the values if they rest elsewhere.
     pub(crate) fn held(&self) -> Option<&dyn HeldValues> {
         match self {
-            Self::Near(_) => None,
+            Self::Host(_) => None,
             Self::Held(held) => Some(held.as_ref()),
         }
     }
 
     /// Returns the buffer for values here, which take the place of values elsewhere.
-    pub(crate) fn near_mut(&mut self, element: ElementType) -> &mut Buffer {
-        if self.near().is_none() {
+    pub(crate) fn host_mut(&mut self, element: ElementType) -> &mut Buffer {
+        if self.host().is_none() {
             *self = Self::none(element);
         }
         match self {
-            Self::Near(values) => {
+            Self::Host(values) => {
                 values.retype(element);
                 values
             }
@@ -57,7 +57,7 @@ impl PlacedValues {
     /// Returns whether both are here, or both at the same place elsewhere.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Near(_), Self::Near(_)) => true,
+            (Self::Host(_), Self::Host(_)) => true,
             (Self::Held(own), Self::Held(other)) => own.is_alike(other.as_ref()),
             _ => false,
         }
@@ -66,8 +66,8 @@ impl PlacedValues {
     /// Becomes room at the place of `other`. Values that are there already stay.
     ///
     /// # Errors
-    /// [`AfarError`] when there is none.
-    pub(crate) fn make_room_beside(&mut self, other: &dyn HeldValues) -> Result<(), AfarError> {
+    /// [`DeviceValuesError`] when there is none.
+    pub(crate) fn make_room_beside(&mut self, other: &dyn HeldValues) -> Result<(), DeviceValuesError> {
         if self.held().is_none_or(|held| !held.is_alike(other)) {
             *self = Self::Held(other.room()?);
         }
@@ -78,14 +78,14 @@ impl PlacedValues {
     /// were.
     ///
     /// # Errors
-    /// [`AfarError`] when a place fails, or has no room.
-    pub(crate) fn bring_beside(&mut self, other: &Self, record: &VariableRecord) -> Result<(), AfarError> {
+    /// [`DeviceValuesError`] when a place fails, or has no room.
+    pub(crate) fn bring_beside(&mut self, other: &Self, record: &VariableRecord) -> Result<(), DeviceValuesError> {
         if self.is_beside(other) {
             return Ok(());
         }
         let mut fetched = Buffer::new(record.element);
         let values = match &*self {
-            Self::Near(values) => values,
+            Self::Host(values) => values,
             Self::Held(held) => {
                 fetched.resize(held.len());
                 held.fetch(0, fetched.slice_mut(0, held.len()))?;
@@ -98,7 +98,7 @@ impl PlacedValues {
                 room.put(0, values.all())?;
                 Self::Held(room)
             }
-            Self::Near(_) => Self::Near(fetched),
+            Self::Host(_) => Self::Host(fetched),
         };
         *self = moved;
         Ok(())
@@ -107,7 +107,7 @@ impl PlacedValues {
     /// Returns the values of one frame: those here, or fetched.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`] when the place fails.
+    /// [`PipelineError::Device`] when the place fails.
     pub(crate) fn frame<'a>(
         &'a self,
         record: &VariableRecord,
@@ -116,9 +116,9 @@ impl PlacedValues {
     ) -> Result<Values<'a>, PipelineError> {
         let len = frame_len(record);
         match self {
-            Self::Near(values) => Ok(values.slice(run * len, len)),
+            Self::Host(values) => Ok(values.slice(run * len, len)),
             Self::Held(held) => {
-                held.fetch(run * len, fetched.room(record)).map_err(afar_error(record))?;
+                held.fetch(run * len, fetched.room(record)).map_err(device_values_error(record))?;
                 fetched.bytes += (len * record.element.size()) as u64;
                 Ok(fetched.values.slice(0, len))
             }
@@ -158,14 +158,14 @@ impl FetchedFrame {
     /// from elsewhere.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`] when the place fails.
+    /// [`PipelineError::Device`] when the place fails.
     pub(crate) fn fetch_runs(
         &mut self,
         record: &VariableRecord,
         frame: HeldRuns<'_>,
         is_counted: bool,
     ) -> Result<Values<'_>, PipelineError> {
-        frame.values.fetch_runs(frame.start, frame.runs, self.room(record)).map_err(afar_error(record))?;
+        frame.values.fetch_runs(frame.start, frame.runs, self.room(record)).map_err(device_values_error(record))?;
         let fetched: usize = frame.runs.iter().map(Range::len).sum();
         self.bytes += if is_counted { (fetched * record.element.size()) as u64 } else { 0 };
         Ok(self.values())

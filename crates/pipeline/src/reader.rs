@@ -10,7 +10,7 @@ use crate::PipelineError;
 use crate::buffer::Buffer;
 use crate::chain::{PayloadHash, PlacedParent, payload_hash};
 use crate::codecs::Codecs;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames::{frame_len, frames, padded_len};
 use crate::placed::PlacedValues;
 use crate::redistribute::SourcePiece;
@@ -48,7 +48,7 @@ impl DecodingRooms {
             || {
                 let mut values = Buffer::new(record.element);
                 values.resize(padded_len(record));
-                PlacedValues::Near(values)
+                PlacedValues::Host(values)
             },
             PlacedValues::Held,
         );
@@ -133,7 +133,7 @@ impl<'a> ChainReader<'a> {
         for frame in manifest.frames.iter().filter(ours) {
             found += 1;
             let walked = match &mut rooms.target {
-                PlacedValues::Near(values) => {
+                PlacedValues::Host(values) => {
                     let target = values.slice_mut(frame.start as usize, frame_len(record));
                     self.walk(manifest.version, record, frame, target)
                 }
@@ -233,7 +233,7 @@ impl<'a> ChainReader<'a> {
         let DecodingRooms { target, spare, near } = rooms;
         let steps = self.steps(version, variable, frame)?;
         if let (PlacedValues::Held(held), 2..) = (&*target, steps.len()) {
-            spare.make_room_beside(held.as_ref()).map_err(afar_error(variable))?;
+            spare.make_room_beside(held.as_ref()).map_err(device_values_error(variable))?;
         }
         let mut payload = Vec::new();
         let mut hash = None;
@@ -247,7 +247,7 @@ impl<'a> ChainReader<'a> {
                 decode_placed(payload, parent, self.codecs, values, near)
             });
             decoded.map_err(|source| match (left, source) {
-                (0, source) | (_, source @ PipelineError::Afar { .. }) => source,
+                (0, source) | (_, source @ PipelineError::Device { .. }) => source,
                 (_, source) => link_lost(version, frame, step.version, source),
             })?;
             hash = Some(payload_hash(&payload));

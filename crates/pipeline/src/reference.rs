@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{AfarProblem, ElementType, Operator, SolveError, VariableRecord};
+use recoup_core::{ElementType, Operator, ProblemOnDevice, SolveError, VariableRecord};
 
 /// The problem a session saves the iterate of: `A x = b`, or `A X = B` with several columns, shared
 /// with the worker thread.
@@ -17,14 +17,14 @@ pub struct Reference {
     pub columns: usize,
     /// The same problem where the solver's vectors rest, if that is elsewhere: what rests there is
     /// measured there. The same on all ranks, or on none.
-    pub afar: Option<Arc<dyn AfarProblem>>,
+    pub on_device: Option<Arc<dyn ProblemOnDevice>>,
 }
 
 impl Reference {
     /// Makes the problem of one right-hand side, whose vectors rest in this process's memory.
     #[must_use]
     pub fn new(operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
-        Self { operator, rhs, columns: 1, afar: None }
+        Self { operator, rhs, columns: 1, on_device: None }
     }
 
     /// Returns one right-hand side, this rank's rows.

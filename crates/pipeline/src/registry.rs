@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use recoup_core::{
-    Distribution, HeldRooms, Lent, Registered, Resume, Role, ValuesMut, Variable, VariableMut, VariableRecord,
+    Borrowed, Distribution, HeldRooms, Registered, Resume, Role, ValuesMut, Variable, VariableMut, VariableRecord,
     revision_of,
 };
 
@@ -66,8 +66,8 @@ impl Registry {
         let need = |variable: &Variable<'_>| StagingNeed {
             record: record(variable, self.rank),
             place: match variable.values {
-                Lent::Near(_) => StagingPlace::Near,
-                Lent::Afar(values) => StagingPlace::Afar(values.rooms()),
+                Borrowed::Host(_) => StagingPlace::Host,
+                Borrowed::Device(values) => StagingPlace::Device(values.rooms()),
             },
             has_zones: variable.zones.is_some(),
         };
@@ -96,9 +96,9 @@ pub(crate) struct StagingNeed {
 #[derive(Clone, Debug)]
 pub(crate) enum StagingPlace {
     /// This process's memory.
-    Near,
+    Host,
     /// The place of the owner's values, with its maker of room if it has one.
-    Afar(Option<Arc<dyn HeldRooms>>),
+    Device(Option<Arc<dyn HeldRooms>>),
 }
 
 impl StagingNeed {

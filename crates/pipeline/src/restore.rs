@@ -11,7 +11,7 @@ use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
 use crate::changes::VariableChanges;
 use crate::error::Skipped;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames;
 use crate::keeper::manages_versions;
 use crate::next_system::SystemOfVersion;
@@ -166,7 +166,7 @@ impl Session {
     /// Overwrites the variables of all owners, in the order they were saved. Collective.
     ///
     /// # Errors
-    /// As [`Session::restore`], and [`PipelineError::Afar`] where values rest elsewhere without
+    /// As [`Session::restore`], and [`PipelineError::Device`] where values rest elsewhere without
     /// room for more. After an error no variable has been touched, except after
     /// [`PipelineError::RestoredInPart`].
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
@@ -317,7 +317,7 @@ impl Session {
                 Ok(decoded) => variables.push(Decoded { record, ..decoded }),
                 Err(errors) => {
                     // A place that fails says nothing about the version.
-                    let is_place = |error: &PipelineError| matches!(error, PipelineError::Afar { .. });
+                    let is_place = |error: &PipelineError| matches!(error, PipelineError::Device { .. });
                     damage.extend(errors.iter().map(ToString::to_string));
                     errors.into_iter().find(is_place).map_or(Ok(()), |error| Err(VersionRefusal::Foreign(error)))?;
                 }
@@ -493,9 +493,9 @@ fn read_variable(
         return Err(errors);
     }
     let values = match room {
-        None => PlacedValues::Near(values),
+        None => PlacedValues::Host(values),
         Some(mut room) => {
-            room.put(0, values.all()).map_err(|error| vec![afar_error(&record)(error)])?;
+            room.put(0, values.all()).map_err(|error| vec![device_values_error(&record)(error)])?;
             PlacedValues::Held(room)
         }
     };

@@ -5,7 +5,7 @@
 //! (1/C_b - 1/C_a)`, R being ratios, C rates. A slab of the variable, coded against the version
 //! before as the whole will be, says both; the bandwidth is declared, or the one at which this
 //! worker has written so far. The slower the storage, the larger the slab: a small one misjudges
-//! codecs that predict from afar.
+//! codecs that predict from a distance.
 //!
 //! The best codec of a key need not be that of the versions coded against it, so keys have a choice
 //! of their own, among the codecs that others may follow. It does not bind the versions after.
@@ -184,7 +184,7 @@ fn sample(coding: FrameCoding<'_>, staged: &Staged, seen: &LastCoding, clock: &d
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
     let run = staged.frames() / 2;
     let [mut fetched, mut fetched_parent] = [FetchedFrame::new(), FetchedFrame::new()];
-    let parent = link.parent(run).map(|placed| placed.near(&staged.record, run, &mut fetched_parent));
+    let parent = link.parent(run).map(|placed| placed.host(&staged.record, run, &mut fetched_parent));
     let chain = link.chain(parent.transpose().ok()?);
     let frame = Context { dims, stride, chain, bandwidth, threads };
     let (slab, dims) = frame.middle(bandwidth.map_or(SLAB_VALUES, |bandwidth| seen.slab_values(bandwidth)));

@@ -552,7 +552,7 @@ fn stage(
 ) -> Result<Option<String>, PipelineError> {
     match staging.stage(owners, plan, by, memory) {
         Ok(()) => Ok(None),
-        Err(error @ PipelineError::Afar { .. }) => Ok(Some(error.to_string())),
+        Err(error @ PipelineError::Device { .. }) => Ok(Some(error.to_string())),
         Err(error) => Err(error),
     }
 }

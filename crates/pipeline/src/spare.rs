@@ -17,14 +17,14 @@ impl SpareMemory {
     /// Takes memory that is not in use any more.
     pub(crate) fn put(&mut self, values: PlacedValues) {
         match values {
-            PlacedValues::Near(buffer) => self.near.push(buffer),
+            PlacedValues::Host(buffer) => self.near.push(buffer),
             PlacedValues::Held(held) => self.held.push(held),
         }
     }
 
     /// Returns the buffer here that fits best: of this type, with room for this many values but for
     /// few more. One that fits badly grows.
-    pub(crate) fn take_near(&mut self, element: ElementType, padded_len: usize) -> Buffer {
+    pub(crate) fn take_host(&mut self, element: ElementType, padded_len: usize) -> Buffer {
         let misfit = |buffer: &Buffer| {
             let room = buffer.room();
             let is_other = buffer.all().element() != element;
@@ -50,11 +50,11 @@ mod tests {
     fn memory_that_fits_best_is_taken_first() {
         let mut spare = SpareMemory::default();
         for buffer in [Buffer::F64(vec![0.0; 5]), Buffer::F64(vec![0.0; 9]), Buffer::I64(vec![0; 7])] {
-            spare.put(PlacedValues::Near(buffer));
+            spare.put(PlacedValues::Host(buffer));
         }
-        assert_eq!(spare.take_near(ElementType::F64, 7), Buffer::F64(vec![0.0; 9]));
-        assert_eq!(spare.take_near(ElementType::F64, 7), Buffer::F64(vec![0.0; 5]), "it grows");
-        assert_eq!(spare.take_near(ElementType::F64, 7), Buffer::I64(vec![0; 7]), "it changes its type");
-        assert_eq!(spare.take_near(ElementType::F64, 7), Buffer::F64(Vec::new()));
+        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::F64(vec![0.0; 9]));
+        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::F64(vec![0.0; 5]), "it grows");
+        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::I64(vec![0; 7]), "it changes its type");
+        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::F64(Vec::new()));
     }
 }

@@ -6,11 +6,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{CodecId, HeldValues, Lent, Mark, Plan, Registered, Scheme, Values, Variable, VariableRecord};
+use recoup_core::{Borrowed, CodecId, HeldValues, Mark, Plan, Registered, Scheme, Values, Variable, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::{Buffer, FrameCuts};
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
 use crate::placed::{FetchedFrame, HeldRuns, PlacedValues};
 use crate::registry::{self, StagingNeed, StagingPlace};
@@ -55,17 +55,17 @@ impl Staged {
     }
 
     /// Returns the padded values where they were copied to this process's memory.
-    pub(crate) fn near(&self) -> Option<&Buffer> {
-        self.values.near().filter(|_| self.frozen.is_none())
+    pub(crate) fn host(&self) -> Option<&Buffer> {
+        self.values.host().filter(|_| self.frozen.is_none())
     }
 
     /// Returns the values of one frame: those here, or fetched.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`] when the place fails.
+    /// [`PipelineError::Device`] when the place fails.
     pub(crate) fn frame<'a>(&'a self, run: usize, fetched: &'a mut FetchedFrame) -> Result<Values<'a>, PipelineError> {
         let Some(frozen) = &self.frozen else { return self.values.frame(&self.record, run, fetched) };
-        frozen.fetch(run * self.frame_len(), fetched.room(&self.record)).map_err(afar_error(&self.record))?;
+        frozen.fetch(run * self.frame_len(), fetched.room(&self.record)).map_err(device_values_error(&self.record))?;
         Ok(fetched.values())
     }
 
@@ -73,7 +73,7 @@ impl Staged {
     /// any.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`] when the place fails.
+    /// [`PipelineError::Device`] when the place fails.
     pub(crate) fn frame_runs<'a>(
         &'a self,
         run: usize,
@@ -89,7 +89,7 @@ impl Staged {
     /// Copies values that were frozen, for whoever needs all of them.
     ///
     /// # Errors
-    /// [`PipelineError::Afar`]; the values are zeros then.
+    /// [`PipelineError::Device`]; the values are zeros then.
     pub(crate) fn bring_near(&mut self) -> Result<(), PipelineError> {
         let Some(frozen) = self.frozen.take() else { return Ok(()) };
         let len = padded_len(&self.record);
@@ -97,14 +97,14 @@ impl Staged {
         let room = std::mem::replace(&mut self.values, Arc::new(none()));
         // No other version shares values that were frozen, so their memory is this one's alone.
         let mut values = Arc::into_inner(room).unwrap_or_else(none);
-        let buffer = values.near_mut(self.record.element);
+        let buffer = values.host_mut(self.record.element);
         buffer.resize(len);
         let fetched = frozen.fetch(0, buffer.slice_mut(0, len));
         if fetched.is_err() {
             buffer.zero();
         }
         self.values = Arc::new(values);
-        fetched.map_err(afar_error(&self.record))
+        fetched.map_err(device_values_error(&self.record))
     }
 
     /// Lets the owner of frozen values write without a thought of this version.
@@ -142,17 +142,17 @@ fn copied(
     let padded_len = padded_len(&record);
     let mut sums = Vec::new();
     let values = match variable.values {
-        Lent::Near(values) => {
+        Borrowed::Host(values) => {
             let threads = threads.min(values.len() * record.element.size() / BYTES_PER_THREAD);
             let cuts = FrameCuts { n_frames: frames(&record), len: frame_len(&record), threads };
             sums.resize(if is_summed { cuts.n_frames } else { 0 }, 0);
-            let mut buffer = spare.take_near(record.element, padded_len);
+            let mut buffer = spare.take_host(record.element, padded_len);
             buffer.fill(values, cuts, &mut sums);
-            PlacedValues::Near(buffer)
+            PlacedValues::Host(buffer)
         }
-        Lent::Afar(values) => {
+        Borrowed::Device(values) => {
             let earlier = spare.take_held(record.element, padded_len);
-            PlacedValues::Held(values.hold(padded_len, earlier).map_err(afar_error(&record))?)
+            PlacedValues::Held(values.hold(padded_len, earlier).map_err(device_values_error(&record))?)
         }
     };
     Ok(Staged { sums, mark: mark(variable), ..Staged::of(record, values) })
@@ -167,11 +167,11 @@ fn frozen(
     rule: StagingRule,
     spare: &mut SpareMemory,
 ) -> Option<Staged> {
-    let zones = variable.zones.filter(|_| variable.values.near().is_some() && rule.freezes(raw_bytes(record)))?;
+    let zones = variable.zones.filter(|_| variable.values.host().is_some() && rule.freezes(raw_bytes(record)))?;
     let padded_len = padded_len(record);
     let frozen = zones.freeze(padded_len)?;
-    let room = if needs_room { spare.take_near(record.element, padded_len) } else { Buffer::new(record.element) };
-    Some(Staged { frozen: Some(frozen.into()), ..Staged::of(record.clone(), PlacedValues::Near(room)) })
+    let room = if needs_room { spare.take_host(record.element, padded_len) } else { Buffer::new(record.element) };
+    Some(Staged { frozen: Some(frozen.into()), ..Staged::of(record.clone(), PlacedValues::Host(room)) })
 }
 
 /// The rank that stages its variables, and its threads, which have nothing else to do meanwhile.
@@ -225,7 +225,7 @@ impl StagingSet {
     ///
     /// # Errors
     /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable, before any is copied;
-    /// [`PipelineError::Afar`] where values cannot be frozen where they rest.
+    /// [`PipelineError::Device`] where values cannot be frozen where they rest.
     pub(crate) fn stage(
         &mut self,
         owners: &[&dyn Registered],
@@ -278,14 +278,14 @@ impl StagingSet {
         for StagingNeed { record, place, has_zones } in needs {
             let mut values = PlacedValues::none(record.element);
             match place {
-                StagingPlace::Near if *has_zones && rule.freezes(raw_bytes(record)) => {}
-                StagingPlace::Near => values.near_mut(record.element).make_room(padded_len(record)),
-                StagingPlace::Afar(Some(rooms)) => {
+                StagingPlace::Host if *has_zones && rule.freezes(raw_bytes(record)) => {}
+                StagingPlace::Host => values.host_mut(record.element).make_room(padded_len(record)),
+                StagingPlace::Device(Some(rooms)) => {
                     // A place without room says so when values are frozen there.
                     let room = rooms.room(record.element, padded_len(record));
                     values = room.map_or(values, PlacedValues::Held);
                 }
-                StagingPlace::Afar(None) => {}
+                StagingPlace::Device(None) => {}
             }
             self.staged.push(Staged::of(record.clone(), values));
         }
@@ -327,7 +327,7 @@ mod tests {
     impl Registered for DeviceOwner {
         fn variables(&self) -> Vec<Variable<'_>> {
             let rows = Distribution::Rows { first: 0, global: self.0.view().len() as u64 };
-            vec![Variable::new("x", Role::Iterate, Lent::Afar(&self.0), rows)]
+            vec![Variable::new("x", Role::Iterate, Borrowed::Device(&self.0), rows)]
         }
 
         fn revision(&self) -> u64 {
@@ -341,7 +341,7 @@ mod tests {
 
     /// Copies the first values of a staged vector of doubles.
     fn doubles(staged: &Staged, len: usize) -> Vec<f64> {
-        staged.near().unwrap().doubles(len, &mut Vec::new()).to_vec()
+        staged.host().unwrap().doubles(len, &mut Vec::new()).to_vec()
     }
 
     const RANK: StagingRank = StagingRank { rank: 0, rule: StagingRule::COPY, threads: 2 };
@@ -400,7 +400,7 @@ mod tests {
         let first = address(&set);
         set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
         assert_eq!(address(&set), first);
-        assert_eq!(set.staged[0].near(), Some(&expected));
+        assert_eq!(set.staged[0].host(), Some(&expected));
     }
 
     /// A variable of three frames, the last one padded, saved as it is.
@@ -422,7 +422,7 @@ mod tests {
             )
             .unwrap();
             let staged = &set.staged[0];
-            let frame = |run| staged.near().unwrap().slice(run * staged.frame_len(), staged.frame_len());
+            let frame = |run| staged.host().unwrap().slice(run * staged.frame_len(), staged.frame_len());
             let sum = |run| crc32c::crc32c(frame(run).as_raw().unwrap());
             assert_eq!(staged.frames(), 3);
             let padded_len = staged.frames() * staged.frame_len();
@@ -539,7 +539,7 @@ mod tests {
     }
 
     fn address(set: &StagingSet) -> *const f64 {
-        match set.staged[0].near() {
+        match set.staged[0].host() {
             Some(Buffer::F64(values)) => values.as_ptr(),
             other => panic!("doubles expected, {other:?} found"),
         }

@@ -13,7 +13,7 @@ use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_
 use crate::increments::{ChangeTracker, Increments, StagedVariable, TrackedFrame};
 use crate::job::CheckpointJob;
 use crate::near::{EncoderSource, NearCopy};
-use crate::outcome::{AfarUse, Spent};
+use crate::outcome::{DeviceUse, Spent};
 use crate::part::{CheckpointFailure, DraftState, WrittenFrames};
 use crate::rivals::Rivals;
 use crate::staging::Staged;
@@ -47,7 +47,7 @@ pub(crate) struct EncodingSummary {
     /// The residuals of the columns of a block, in order.
     pub(crate) columns: Vec<ResidualRecord>,
     pub(crate) spent: Spent,
-    pub(crate) afar: AfarUse,
+    pub(crate) on_device: DeviceUse,
 }
 
 impl EncodingSummary {
@@ -64,7 +64,7 @@ impl EncodingSummary {
             residual,
             columns: Vec::new(),
             spent: Spent { stage_seconds: job.stage_seconds, wait_seconds: job.wait_seconds, ..Spent::default() },
-            afar: AfarUse::default(),
+            on_device: DeviceUse::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl VariableEncoder {
         let mut encoded = self.encode_lossy(job, staged, context)?;
         summary.spent.encode_seconds += encoded.encode_seconds;
         summary.spent.verify_seconds += encoded.verify_seconds;
-        summary.afar.add(encoded.afar);
+        summary.on_device.add(encoded.on_device);
         match (staged.record.role, staged.record.column) {
             (Role::Iterate, Some(column)) if !summary.columns.is_empty() => summary.add_column(column, &encoded),
             (Role::Iterate, _) => summary.add_iterate(&encoded),
@@ -171,12 +171,12 @@ impl VariableEncoder {
                 written?;
             }
         }
-        summary.afar.add(buffers.frames.take_use());
+        summary.on_device.add(buffers.frames.take_use());
         // What is spent for later versions, such as first hashes, is no cost of a whole one.
         let spent_for_later = tracker.as_ref().map_or(Some(0.0), ChangeTracker::seconds_of_whole);
         if let Some(tracker) = tracker {
             increments.saw(&tracker);
-            summary.afar.fetched_bytes += tracker.fetched_bytes();
+            summary.on_device.fetched_bytes += tracker.fetched_bytes();
             chains.track(tracker.finish());
         }
         if let Some(spent_for_later) = spent_for_later {
@@ -313,7 +313,7 @@ fn whole_frame<'a>(
 /// [`CodecId::Raw`] is not its memory.
 fn lend(staged: &Staged, run: usize) -> Option<Frame<'_>> {
     let len = staged.frame_len();
-    let payload = staged.near()?.slice(run * len, len).as_raw()?;
+    let payload = staged.host()?.slice(run * len, len).as_raw()?;
     let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
     Some(Frame { record: staged.record.raw_frame(run, payload, crc32c), filters: Vec::new(), payload: payload.into() })
 }

@@ -12,10 +12,10 @@ use crate::PipelineError;
 use crate::chain::{ChainLink, PlacedParent};
 use crate::codecs::Codecs;
 use crate::context::WorkerContext;
-use crate::error::afar_error;
+use crate::error::device_values_error;
 use crate::frames::{frame_len, padded_len};
 use crate::near::EncoderSource;
-use crate::outcome::AfarUse;
+use crate::outcome::DeviceUse;
 use crate::placed::{FetchedFrame, PlacedValues};
 
 /// The coding of one variable's frames, under any bound.
@@ -56,10 +56,10 @@ impl FrameBuffers {
     }
 
     /// Returns the use that was made of a place elsewhere since this was last asked.
-    pub(crate) fn take_use(&mut self) -> AfarUse {
+    pub(crate) fn take_use(&mut self) -> DeviceUse {
         let NearFrames { frame, parent } = &mut self.near;
         let fetched_bytes = std::mem::take(&mut frame.bytes) + std::mem::take(&mut parent.bytes);
-        AfarUse { held_frames: std::mem::take(&mut self.held_frames), fetched_bytes }
+        DeviceUse { held_frames: std::mem::take(&mut self.held_frames), fetched_bytes }
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn encode_frame(
         None => {
             let NearFrames { frame, parent } = &mut buffers.near;
             let values = near_frame(source, run, frame)?;
-            let parent = link.parent(run).map(|placed| placed.near(&staged.record, run, parent)).transpose()?;
+            let parent = link.parent(run).map(|placed| placed.host(&staged.record, run, parent)).transpose()?;
             let context = context.chained(link.chain(parent));
             guarded(codec.id(), || codec.encode(values, bound, &context, &mut payload))
         }
@@ -240,13 +240,13 @@ pub(crate) fn decode_placed(
         return Ok(());
     }
     let NearFrames { frame: decoded, parent: fetched } = near;
-    let parent = parent.map(|placed| placed.near(variable, frame.run, fetched)).transpose()?;
+    let parent = parent.map(|placed| placed.host(variable, frame.run, fetched)).transpose()?;
     let chain = parent.map_or(Chain::Alone, Chain::Follow);
     match target {
-        PlacedValues::Near(values) => decode(payload, chain, codecs, values.slice_mut(start, len)),
+        PlacedValues::Host(values) => decode(payload, chain, codecs, values.slice_mut(start, len)),
         PlacedValues::Held(held) => {
             decode(payload, chain, codecs, decoded.room(variable))?;
-            held.put(start, decoded.values()).map_err(afar_error(variable))
+            held.put(start, decoded.values()).map_err(device_values_error(variable))
         }
     }
 }
@@ -303,7 +303,7 @@ pub(crate) fn decode_frames(
     codecs: Codecs,
     target: &mut PlacedValues,
 ) -> Result<(), PipelineError> {
-    if let PlacedValues::Near(values) = target {
+    if let PlacedValues::Host(values) = target {
         // The variable before may have been of another type.
         values.retype(record.element);
         values.resize(padded_len(record));
@@ -384,7 +384,7 @@ mod tests {
             distribution: Distribution::RankLocal,
             column: None,
         };
-        let staged = Staged::of(record, PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])));
+        let staged = Staged::of(record, PlacedValues::Host(Buffer::F64(vec![1.0, 2.0])));
         let source = EncoderSource::staged(&staged);
         let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
         let error =

@@ -51,7 +51,7 @@ impl ChainReader<'_> {
         let mut damaged = Vec::new();
         for part in &parts {
             match self.variable(manifest, part, None) {
-                Ok(Read { values: PlacedValues::Near(read), .. }) if damaged.is_empty() => {
+                Ok(Read { values: PlacedValues::Host(read), .. }) if damaged.is_empty() => {
                     values.append(read, part.len as usize);
                 }
                 Ok(_) => {}

@@ -17,7 +17,7 @@ use crate::increments::Increments;
 use crate::job::CheckpointJob;
 use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::near::{EncoderSource, NearCopy};
-use crate::outcome::{AfarUse, Outcome, Saved};
+use crate::outcome::{DeviceUse, Outcome, Saved};
 use crate::part::{
     CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
 };
@@ -184,9 +184,9 @@ impl Worker {
             payload_bytes,
             residual: summary.residual,
             spent: summary.spent,
-            afar: AfarUse {
-                fetched_bytes: summary.afar.fetched_bytes + self.encoder.near.fetched_bytes(),
-                ..summary.afar
+            on_device: DeviceUse {
+                fetched_bytes: summary.on_device.fetched_bytes + self.encoder.near.fetched_bytes(),
+                ..summary.on_device
             },
             dropped: summary.dropped,
             increment_reasons: self.encoder.increments.take_reasons(),

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, CodecId, Decision, Distribution, Grain, IncrementMode, Lent, LentMut, Observation, Plan, Policy,
+    Borrowed, BorrowedMut, BoundRule, CodecId, Decision, Distribution, Grain, IncrementMode, Observation, Plan, Policy,
     Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
 use recoup_solvers::{Pool, Vector};
-use recoup_testkit::{AfarPlace, AfarVec};
+use recoup_testkit::{TestDevice, TestDeviceVec};
 
 /// Bytes in use, and the most since [`peak_of`] began.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -72,15 +72,15 @@ fn plan(codec: CodecId) -> Plan {
 }
 
 /// One vector that rests elsewhere.
-struct Elsewhere(AfarVec);
+struct Elsewhere(TestDeviceVec);
 
 impl Registered for Elsewhere {
     fn variables(&self) -> Vec<Variable<'_>> {
-        vec![Variable::new("x", Role::Iterate, Lent::Afar(&self.0), Distribution::RankLocal)]
+        vec![Variable::new("x", Role::Iterate, Borrowed::Device(&self.0), Distribution::RankLocal)]
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        vec![VariableMut::new("x", LentMut::Afar(&mut self.0))]
+        vec![VariableMut::new("x", BorrowedMut::Device(&mut self.0))]
     }
 }
 
@@ -95,7 +95,7 @@ fn a_variable_that_rests_elsewhere_is_saved_in_the_memory_of_a_few_frames() {
     let _alone = alone();
     let n = 10 * FRAME_BYTES / size_of::<f64>();
     let values: Vec<f64> = (0..n).map(|i| (i as f64).sqrt()).collect();
-    let owner = Elsewhere(AfarVec::new(&Arc::new(AfarPlace::default()), Values::F64(&values)));
+    let owner = Elsewhere(TestDeviceVec::new(&Arc::new(TestDevice::default()), Values::F64(&values)));
     drop(values);
     for (codec, frames) in [(CodecId::Raw, 4), (CodecId::Zstd, 6)] {
         let peak = peak_of_version(codec, &owner);

@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Afar, AfarError, BoundRule, CodecId, Decision, Distribution, ElementType, Grain, HeldValues, IncrementMode, Lent,
-    Manifest, Observation, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Store, Values,
-    ValuesMut, Variable, VariableMut,
+    Borrowed, BoundRule, CodecId, Decision, DeviceValues, DeviceValuesError, Distribution, ElementType, Grain,
+    HeldValues, IncrementMode, Manifest, Observation, Plan, Policy, Progress, Registered, Resume, Role, SafePoint,
+    Scheme, Status, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
-use recoup_testkit::{AfarPlace, AfarVec};
+use recoup_testkit::{TestDevice, TestDeviceVec};
 use xxhash_rust::xxh3::xxh3_128;
 
 struct Never;
@@ -89,12 +89,12 @@ fn outcomes(session: &mut Session) -> Vec<Outcome> {
 }
 
 /// A vector elsewhere whose frozen copies are hashed where they rest.
-struct HashedVec(AfarVec);
+struct HashedVec(TestDeviceVec);
 
 /// A frozen copy of it.
 struct HashedCopy(Box<dyn HeldValues>);
 
-impl Afar for HashedVec {
+impl DeviceValues for HashedVec {
     fn element(&self) -> ElementType {
         self.0.element()
     }
@@ -103,15 +103,19 @@ impl Afar for HashedVec {
         self.0.len()
     }
 
-    fn hold(&self, padded_len: usize, _: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn hold(
+        &self,
+        padded_len: usize,
+        _: Option<Box<dyn HeldValues>>,
+    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         Ok(Box::new(HashedCopy(self.0.hold(padded_len, None)?)))
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         self.0.room(padded_len)
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {
+    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
         self.0.overwrite(held)
     }
 }
@@ -125,18 +129,18 @@ impl HeldValues for HashedCopy {
         self.0.len()
     }
 
-    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), DeviceValuesError> {
         self.0.fetch(start, target)
     }
 
-    fn zone_hashes(&self, start: usize, len: usize, zone_bytes: usize) -> Result<Option<Vec<u128>>, AfarError> {
+    fn zone_hashes(&self, start: usize, len: usize, zone_bytes: usize) -> Result<Option<Vec<u128>>, DeviceValuesError> {
         let mut values = vec![0_i64; len];
         self.0.fetch(start, ValuesMut::I64(&mut values))?;
         let bytes = Values::I64(&values).as_raw();
         Ok(bytes.map(|bytes| bytes.chunks(zone_bytes).map(xxh3_128).collect()))
     }
 
-    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), DeviceValuesError> {
         self.0.put(start, source)
     }
 
@@ -144,7 +148,7 @@ impl HeldValues for HashedCopy {
         false
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         self.0.room()
     }
 
@@ -158,7 +162,7 @@ impl HeldValues for HashedCopy {
 }
 
 /// The owner of one variable, near or elsewhere.
-struct Counts<'a>(Lent<'a>);
+struct Counts<'a>(Borrowed<'a>);
 
 impl Registered for Counts<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
@@ -175,22 +179,22 @@ fn an_increment_of_values_hashed_where_they_rest_fetches_the_zones_that_changed(
     let n = 1 << 20;
     let zone = (64 << 10) / size_of::<i64>();
     let dir = tempfile::tempdir().unwrap();
-    let [near_dir, afar_dir] = ["near", "afar"].map(|name| dir.path().join(name));
-    let [mut near, mut afar] = [session(&near_dir), session(&afar_dir)];
+    let [host_dir, device_dir] = ["near", "on_device"].map(|name| dir.path().join(name));
+    let [mut near, mut on_device] = [session(&host_dir), session(&device_dir)];
     let mut counts: Vec<i64> = (0..n as i64).collect();
-    let hashed = HashedVec(AfarVec::new(&Arc::new(AfarPlace::default()), Values::I64(&counts)));
+    let hashed = HashedVec(TestDeviceVec::new(&Arc::new(TestDevice::default()), Values::I64(&counts)));
     for (iteration, changed) in [(1, &[][..]), (2, &[3 * zone, 4 * zone - 1, 100 * zone]), (3, &[])] {
         changed.iter().for_each(|at| counts[*at] = -1);
         hashed.0.set(Values::I64(&counts));
         near.checkpoint(plan(), progress(iteration), &[&Counts(Values::I64(&counts).into())]).unwrap();
-        afar.checkpoint(plan(), progress(iteration), &[&Counts(Lent::Afar(&hashed))]).unwrap();
+        on_device.checkpoint(plan(), progress(iteration), &[&Counts(Borrowed::Device(&hashed))]).unwrap();
     }
     outcomes(&mut near);
-    let fetched = outcomes(&mut afar).into_iter().map(|outcome| match outcome {
-        Outcome::Saved(saved) => saved.afar.fetched_bytes,
+    let fetched = outcomes(&mut on_device).into_iter().map(|outcome| match outcome {
+        Outcome::Saved(saved) => saved.on_device.fetched_bytes,
         other => panic!("{other:?}"),
     });
     let zone_bytes = 64 << 10;
     assert_eq!(fetched.collect::<Vec<u64>>(), [8 * n as u64, 2 * zone_bytes, 0]);
-    assert_eq!(manifests(&near_dir), manifests(&afar_dir));
+    assert_eq!(manifests(&host_dir), manifests(&device_dir));
 }

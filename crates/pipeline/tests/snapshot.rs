@@ -97,7 +97,7 @@ fn run(plan: Plan, preconditioner: &dyn Preconditioner, staging: StagingMode, th
     let mut other = solver();
     session.restore(&mut other).unwrap().unwrap();
     let x = other.variables().into_iter().find(|variable| variable.name == "x").unwrap();
-    let restored = x.values.near().unwrap();
+    let restored = x.values.host().unwrap();
     let recoup_core::Values::F64(x) = restored else { panic!("doubles") };
     Run { residual_bits, manifests, saved, restored: x.iter().map(|x| x.to_bits()).collect() }
 }
@@ -119,7 +119,7 @@ fn frozen_values_make_the_versions_and_the_residuals_of_copied_ones() {
             let vectors = if scheme == Scheme::Lossy { 2 } else { 3 };
             for saved in touched.saved {
                 assert_eq!(saved.frozen_bytes, 8 * (vectors * LEN) as u64, "{scheme:?} {codec}");
-                assert_eq!(saved.afar.fetched_bytes, 0, "no device was read");
+                assert_eq!(saved.on_device.fetched_bytes, 0, "no device was read");
             }
             assert!(copied.saved.iter().all(|saved| saved.frozen_bytes == 0));
         }

@@ -136,7 +136,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dy
             operator: Arc::new(operator.over(comm.dup().unwrap())),
             rhs: vec![0.0; operator.rows()].into(),
             columns: 1,
-            afar: None,
+            on_device: None,
         }),
         same_operator: true,
         abort: Arc::default(),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use recoup_cache::{Dispensable, ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
-    AfarProblem, BoundRule, Clock, CodecId, Comm, CommonError, IncrementMode, MethodProfile, Operator, Plan, Policy,
-    Resume, Scheme, Store, StoreError, each,
+    BoundRule, Clock, CodecId, Comm, CommonError, IncrementMode, MethodProfile, Operator, Plan, Policy,
+    ProblemOnDevice, Resume, Scheme, Store, StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
@@ -79,7 +79,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         bytes_per_second: None,
         reference: None,
         has_systems: false,
-        afar: None,
+        on_device: None,
         same_operator: true,
         threads: None,
         clock: Arc::new(SystemClock::new()),
@@ -110,7 +110,7 @@ pub struct Builder {
     reference: Option<Reference>,
     /// Problems are given later.
     has_systems: bool,
-    afar: Option<Arc<dyn AfarProblem>>,
+    on_device: Option<Arc<dyn ProblemOnDevice>>,
     same_operator: bool,
     threads: Option<usize>,
     clock: Arc<dyn Clock>,
@@ -169,8 +169,8 @@ impl Builder {
     /// `DeviceProblem::of` the solver's system. Bounds are then verified there, and vectors that
     /// QB codes there are not fetched. On all ranks, or on none.
     #[must_use]
-    pub fn system_there(mut self, problem: Arc<dyn AfarProblem>) -> Self {
-        self.afar = Some(problem);
+    pub fn device_system(mut self, problem: Arc<dyn ProblemOnDevice>) -> Self {
+        self.on_device = Some(problem);
         self
     }
 
@@ -571,7 +571,7 @@ impl Builder {
             checks_corruption: self.checks_corruption,
             tolerance: self.tolerance,
             bytes_per_second: self.bytes_per_second.filter(|_| !is_behind_memory),
-            reference: self.reference.map(|reference| Reference { afar: self.afar, ..reference }),
+            reference: self.reference.map(|reference| Reference { on_device: self.on_device, ..reference }),
             same_operator: self.same_operator,
             abort: self.abort,
         }

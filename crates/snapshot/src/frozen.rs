@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
 use crate::memory::FrozenMemory;
 
@@ -42,7 +42,7 @@ impl FrozenValues {
     }
 
     /// Copies bytes from `start` on.
-    fn fetch_bytes(&self, start: usize, target: &mut [u8]) -> Result<(), AfarError> {
+    fn fetch_bytes(&self, start: usize, target: &mut [u8]) -> Result<(), DeviceValuesError> {
         self.check(start, target.len())?;
         match &self.rest {
             Resting::Own(bytes) => target.copy_from_slice(&bytes[start..start + target.len()]),
@@ -60,7 +60,7 @@ impl FrozenValues {
         Ok(())
     }
 
-    fn check(&self, start: usize, bytes: usize) -> Result<(), AfarError> {
+    fn check(&self, start: usize, bytes: usize) -> Result<(), DeviceValuesError> {
         let size = self.element.size();
         if start.checked_add(bytes).is_some_and(|end| end <= self.len * size) {
             return Ok(());
@@ -68,18 +68,18 @@ impl FrozenValues {
         Err(failed(format!("values {} and {} more of {}", start / size, bytes / size, self.len)))
     }
 
-    fn given(&self, zone: std::ops::Range<usize>) -> AfarError {
+    fn given(&self, zone: std::ops::Range<usize>) -> DeviceValuesError {
         let size = self.element.size();
         failed(format!("values {} to {} were fetched before", zone.start / size, zone.end / size - 1))
     }
 
-    fn other_type(&self, found: ElementType) -> AfarError {
+    fn other_type(&self, found: ElementType) -> DeviceValuesError {
         failed(format!("values of type {}, found {found}", self.element))
     }
 }
 
-fn failed(message: String) -> AfarError {
-    AfarError { message, kind: AfarErrorKind::Failed }
+fn failed(message: String) -> DeviceValuesError {
+    DeviceValuesError { message, kind: DeviceValuesErrorKind::Failed }
 }
 
 impl HeldValues for FrozenValues {
@@ -91,7 +91,7 @@ impl HeldValues for FrozenValues {
         self.len
     }
 
-    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), DeviceValuesError> {
         let element = target.as_values().element();
         if element != self.element {
             return Err(self.other_type(element));
@@ -99,7 +99,7 @@ impl HeldValues for FrozenValues {
         self.fetch_bytes(start.saturating_mul(element.size()), bytes_mut(target))
     }
 
-    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), DeviceValuesError> {
         if source.element() != self.element {
             return Err(self.other_type(source.element()));
         }
@@ -122,7 +122,7 @@ impl HeldValues for FrozenValues {
         other.is_some_and(|other| other.element == self.element && other.len == self.len)
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         Ok(Box::new(Self::room(self.element, self.len)))
     }
 
@@ -174,7 +174,7 @@ mod tests {
         region
     }
 
-    fn fetched(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, AfarError> {
+    fn fetched(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, DeviceValuesError> {
         let mut values = vec![f64::NAN; len];
         held.fetch(start, ValuesMut::F64(&mut values)).map(|()| values)
     }

@@ -4,7 +4,6 @@
 //! Promises: a suite that passes means the promises written on the trait hold. Must not know any
 //! implementation.
 
-mod afar_vec;
 pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
@@ -17,8 +16,9 @@ pub mod mutation;
 pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;
+mod test_device;
 mod watched;
 
-pub use afar_vec::{AfarCopy, AfarPlace, AfarVec};
 pub use doubles::{doubles, set_doubles};
+pub use test_device::{TestDevice, TestDeviceCopy, TestDeviceVec};
 pub use watched::watched;

@@ -82,7 +82,7 @@ pub fn variables_are_lent_in_one_order(case: &SolverCase<'_, '_>) {
     let mut solver = (case.make)();
     let lent: Vec<(String, usize)> = solver.variables().iter().map(|v| (v.name.to_owned(), v.values.len())).collect();
     let lent_mut: Vec<(String, usize)> =
-        solver.variables_mut().iter().map(|v| (v.name.to_owned(), v.values.as_lent().len())).collect();
+        solver.variables_mut().iter().map(|v| (v.name.to_owned(), v.values.as_borrowed().len())).collect();
     assert_eq!(lent, lent_mut, "the two lists of variables differ");
     for (index, (name, _)) in lent.iter().enumerate() {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
@@ -239,7 +239,7 @@ fn room_for<'s>(case: &SolverCase<'_, 's>, state: &SavedVariables) -> Box<dyn It
     let held: Vec<&str> = state.iter().filter(|(_, saved)| saved.is_some()).map(|(name, _)| name.as_str()).collect();
     solver.make_room(&held);
     for variable in &mut solver.variables_mut() {
-        let nans = vec![f64::NAN; variable.values.as_lent().len()];
+        let nans = vec![f64::NAN; variable.values.as_borrowed().len()];
         let found = state.iter().find(|(name, _)| name == variable.name);
         set_doubles(&mut variable.values, found.and_then(|(_, saved)| saved.as_ref()).unwrap_or(&nans));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{AfarError, AfarErrorKind, AfarProblem, HeldValues, SolveError};
+use recoup_core::{DeviceValuesError, DeviceValuesErrorKind, HeldValues, ProblemOnDevice, SolveError};
 use recoup_device::{DeviceHeld, DeviceVec, DeviceView};
 
 use super::error::solve_error;
@@ -36,8 +36,8 @@ impl DeviceProblem {
     /// The problem of `system`, with a communicator of its own. Collective.
     ///
     /// # Errors
-    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails or has
-    /// no room. No rank waits for one that has an error.
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`] when the device fails or
+    /// has no room. No rank waits for one that has an error.
     pub fn of(system: &DeviceSystem<'_>) -> Result<Self, SolveError> {
         let there = Arc::clone(system.parts());
         let device = there.passes.stream().device();
@@ -72,9 +72,9 @@ impl DeviceProblem {
     ) -> Result<DeviceView<'v, f64>, SolveError> {
         let rows = self.operator().rows();
         let held = values.as_any().downcast_ref::<DeviceHeld<f64>>().filter(|_| self.is_beside(values));
-        let held = held.filter(|held| held.view().len() >= rows).ok_or_else(|| AfarError {
+        let held = held.filter(|held| held.view().len() >= rows).ok_or_else(|| DeviceValuesError {
             message: format!("a vector of {rows} rows on the device of the problem expected"),
-            kind: AfarErrorKind::Failed,
+            kind: DeviceValuesErrorKind::Failed,
         })?;
         let ordered = held.ticket().map_or(Ok(()), |ticket| passes.stream().wait_for(&ticket));
         ordered.map_err(solve_error)?;
@@ -94,7 +94,7 @@ impl DeviceProblem {
     }
 }
 
-impl AfarProblem for DeviceProblem {
+impl ProblemOnDevice for DeviceProblem {
     fn is_beside(&self, values: &dyn HeldValues) -> bool {
         let held = values.as_any().downcast_ref::<DeviceHeld<f64>>();
         held.is_some_and(|held| held.is_on(self.there.passes.stream().device()))

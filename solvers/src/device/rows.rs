@@ -21,7 +21,7 @@ impl DeviceRows {
     ///
     /// # Errors
     /// [`SolveError::Operator`] for an operator that has no form on a device, [`SolveError::Comm`]
-    /// when a rank is lost, [`SolveError::Afar`] when the device fails or has no room.
+    /// when a rank is lost, [`SolveError::Device`] when the device fails or has no room.
     pub(super) fn of(passes: &DevicePasses, system: &System<'_>) -> Result<Self, SolveError> {
         if let Some(whole) = DeviceOperator::of(passes.stream(), system.a).map_err(solve_error)? {
             return Ok(Self::Whole(whole));
@@ -55,7 +55,7 @@ impl DeviceRows {
     /// `y = A x`. Collective, as all that follow.
     ///
     /// # Errors
-    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails.
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`] when the device fails.
     pub fn apply(
         &self,
         passes: &DevicePasses,

@@ -55,8 +55,8 @@ impl DeviceShare {
     /// Collective.
     ///
     /// # Errors
-    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails or has
-    /// no room.
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`] when the device fails or
+    /// has no room.
     pub(super) fn of(stream: &Stream, system: &System<'_>) -> Result<Option<Self>, SolveError> {
         let Some(known) = system.a.as_any() else { return Ok(None) };
         if let Some(planes) = known.downcast_ref::<DistributedPoisson3d>() {
@@ -131,7 +131,7 @@ impl DeviceShare {
     /// `y = A x`. Collective.
     ///
     /// # Errors
-    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails.
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`] when the device fails.
     pub fn apply(
         &self,
         passes: &DevicePasses,

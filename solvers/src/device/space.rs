@@ -1,6 +1,6 @@
 //! The space of a device: its vectors, and the passes over them.
 
-use recoup_core::{Lent, LentMut, SolveError};
+use recoup_core::{Borrowed, BorrowedMut, SolveError};
 use recoup_device::{DeviceVec, DeviceView, DeviceViewMut};
 
 use super::error::solve_error;
@@ -45,12 +45,12 @@ impl Space for DeviceSystem<'_> {
         source.download(target).map_err(solve_error)
     }
 
-    fn lend(vector: &DeviceDoubles) -> Lent<'_> {
-        Lent::Afar(vector)
+    fn lend(vector: &DeviceDoubles) -> Borrowed<'_> {
+        Borrowed::Device(vector)
     }
 
-    fn lend_mut(vector: &mut DeviceDoubles) -> LentMut<'_> {
-        LentMut::Afar(vector)
+    fn lend_mut(vector: &mut DeviceDoubles) -> BorrowedMut<'_> {
+        BorrowedMut::Device(vector)
     }
 
     fn multiply(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<(), SolveError> {

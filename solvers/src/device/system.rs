@@ -45,7 +45,7 @@ impl<'a> DeviceSystem<'a> {
     /// # Errors
     /// [`SolveError::Operator`] for an operator that has no form on a device, [`SolveError::Comm`]
     /// when a rank is lost, [`SolveError::Parameter`] for more rows than kernels can number,
-    /// [`SolveError::Afar`] when the device fails or has no room.
+    /// [`SolveError::Device`] when the device fails or has no room.
     pub fn new(system: &System<'a>, device: &Device) -> Result<Self, SolveError> {
         let rows = system.a.rows();
         if rows > ROWS_MAX {
@@ -63,7 +63,7 @@ impl<'a> DeviceSystem<'a> {
     /// [`FreezeWay::Zones`] is made now.
     ///
     /// # Errors
-    /// [`SolveError::Afar`] when the device has no room for it.
+    /// [`SolveError::Device`] when the device has no room for it.
     pub fn freezing(self, settings: FreezeSettings) -> Result<Self, SolveError> {
         let zones = ZoneRing::new(self.passes().stream().device(), settings);
         if settings.way == FreezeWay::Zones {
@@ -120,7 +120,7 @@ impl DevicePreconditioner {
     /// The form of `preconditioner` on the device of `system`.
     ///
     /// # Errors
-    /// [`SolveError::Preconditioner`] for one that is no diagonal, [`SolveError::Afar`] when the
+    /// [`SolveError::Preconditioner`] for one that is no diagonal, [`SolveError::Device`] when the
     /// device fails or has no room.
     pub fn of(system: &DeviceSystem<'_>, preconditioner: &dyn Preconditioner) -> Result<Self, SolveError> {
         if preconditioner.is_identity() {

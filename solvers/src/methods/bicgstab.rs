@@ -95,7 +95,7 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Comm`] when a
-    /// rank is lost, [`SolveError::Afar`] when the place of the vectors fails.
+    /// rank is lost, [`SolveError::Device`] when the place of the vectors fails.
     pub fn new(system: S, preconditioner: &'a dyn Preconditioner, x: &[f64], stop: Stop) -> Result<Self, SolveError> {
         system.host().validate(x)?;
         let rhs_norm = rhs_norm(system.host())?;

@@ -144,7 +144,7 @@ impl<'a, S: CgPasses> Cg<'a, S> {
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`]
-    /// when a rank is lost, [`SolveError::Afar`] when the place of the vectors fails.
+    /// when a rank is lost, [`SolveError::Device`] when the place of the vectors fails.
     pub fn new(system: S, preconditioner: &'a dyn Preconditioner, x0: &[f64], stop: Stop) -> Result<Self, SolveError> {
         system.host().validate(x0)?;
         let rhs_norm = rhs_norm(system.host())?;

@@ -148,7 +148,7 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Parameter`]
-    /// for a restart length of 0, [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`]
+    /// for a restart length of 0, [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`]
     /// when the place of the vectors fails.
     pub fn new(
         system: S,

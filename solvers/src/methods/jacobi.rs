@@ -66,8 +66,8 @@ impl<S: JacobiPasses> Jacobi<S> {
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors,
     /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Operator`] when there is
     /// no diagonal to read, [`SolveError::Parameter`] for a damping outside (0, 2),
-    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the place of the vectors
-    /// fails.
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`] when the place of the
+    /// vectors fails.
     pub fn new(system: S, omega: f64, x0: &[f64], stop: Stop) -> Result<Self, SolveError> {
         system.host().validate(x0)?;
         if !(omega > 0.0 && omega < 2.0) {

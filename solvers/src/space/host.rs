@@ -1,6 +1,6 @@
 //! The space of this process: vectors in its memory, passes by the threads of its pool.
 
-use recoup_core::{Lent, LentMut, SolveError, Values, ValuesMut};
+use recoup_core::{Borrowed, BorrowedMut, SolveError, Values, ValuesMut};
 
 use super::Space;
 use crate::kernels::vector::{axpy, copy, dot, multi_axpy, multi_axpy_norm, multi_dot, xpay};
@@ -32,12 +32,12 @@ impl Space for System<'_> {
         Ok(())
     }
 
-    fn lend(vector: &Vector) -> Lent<'_> {
-        Lent::Near(Values::F64(vector))
+    fn lend(vector: &Vector) -> Borrowed<'_> {
+        Borrowed::Host(Values::F64(vector))
     }
 
-    fn lend_mut(vector: &mut Vector) -> LentMut<'_> {
-        LentMut::Near(ValuesMut::F64(vector))
+    fn lend_mut(vector: &mut Vector) -> BorrowedMut<'_> {
+        BorrowedMut::Host(ValuesMut::F64(vector))
     }
 
     fn multiply(&self, x: &Vector, y: &mut Vector) -> Result<(), SolveError> {

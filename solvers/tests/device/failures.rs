@@ -1,9 +1,9 @@
 //! Every call of the driver that fails in a short solve is a clean error, and so is a lost device.
 
 use recoup_comm::Solo;
-use recoup_core::{AfarErrorKind, SolveError};
+use recoup_core::{DeviceValuesErrorKind, SolveError};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
-use recoup_device::{Device, afar_error};
+use recoup_device::{Device, device_values_error};
 use recoup_solvers::{Csr, JacobiPreconditioner, Pool, System};
 
 use super::lockstep::Case;
@@ -11,7 +11,7 @@ use super::support::{double, wave};
 
 /// Two steps of CG, and the iterate.
 fn scenario() -> Result<Vec<f64>, SolveError> {
-    let device = Device::open(0).map_err(afar_error)?;
+    let device = Device::open(0).map_err(device_values_error)?;
     let matrix = Csr::poisson3d(4);
     let jacobi = JacobiPreconditioner::new(&matrix)?;
     let pool = Pool::new(1);
@@ -35,7 +35,10 @@ fn every_call_that_fails_is_an_error_that_loses_nothing() {
     let (result, report) = run(&double, &Settings::default());
     let expected = result.unwrap();
     let calls = report.total_calls();
-    let errors = [(CudaStatus::OutOfMemory, AfarErrorKind::NoRoom), (CudaStatus::Unknown, AfarErrorKind::Failed)];
+    let errors = [
+        (CudaStatus::OutOfMemory, DeviceValuesErrorKind::NoRoom),
+        (CudaStatus::Unknown, DeviceValuesErrorKind::Failed),
+    ];
     let mut told = 0;
     for (call, (error, kind)) in (1..=calls).zip(errors.into_iter().cycle()) {
         let (result, report) = run(&double, &Settings { fail_call: Some(call), error, ..Settings::default() });
@@ -43,7 +46,7 @@ fn every_call_that_fails_is_an_error_that_loses_nothing() {
         match result {
             // A call that gives something back is made again, and told to no one.
             Ok(found) => assert_eq!(found, expected, "call {call}"),
-            Err(SolveError::Afar(found)) => {
+            Err(SolveError::Device(found)) => {
                 let is_driver = found.message.starts_with("no CUDA here: driver");
                 assert!(is_driver || found.kind == kind, "call {call}: {found:?}");
                 told += 1;
@@ -71,9 +74,9 @@ fn a_device_lost_at_any_call_is_an_error_that_says_so() {
                 assert_eq!(found, expected, "call {call}");
                 is_whole = true;
             }
-            Err(SolveError::Afar(found)) => {
+            Err(SolveError::Device(found)) => {
                 let is_driver = found.message.starts_with("no CUDA here: driver");
-                assert!(is_driver || found.kind == AfarErrorKind::Lost, "call {call}: {found:?}");
+                assert!(is_driver || found.kind == DeviceValuesErrorKind::Lost, "call {call}: {found:?}");
                 // Only a loss after the last result goes unnoticed.
                 assert!(!is_whole, "call {call}: {found:?}");
                 told += 1;

@@ -1,7 +1,7 @@
 //! Whole solves on a device and on the host, step by step: every variable has the same bits.
 
 use recoup_comm::Solo;
-use recoup_core::{Lent, Operator, Registered, Resume, SafePoint, SolveError, Status, ValuesMut};
+use recoup_core::{Borrowed, Operator, Registered, Resume, SafePoint, SolveError, Status, ValuesMut};
 use recoup_cuda_double::Settings;
 use recoup_device::{Device, FreezeSettings};
 use recoup_solvers::device::DeviceSystem;
@@ -76,10 +76,10 @@ impl<'c> Case<'c> {
 /// The values of all variables, fetched from where they rest by way of one frozen copy.
 fn all_values(solver: &dyn Registered) -> Vec<(String, Vec<f64>)> {
     let mut copy = None;
-    let mut fetched = |lent: Lent<'_>| {
-        let Lent::Afar(afar) = lent else { return doubles(lent) };
-        let held = afar.hold(afar.len(), copy.take()).unwrap();
-        let mut values = vec![0.0; afar.len()];
+    let mut fetched = |lent: Borrowed<'_>| {
+        let Borrowed::Device(on_device) = lent else { return doubles(lent) };
+        let held = on_device.hold(on_device.len(), copy.take()).unwrap();
+        let mut values = vec![0.0; on_device.len()];
         held.fetch(0, ValuesMut::F64(&mut values)).unwrap();
         copy = Some(held);
         values

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Afar, AfarError, AfarProblem, Comm, HeldValues, Operator, SolveError};
+use recoup_core::{Comm, DeviceValues, DeviceValuesError, HeldValues, Operator, ProblemOnDevice, SolveError};
 use recoup_cuda_double::{CudaStatus, Settings};
-use recoup_device::{Device, DeviceVec, DeviceVector, Stream, afar_error};
+use recoup_device::{Device, DeviceVec, DeviceVector, Stream, device_values_error};
 use recoup_solvers::device::{DeviceProblem, DeviceSystem};
 use recoup_solvers::{Csr, DistributedPoisson3d, Poisson3d, Pool, System};
 
@@ -43,12 +43,12 @@ struct Frozen {
     _owner: DeviceVector<f64>,
 }
 
-fn frozen(device: &Device, values: &[f64]) -> Result<Frozen, AfarError> {
-    let stream = Stream::new(device).map_err(afar_error)?;
-    let values = DeviceVec::copy_of(&stream, values).map_err(afar_error)?;
+fn frozen(device: &Device, values: &[f64]) -> Result<Frozen, DeviceValuesError> {
+    let stream = Stream::new(device).map_err(device_values_error)?;
+    let values = DeviceVec::copy_of(&stream, values).map_err(device_values_error)?;
     let mut owner = DeviceVector::new(values, stream.clone());
     let held = owner.hold(owner.len() + PADDING, None)?;
-    stream.fill_zero(&mut owner.write().map_err(afar_error)?).map_err(afar_error)?;
+    stream.fill_zero(&mut owner.write().map_err(device_values_error)?).map_err(device_values_error)?;
     Ok(Frozen { held, _owner: owner })
 }
 

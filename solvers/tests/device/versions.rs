@@ -2,9 +2,9 @@
 //! had, whatever the solve does next, in every order of the device's work.
 
 use recoup_comm::Solo;
-use recoup_core::{AfarErrorKind, HeldValues, Lent, SolveError, Status, ValuesMut, mix};
+use recoup_core::{Borrowed, DeviceValuesErrorKind, HeldValues, SolveError, Status, ValuesMut, mix};
 use recoup_cuda_double::{CudaStatus, Settings};
-use recoup_device::{Device, FreezeSettings, FreezeWay, afar_error};
+use recoup_device::{Device, FreezeSettings, FreezeWay, device_values_error};
 use recoup_solvers::{Csr, JacobiPreconditioner, Method, Pool, System};
 use recoup_testkit::doubles;
 
@@ -37,8 +37,8 @@ impl FrozenVersion {
     fn of(there: &dyn Method, here: &dyn Method) -> Result<Self, SolveError> {
         let mut variables = Vec::new();
         for (frozen, copied) in there.variables().into_iter().zip(here.variables()) {
-            let Lent::Afar(afar) = frozen.values else { continue };
-            let held = afar.hold(afar.len() + 5, None)?;
+            let Borrowed::Device(on_device) = frozen.values else { continue };
+            let held = on_device.hold(on_device.len() + 5, None)?;
             let name = frozen.name.to_owned();
             variables.push(FrozenVariable { name, held, expected: doubles(copied.values) });
         }
@@ -112,7 +112,7 @@ fn versions_of_every_method_have_the_hosts_bits_in_every_order_of_the_devices_wo
 
 /// Two steps of CG, a version, two more steps, and the version fetched.
 fn scenario() -> Result<(), SolveError> {
-    let device = Device::open(0).map_err(afar_error)?;
+    let device = Device::open(0).map_err(device_values_error)?;
     let a = Csr::poisson3d(SIDE);
     let pool = Pool::new(1);
     let b = wave(a.n(), 0);
@@ -163,9 +163,9 @@ fn a_device_lost_at_any_call_is_an_error_that_says_so_and_changes_no_bit() {
     for call in 1..=calls {
         double.reset(&Settings { lost_at: Some(call), ..Settings::default() });
         match scenario() {
-            Err(SolveError::Afar(error)) => {
+            Err(SolveError::Device(error)) => {
                 let is_driver = error.message.starts_with("no CUDA here: driver");
-                assert!(is_driver || error.kind == AfarErrorKind::Lost, "call {call}: {error:?}");
+                assert!(is_driver || error.kind == DeviceValuesErrorKind::Lost, "call {call}: {error:?}");
                 told += 1;
             }
             Err(other) => panic!("call {call}: {other}"),

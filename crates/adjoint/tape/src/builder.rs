@@ -308,13 +308,14 @@ impl TapeBuilder {
     /// Opens memory of the device, and memory of the host below it, if there shall be any.
     #[cfg(feature = "cuda")]
     fn open_device(&self, coder: Option<&Arc<RecordCoder>>) -> Result<Vec<OpenLevel>, TapeError> {
-        use recoup_core::{AfarError, AfarErrorKind};
-        use recoup_device::{Device, DeviceError, HostBuffer, afar_error};
+        use recoup_core::{DeviceValuesError, DeviceValuesErrorKind};
+        use recoup_device::{Device, DeviceError, HostBuffer, device_values_error};
 
         use crate::device_cache::DeviceCache;
 
-        let refused = |error: DeviceError| TapeError::Device(afar_error(error));
-        let unregistered = |message| TapeError::Device(AfarError { message, kind: AfarErrorKind::Failed });
+        let refused = |error: DeviceError| TapeError::Device(device_values_error(error));
+        let unregistered =
+            |message| TapeError::Device(DeviceValuesError { message, kind: DeviceValuesErrorKind::Failed });
         let device = self.device.clone().map_or_else(|| Device::open(0), Ok).map_err(refused)?;
         let bytes = self.device_bytes;
         let chunk_bytes = self.chunk_bytes.unwrap_or(MAPPED_BYTES).min(bytes);

@@ -95,7 +95,7 @@ impl CodedShelf {
         let is_ahead = coder.decoded(step).is_some();
         coder.decode(&mut self.shelf, step)?;
         if let Some(values) = coder.decoded(step) {
-            target.fill(values).map_err(|source| TapeError::Afar { step, source })?;
+            target.fill(values).map_err(|source| TapeError::DeviceValues { step, source })?;
         }
         match reading {
             Reading::Pop => {

@@ -7,9 +7,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, CodecError, HeldValues};
+use recoup_core::{CodecError, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, HeldValues};
 use recoup_device::{
-    Device, DeviceError, DeviceTicket, HostBuffer, Mapped, MappedPart, PlacedCopy, Stream, afar_error,
+    Device, DeviceError, DeviceTicket, HostBuffer, Mapped, MappedPart, PlacedCopy, Stream, device_values_error,
 };
 
 use crate::owned::{raw_mut, read_bytes, write_bytes};
@@ -138,7 +138,7 @@ impl DeviceCache {
                     upload(&bytes)
                 }
             },
-            PayloadSource::Afar { values, .. } => {
+            PayloadSource::Device { values, .. } => {
                 let frozen = self.mapped.freeze(&self.device, place.start as usize, *values);
                 match frozen.map_err(|error| error.to_string())? {
                     PlacedCopy::Here(ticket) => {
@@ -171,9 +171,9 @@ impl DeviceCache {
     pub(crate) fn give(&self, extent: Extent, target: &mut RecordTarget<'_>) -> Result<(), String> {
         let payload = payload_of(extent, &target.header);
         match &mut target.payload {
-            PayloadTarget::State(StateTarget::Afar { values, .. }) => match self.thaw(payload, *values) {
+            PayloadTarget::State(StateTarget::Device { values, .. }) => match self.thaw(payload, *values) {
                 // The values may rest at another place.
-                Err(AfarError { kind: AfarErrorKind::Failed, .. }) => {}
+                Err(DeviceValuesError { kind: DeviceValuesErrorKind::Failed, .. }) => {}
                 thawed => return thawed.map_err(|error| error.to_string()),
             },
             PayloadTarget::State(StateTarget::Values(values)) => {
@@ -196,7 +196,7 @@ impl DeviceCache {
         let place = payload_of(extent, &header);
         coder.with_room(|CodingRoom { payload, values }| {
             let there = self.lend(&self.down, place, &header, |held| {
-                coder.encode_held(&header, held, payload).map_err(afar_codec_error)
+                coder.encode_held(&header, held, payload).map_err(device_codec_error)
             });
             let coded = match there {
                 Ok(Some(coded)) => coded,
@@ -225,7 +225,7 @@ impl DeviceCache {
         let place = payload_of(extent, &raw);
         self.frame(&self.up, extent, &raw)?;
         let there = self
-            .lend(&self.up, place, &raw, |held| coder.decode_held(&header, payload, held).map_err(afar_codec_error));
+            .lend(&self.up, place, &raw, |held| coder.decode_held(&header, payload, held).map_err(device_codec_error));
         if there == Ok(true) {
             return Ok(());
         }
@@ -245,10 +245,10 @@ impl DeviceCache {
         stream: &Stream,
         place: Extent,
         header: &StateHeader,
-        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, AfarError>,
-    ) -> Result<R, AfarError> {
-        let before = self.order(stream, place).map_err(afar_error)?;
-        let ticket = stream.ticket().map_err(afar_error)?;
+        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, DeviceValuesError>,
+    ) -> Result<R, DeviceValuesError> {
+        let before = self.order(stream, place).map_err(device_values_error)?;
+        let ticket = stream.ticket().map_err(device_values_error)?;
         let part = MappedPart { offset: place.start as usize, element: header.element, len: header.len() };
         let done = self.mapped.lend(&self.device, part, ticket, work)?;
         self.under_way().copies.retain(|copy| !before.contains(&copy.number));
@@ -256,8 +256,8 @@ impl DeviceCache {
     }
 
     /// Overwrites values on the device with a payload, in their owner's stream.
-    fn thaw(&self, payload: Extent, target: &mut dyn Afar) -> Result<(), AfarError> {
-        let before = self.order(&self.calls, payload).and_then(|_| self.calls.ticket()).map_err(afar_error)?;
+    fn thaw(&self, payload: Extent, target: &mut dyn DeviceValues) -> Result<(), DeviceValuesError> {
+        let before = self.order(&self.calls, payload).and_then(|_| self.calls.ticket()).map_err(device_values_error)?;
         let ticket = self.mapped.thaw(&self.device, payload.start as usize, target, before)?;
         self.note(payload, ticket);
         Ok(())
@@ -320,8 +320,8 @@ fn payload_of(extent: Extent, header: &StateHeader) -> Extent {
 }
 
 /// Turns the error of a codec on a device into one of the place.
-fn afar_codec_error(error: CodecError) -> AfarError {
-    AfarError { message: error.to_string(), kind: AfarErrorKind::Failed }
+fn device_codec_error(error: CodecError) -> DeviceValuesError {
+    DeviceValuesError { message: error.to_string(), kind: DeviceValuesErrorKind::Failed }
 }
 
 /// Returns the words of an error.

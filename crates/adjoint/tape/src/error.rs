@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use recoup_core::{AfarError, CodecError, CodecId, ElementType};
+use recoup_core::{CodecError, CodecId, DeviceValuesError, ElementType};
 
 use crate::work::PlaceError;
 
@@ -42,7 +42,7 @@ pub enum TapeError {
     },
     /// The device cannot be used.
     #[error("device of the tape: {0}")]
-    Device(AfarError),
+    Device(DeviceValuesError),
     /// This build has no devices.
     #[error("a tape on a device needs feature {feature}, which was not built")]
     NotBuilt {
@@ -114,11 +114,11 @@ pub enum TapeError {
     },
     /// The place where the program's values rest failed.
     #[error("step {step}: {source}")]
-    Afar {
+    DeviceValues {
         /// The step.
         step: u64,
         /// Its error.
-        source: AfarError,
+        source: DeviceValuesError,
     },
     /// The codec failed.
     #[error("step {step}: {source}")]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
 use crate::owned::{StateValues, copy, read_bytes, write_bytes};
 use crate::record::StateHeader;
@@ -25,7 +25,7 @@ pub(crate) struct RecordSource<'a> {
 /// Values that become a payload.
 pub(crate) enum PayloadSource<'a> {
     Values(Values<'a>),
-    Afar { values: &'a dyn Afar, spare: &'a mut SpareCopy },
+    Device { values: &'a dyn DeviceValues, spare: &'a mut SpareCopy },
 }
 
 /// A record that is read.
@@ -46,7 +46,7 @@ pub(crate) enum PayloadTarget<'a> {
 /// Values of the program that a state overwrites.
 pub(crate) enum StateTarget<'a> {
     Values(ValuesMut<'a>),
-    Afar { values: &'a mut dyn Afar, spare: &'a mut SpareCopy },
+    Device { values: &'a mut dyn DeviceValues, spare: &'a mut SpareCopy },
 }
 
 impl RecordSource<'_> {
@@ -68,7 +68,7 @@ impl PayloadSource<'_> {
     pub(crate) fn element(&self) -> ElementType {
         match self {
             Self::Values(values) => values.element(),
-            Self::Afar { values, .. } => values.element(),
+            Self::Device { values, .. } => values.element(),
         }
     }
 
@@ -76,15 +76,15 @@ impl PayloadSource<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Values(values) => values.len(),
-            Self::Afar { values, .. } => values.len(),
+            Self::Device { values, .. } => values.len(),
         }
     }
 
     /// Copies the values to memory of the host.
-    pub(crate) fn copy_to(&mut self, target: &mut StateValues) -> Result<(), AfarError> {
+    pub(crate) fn copy_to(&mut self, target: &mut StateValues) -> Result<(), DeviceValuesError> {
         match self {
             Self::Values(values) => target.fill(*values),
-            Self::Afar { values, spare } => {
+            Self::Device { values, spare } => {
                 target.reshape(values.element(), values.len());
                 let held = values.hold(values.len(), spare.take())?;
                 held.fetch(0, target.values_mut())?;
@@ -104,7 +104,7 @@ impl PayloadSource<'_> {
         let CodingRoom { payload, values: fetched } = room;
         match self {
             Self::Values(values) => Ok(coder.encode(header, *values, payload)),
-            Self::Afar { values, spare } => {
+            Self::Device { values, spare } => {
                 let held = values.hold(values.len(), spare.take()).map_err(|error| error.to_string())?;
                 let there = coder.encode_held(header, held.as_ref(), payload);
                 let coded = match there {
@@ -125,7 +125,7 @@ impl PayloadSource<'_> {
     fn write(&mut self, target: &mut [u8]) -> Result<(), String> {
         match self {
             Self::Values(values) => write_bytes(*values, target),
-            Self::Afar { values, spare } => {
+            Self::Device { values, spare } => {
                 let held = values.hold(values.len(), spare.take()).map_err(|error| error.to_string())?;
                 fetch(held.as_ref(), target)?;
                 **spare = Some(held);
@@ -152,7 +152,7 @@ impl PayloadTarget<'_> {
     pub(crate) fn read(&mut self, payload: &[u8]) -> Result<(), String> {
         match self {
             Self::State(StateTarget::Values(values)) => read_bytes(payload, values.reborrow()),
-            Self::State(StateTarget::Afar { values, spare }) => {
+            Self::State(StateTarget::Device { values, spare }) => {
                 let mut read = StateValues::new();
                 read.reshape(values.element(), values.len());
                 read_bytes(payload, read.values_mut());
@@ -168,7 +168,7 @@ impl PayloadTarget<'_> {
     fn decode(&mut self, coder: &RecordCoder, header: &StateHeader, payload: &[u8]) -> Result<(), String> {
         match self {
             Self::State(StateTarget::Values(values)) => coder.decode(header, payload, values.reborrow()),
-            Self::State(StateTarget::Afar { values, spare }) => {
+            Self::State(StateTarget::Device { values, spare }) => {
                 let fill = |room: &mut dyn HeldValues| decode_to(room, coder, header, payload);
                 overwrite_by(*values, spare, fill).map_err(|error| error.to_string())
             }
@@ -183,14 +183,14 @@ fn decode_to(
     coder: &RecordCoder,
     header: &StateHeader,
     payload: &[u8],
-) -> Result<(), AfarError> {
+) -> Result<(), DeviceValuesError> {
     if let Ok(true) = coder.decode_held(header, payload, room) {
         return Ok(());
     }
     coder.with_room(|CodingRoom { values, .. }| {
         values.reshape(header.element, header.len());
         let decoded = coder.decode(header, payload, values.values_mut());
-        decoded.map_err(|message| AfarError { message, kind: AfarErrorKind::Failed })?;
+        decoded.map_err(|message| DeviceValuesError { message, kind: DeviceValuesErrorKind::Failed })?;
         room.put(0, values.values())
     })
 }
@@ -199,7 +199,7 @@ impl StateTarget<'_> {
     pub(crate) fn element(&self) -> ElementType {
         match self {
             Self::Values(values) => values.as_values().element(),
-            Self::Afar { values, .. } => values.element(),
+            Self::Device { values, .. } => values.element(),
         }
     }
 
@@ -207,18 +207,18 @@ impl StateTarget<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Values(values) => values.as_values().len(),
-            Self::Afar { values, .. } => values.len(),
+            Self::Device { values, .. } => values.len(),
         }
     }
 
     /// Overwrites the values with others of the same type and number.
-    pub(crate) fn fill(&mut self, source: Values<'_>) -> Result<(), AfarError> {
+    pub(crate) fn fill(&mut self, source: Values<'_>) -> Result<(), DeviceValuesError> {
         match self {
             Self::Values(values) => {
                 copy(source, values.reborrow());
                 Ok(())
             }
-            Self::Afar { values, spare } => overwrite(*values, spare, source),
+            Self::Device { values, spare } => overwrite(*values, spare, source),
         }
     }
 }
@@ -251,20 +251,24 @@ fn values_at(element: ElementType, bytes: &mut [u8]) -> Option<ValuesMut<'_>> {
 }
 
 /// Overwrites values that rest elsewhere, through memory at their place.
-fn overwrite(target: &mut dyn Afar, spare: &mut SpareCopy, values: Values<'_>) -> Result<(), AfarError> {
+fn overwrite(
+    target: &mut dyn DeviceValues,
+    spare: &mut SpareCopy,
+    values: Values<'_>,
+) -> Result<(), DeviceValuesError> {
     overwrite_by(target, spare, |room| room.put(0, values))
 }
 
 /// Overwrites values that rest elsewhere with those that `fill` gives to memory at their place.
 fn overwrite_by(
-    target: &mut dyn Afar,
+    target: &mut dyn DeviceValues,
     spare: &mut SpareCopy,
-    fill: impl Fn(&mut dyn HeldValues) -> Result<(), AfarError>,
-) -> Result<(), AfarError> {
+    fill: impl Fn(&mut dyn HeldValues) -> Result<(), DeviceValuesError>,
+) -> Result<(), DeviceValuesError> {
     let n_values = target.len();
     let fits = |held: &dyn HeldValues| held.element() == target.element() && held.len() == n_values;
     let earlier = spare.take().filter(|held| fits(held.as_ref()));
-    let mut through = |target: &mut dyn Afar, mut room: Box<dyn HeldValues>| {
+    let mut through = |target: &mut dyn DeviceValues, mut room: Box<dyn HeldValues>| {
         fill(room.as_mut())?;
         target.overwrite(room.as_ref())?;
         *spare = Some(room);
@@ -272,7 +276,7 @@ fn overwrite_by(
     };
     match earlier.map(|room| through(target, room)) {
         // Memory at another place is one reason.
-        None | Some(Err(AfarError { kind: AfarErrorKind::Failed, .. })) => {}
+        None | Some(Err(DeviceValuesError { kind: DeviceValuesErrorKind::Failed, .. })) => {}
         Some(done) => return done,
     }
     let room = target.room(n_values)?;

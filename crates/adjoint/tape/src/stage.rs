@@ -77,7 +77,7 @@ impl CodingStage {
         }
         drop(queue);
         self.shared.changed.notify_all();
-        copied.map_err(|source| TapeError::Afar { step, source })
+        copied.map_err(|source| TapeError::DeviceValues { step, source })
     }
 
     /// Waits until all states are coded, and returns the first error.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use recoup_core::{Afar, Clock, ElementType, Values, ValuesMut};
+use recoup_core::{Clock, DeviceValues, ElementType, Values, ValuesMut};
 use recoup_io::SystemClock;
 
 use crate::coded::{CodedShelf, Reading};
@@ -117,19 +117,24 @@ impl Tape {
     /// it, through a copy at its place that is kept for the next one.
     ///
     /// # Errors
-    /// Those of [`Tape::push`], and [`TapeError::Afar`].
-    pub fn push_afar(&mut self, step: u64, values: &dyn Afar) -> Result<(), TapeError> {
-        self.push_afar_shaped(step, values, self.dims.unwrap_or([values.len(), 1, 1]))
+    /// Those of [`Tape::push`], and [`TapeError::DeviceValues`].
+    pub fn push_device(&mut self, step: u64, values: &dyn DeviceValues) -> Result<(), TapeError> {
+        self.push_device_shaped(step, values, self.dims.unwrap_or([values.len(), 1, 1]))
     }
 
     /// Pushes the state of a step that rests elsewhere, and lies on a grid of its own: extents, the
     /// fastest first.
     ///
     /// # Errors
-    /// Those of [`Tape::push_afar`].
-    pub fn push_afar_shaped(&mut self, step: u64, values: &dyn Afar, dims: [usize; 3]) -> Result<(), TapeError> {
+    /// Those of [`Tape::push_device`].
+    pub fn push_device_shaped(
+        &mut self,
+        step: u64,
+        values: &dyn DeviceValues,
+        dims: [usize; 3],
+    ) -> Result<(), TapeError> {
         let mut spare = self.spare.take();
-        let pushed = self.push_source(step, PayloadSource::Afar { values, spare: &mut spare }, dims);
+        let pushed = self.push_source(step, PayloadSource::Device { values, spare: &mut spare }, dims);
         self.spare = spare;
         pushed
     }
@@ -175,10 +180,10 @@ impl Tape {
     /// same device it comes as the next work of the owner's stream.
     ///
     /// # Errors
-    /// Those of [`Tape::pop`], and [`TapeError::Afar`]; the values are undefined then.
-    pub fn pop_afar(&mut self, target: &mut dyn Afar) -> Result<u64, TapeError> {
+    /// Those of [`Tape::pop`], and [`TapeError::DeviceValues`]; the values are undefined then.
+    pub fn pop_device(&mut self, target: &mut dyn DeviceValues) -> Result<u64, TapeError> {
         let mut spare = self.spare.take();
-        let popped = self.pop_target(StateTarget::Afar { values: target, spare: &mut spare });
+        let popped = self.pop_target(StateTarget::Device { values: target, spare: &mut spare });
         self.spare = spare;
         popped
     }
@@ -209,10 +214,10 @@ impl Tape {
     /// Reads the state of a step, which stays on the tape, to values that rest elsewhere.
     ///
     /// # Errors
-    /// Those of [`Tape::peek`], and [`TapeError::Afar`]; the values are undefined then.
-    pub fn peek_afar(&mut self, step: u64, target: &mut dyn Afar) -> Result<(), TapeError> {
+    /// Those of [`Tape::peek`], and [`TapeError::DeviceValues`]; the values are undefined then.
+    pub fn peek_device(&mut self, step: u64, target: &mut dyn DeviceValues) -> Result<(), TapeError> {
         let mut spare = self.spare.take();
-        let read = self.peek_target(step, StateTarget::Afar { values: target, spare: &mut spare });
+        let read = self.peek_target(step, StateTarget::Device { values: target, spare: &mut spare });
         self.spare = spare;
         read
     }

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldRooms, HeldValues};
+use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldRooms, HeldValues};
 
 use crate::element::with_type;
 use crate::held::other_place;
-use crate::{Device, DeviceError, DeviceHeld, DeviceView, DeviceViewMut, Stream, afar_error, device_pointer};
+use crate::{Device, DeviceError, DeviceHeld, DeviceView, DeviceViewMut, Stream, device_pointer, device_values_error};
 
 /// Values of the program in the memory of a device.
 #[derive(Debug)]
@@ -27,17 +27,17 @@ impl BorrowedMemory {
     /// the host. The program keeps the memory while it is borrowed.
     ///
     /// # Errors
-    /// [`AfarError`] when the allocation is shorter, or the device refuses.
-    pub fn find(address: usize, element: ElementType, len: usize) -> Result<Option<Self>, AfarError> {
-        let Some(place) = device_pointer(address).map_err(afar_error)? else { return Ok(None) };
+    /// [`DeviceValuesError`] when the allocation is shorter, or the device refuses.
+    pub fn find(address: usize, element: ElementType, len: usize) -> Result<Option<Self>, DeviceValuesError> {
+        let Some(place) = device_pointer(address).map_err(device_values_error)? else { return Ok(None) };
         let bytes = len * element.size();
         let left = place.bytes.saturating_sub(address - place.start);
         if bytes > left {
             let message = format!("{bytes} bytes expected at {address:#x} of device {}, {left} found", place.ordinal);
-            return Err(AfarError { message, kind: AfarErrorKind::Failed });
+            return Err(DeviceValuesError { message, kind: DeviceValuesErrorKind::Failed });
         }
-        let device = Device::open(place.ordinal).map_err(afar_error)?;
-        let stream = Stream::new(&device).map_err(afar_error)?;
+        let device = Device::open(place.ordinal).map_err(device_values_error)?;
+        let stream = Stream::new(&device).map_err(device_values_error)?;
         Ok(Some(Self { stream, address, element, len }))
     }
 
@@ -62,22 +62,22 @@ impl BorrowedMemory {
     /// Copies all values to the host, as bytes, once the program's work is done.
     ///
     /// # Errors
-    /// [`AfarError`] when the device is lost.
-    pub fn read_bytes(&self, target: &mut [u8]) -> Result<(), AfarError> {
-        self.settle().and_then(|()| self.stream.download(self.values(), target)).map_err(afar_error)
+    /// [`DeviceValuesError`] when the device is lost.
+    pub fn read_bytes(&self, target: &mut [u8]) -> Result<(), DeviceValuesError> {
+        self.settle().and_then(|()| self.stream.download(self.values(), target)).map_err(device_values_error)
     }
 
     /// Overwrites all values with bytes of the host, once the program's work is done.
     ///
     /// # Errors
-    /// [`AfarError`] when the device is lost.
-    pub fn write_bytes(&mut self, source: &[u8]) -> Result<(), AfarError> {
+    /// [`DeviceValuesError`] when the device is lost.
+    pub fn write_bytes(&mut self, source: &[u8]) -> Result<(), DeviceValuesError> {
         let stream = self.stream.clone();
-        self.settle().and_then(|()| stream.upload(source, &mut self.values_mut())).map_err(afar_error)
+        self.settle().and_then(|()| stream.upload(source, &mut self.values_mut())).map_err(device_values_error)
     }
 }
 
-impl Afar for BorrowedMemory {
+impl DeviceValues for BorrowedMemory {
     fn element(&self) -> ElementType {
         self.element
     }
@@ -86,16 +86,20 @@ impl Afar for BorrowedMemory {
         self.len
     }
 
-    fn hold(&self, padded_len: usize, earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError> {
-        self.settle().map_err(afar_error)?;
+    fn hold(
+        &self,
+        padded_len: usize,
+        earlier: Option<Box<dyn HeldValues>>,
+    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        self.settle().map_err(device_values_error)?;
         let held = with_type!(self.element, T => {
             DeviceHeld::<T>::frozen(self.values::<T>(), padded_len, &self.stream, earlier)?
         });
-        self.stream.synchronize().map_err(afar_error)?;
+        self.stream.synchronize().map_err(device_values_error)?;
         Ok(held)
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         self.stream.device().room(self.element, padded_len)
     }
 
@@ -103,13 +107,13 @@ impl Afar for BorrowedMemory {
         Some(Arc::new(self.stream.device().clone()))
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {
-        self.settle().map_err(afar_error)?;
+    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
+        self.settle().map_err(device_values_error)?;
         let stream = self.stream.clone();
         with_type!(self.element, T => {
             let held: &DeviceHeld<T> = held.as_any().downcast_ref().ok_or_else(other_place)?;
             held.copy_to(&mut self.values_mut::<T>(), &stream)?;
         });
-        stream.synchronize().map_err(afar_error)
+        stream.synchronize().map_err(device_values_error)
     }
 }

@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use recoup_core::AfarError;
+use recoup_core::DeviceValuesError;
 
-use crate::held::afar_error;
+use crate::held::device_values_error;
 use crate::pending::PendingZones;
 use crate::zone_ring::SavedRuns;
 use crate::{DeviceError, DeviceTicket, DeviceView, HostBuffer, Stream, ZoneRing};
@@ -45,7 +45,7 @@ pub(crate) struct FrozenCopy {
     /// Each byte of the vector has its place here; those of pending zones are not there yet.
     pub(crate) host: Arc<HostBuffer>,
     /// The error that cost the copy some of its zones.
-    pub(crate) fault: OnceLock<AfarError>,
+    pub(crate) fault: OnceLock<DeviceValuesError>,
 }
 
 impl VectorFreezer {
@@ -144,7 +144,7 @@ impl VectorFreezer {
 impl PendingCopy {
     fn give_up(&self, error: DeviceError) {
         // The first error is the reason.
-        let _ = self.copy.fault.set(afar_error(error));
+        let _ = self.copy.fault.set(device_values_error(error));
     }
 }
 

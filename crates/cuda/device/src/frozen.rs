@@ -4,10 +4,10 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use recoup_core::{AfarError, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceValuesError, ElementType, HeldValues, Values, ValuesMut};
 
 use crate::freezer::{FrozenCopy, VectorFreezer};
-use crate::held::{afar_error, other_place};
+use crate::held::{device_values_error, other_place};
 use crate::{DeviceElement, DeviceHeld, HostBuffer, Stream};
 
 /// The values of a vector on a device as they were once. They are fetched from the vector as long
@@ -30,15 +30,15 @@ impl<T: DeviceElement> DeviceFrozen<T> {
     /// of them is repeated up to `len`. Uses the memory `host` of an earlier version if it fits.
     ///
     /// # Errors
-    /// [`AfarError`] when there is no room on device or host, or the device fails.
+    /// [`DeviceValuesError`] when there is no room on device or host, or the device fails.
     pub(crate) fn freeze(
         freezer: &Arc<VectorFreezer>,
         own_len: usize,
         len: usize,
         stream: &Stream,
         host: Option<Arc<HostBuffer>>,
-    ) -> Result<Self, AfarError> {
-        let copy = freezer.freeze(stream, host).map_err(afar_error)?;
+    ) -> Result<Self, DeviceValuesError> {
+        let copy = freezer.freeze(stream, host).map_err(device_values_error)?;
         Ok(Self { freezer: Arc::clone(freezer), copy, own_len, len, elements: PhantomData })
     }
 
@@ -48,13 +48,13 @@ impl<T: DeviceElement> DeviceFrozen<T> {
     }
 
     /// Copies values from `start` on, which the vector has, a transfer at a time.
-    fn download(&self, start: usize, target: &mut [T]) -> Result<(), AfarError> {
+    fn download(&self, start: usize, target: &mut [T]) -> Result<(), DeviceValuesError> {
         let size = size_of::<T>();
         self.freezer.fetch(&self.copy, &(start * size..(start + target.len()) * size));
         let mut offset = start * size;
         for piece in target.chunks_mut(self.freezer.ring().settings().slot_bytes.div_ceil(size)) {
             let piece: &mut [u8] = bytemuck::cast_slice_mut(piece);
-            piece.copy_from_slice(&self.copy.host.read(offset..offset + piece.len()).map_err(afar_error)?);
+            piece.copy_from_slice(&self.copy.host.read(offset..offset + piece.len()).map_err(device_values_error)?);
             offset += piece.len();
         }
         // An error that came meanwhile may have cost some of these values.
@@ -71,7 +71,7 @@ impl<T: DeviceElement> HeldValues for DeviceFrozen<T> {
         self.len
     }
 
-    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), DeviceValuesError> {
         let target = T::values_mut(target).ok_or_else(other_place)?;
         let Some(last) = self.own_len.checked_sub(1) else { return Ok(()) };
         let [first, end] = [start.min(self.own_len), (start + target.len()).min(self.own_len)];
@@ -85,7 +85,7 @@ impl<T: DeviceElement> HeldValues for DeviceFrozen<T> {
         Ok(())
     }
 
-    fn put(&mut self, _start: usize, _source: Values<'_>) -> Result<(), AfarError> {
+    fn put(&mut self, _start: usize, _source: Values<'_>) -> Result<(), DeviceValuesError> {
         Err(other_place())
     }
 
@@ -93,7 +93,7 @@ impl<T: DeviceElement> HeldValues for DeviceFrozen<T> {
         false
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         Ok(Box::new(DeviceHeld::<T>::new(self.freezer.ring().device(), self.len)?))
     }
 

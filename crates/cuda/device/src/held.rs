@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldRooms, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldRooms, HeldValues, Values, ValuesMut};
 
 use crate::element::with_type;
 use crate::pending::pieces;
@@ -87,9 +87,9 @@ impl<T: DeviceElement> DeviceHeld<T> {
     /// Makes room for `len` values, which are whatever the memory holds.
     ///
     /// # Errors
-    /// [`AfarError`] when the device has no more.
-    pub(crate) fn new(device: &Device, len: usize) -> Result<Self, AfarError> {
-        let values = DeviceVec::new(device, len).map_err(afar_error)?;
+    /// [`DeviceValuesError`] when the device has no more.
+    pub(crate) fn new(device: &Device, len: usize) -> Result<Self, DeviceValuesError> {
+        let values = DeviceVec::new(device, len).map_err(device_values_error)?;
         let transfer = Mutex::new(HeldOrder { road: None, last: None });
         Ok(Self { device: device.clone(), values, transfer })
     }
@@ -145,13 +145,13 @@ impl<T: DeviceElement> DeviceHeld<T> {
     /// to `padded_len`; in the memory of `earlier` where that fits.
     ///
     /// # Errors
-    /// [`AfarError`] when there is no room, or the device fails.
+    /// [`DeviceValuesError`] when there is no room, or the device fails.
     pub(crate) fn frozen(
         values: DeviceView<'_, T>,
         padded_len: usize,
         stream: &Stream,
         earlier: Option<Box<dyn HeldValues>>,
-    ) -> Result<Box<dyn HeldValues>, AfarError> {
+    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         let device = stream.device();
         let fits = |held: &Self| held.values.len() == padded_len && held.is_on(device);
         let mut held = match earlier {
@@ -159,7 +159,7 @@ impl<T: DeviceElement> DeviceHeld<T> {
             _ => Box::new(Self::new(device, padded_len)?),
         };
         let this: &mut Self = held.as_any_mut().downcast_mut().ok_or_else(other_place)?;
-        this.freeze(values, stream).map_err(afar_error)?;
+        this.freeze(values, stream).map_err(device_values_error)?;
         Ok(held)
     }
 
@@ -176,8 +176,8 @@ impl<T: DeviceElement> DeviceHeld<T> {
     /// Copies the first values to an owner's, as the next work of his stream.
     ///
     /// # Errors
-    /// [`AfarError`] when there are fewer than the owner has, or the device fails.
-    pub(crate) fn copy_to(&self, target: &mut DeviceViewMut<'_, T>, stream: &Stream) -> Result<(), AfarError> {
+    /// [`DeviceValuesError`] when there are fewer than the owner has, or the device fails.
+    pub(crate) fn copy_to(&self, target: &mut DeviceViewMut<'_, T>, stream: &Stream) -> Result<(), DeviceValuesError> {
         if self.values.len() < target.len() || !self.is_on(stream.device()) {
             return Err(other_place());
         }
@@ -188,7 +188,7 @@ impl<T: DeviceElement> DeviceHeld<T> {
             transfer.last = Some(stream.ticket()?);
             Ok(())
         };
-        copy().map_err(afar_error)
+        copy().map_err(device_values_error)
     }
 
     /// Copies runs of values to the host: value `start + i` becomes value `i` of `target`. As many
@@ -262,24 +262,24 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
         self.values.len()
     }
 
-    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), DeviceValuesError> {
         let target = T::values_mut(target).ok_or_else(other_place)?;
         let all = 0..target.len();
-        self.download(start, std::slice::from_ref(&all), target).map_err(afar_error)
+        self.download(start, std::slice::from_ref(&all), target).map_err(device_values_error)
     }
 
-    fn fetch_runs(&self, start: usize, runs: &[Range<usize>], target: ValuesMut<'_>) -> Result<(), AfarError> {
+    fn fetch_runs(&self, start: usize, runs: &[Range<usize>], target: ValuesMut<'_>) -> Result<(), DeviceValuesError> {
         let target = T::values_mut(target).ok_or_else(other_place)?;
-        self.download(start, runs, target).map_err(afar_error)
+        self.download(start, runs, target).map_err(device_values_error)
     }
 
-    fn zone_hashes(&self, start: usize, len: usize, zone_bytes: usize) -> Result<Option<Vec<u128>>, AfarError> {
-        self.hash(self.values.slice(start..start + len).as_bytes(), zone_bytes).map_err(afar_error)
+    fn zone_hashes(&self, start: usize, len: usize, zone_bytes: usize) -> Result<Option<Vec<u128>>, DeviceValuesError> {
+        self.hash(self.values.slice(start..start + len).as_bytes(), zone_bytes).map_err(device_values_error)
     }
 
-    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), DeviceValuesError> {
         let source = T::values(source).ok_or_else(other_place)?;
-        self.upload(start, source).map_err(afar_error)
+        self.upload(start, source).map_err(device_values_error)
     }
 
     fn is_alike(&self, other: &dyn HeldValues) -> bool {
@@ -287,7 +287,7 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
         other.is_some_and(|other| other.values.len() == self.values.len() && other.is_on(&self.device))
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         Ok(Box::new(Self::new(&self.device, self.values.len())?))
     }
 
@@ -301,22 +301,25 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
 }
 
 impl HeldRooms for Device {
-    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         Ok(with_type!(element, T => Box::new(DeviceHeld::<T>::new(self, len)?)))
     }
 }
 
-pub(crate) fn other_place() -> AfarError {
-    AfarError { message: "values of another type, number or place".to_owned(), kind: AfarErrorKind::Failed }
+pub(crate) fn other_place() -> DeviceValuesError {
+    DeviceValuesError {
+        message: "values of another type, number or place".to_owned(),
+        kind: DeviceValuesErrorKind::Failed,
+    }
 }
 
 /// Turns an error of a device into one of a place, by what can be done about it.
 #[must_use]
-pub fn afar_error(error: DeviceError) -> AfarError {
+pub fn device_values_error(error: DeviceError) -> DeviceValuesError {
     let kind = match &error {
-        error if error.is_out_of_memory() => AfarErrorKind::NoRoom,
-        error if error.is_lost() => AfarErrorKind::Lost,
-        _ => AfarErrorKind::Failed,
+        error if error.is_out_of_memory() => DeviceValuesErrorKind::NoRoom,
+        error if error.is_lost() => DeviceValuesErrorKind::Lost,
+        _ => DeviceValuesErrorKind::Failed,
     };
-    AfarError { message: error.to_string(), kind }
+    DeviceValuesError { message: error.to_string(), kind }
 }

@@ -18,13 +18,13 @@
 //! what kernels compute.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-mod afar;
 mod ahead;
 mod architecture;
 mod borrowed;
 mod compiled;
 mod compiler;
 mod device;
+mod device_values;
 mod driver;
 mod element;
 mod error;
@@ -46,18 +46,18 @@ mod view;
 mod zone_hash;
 mod zone_ring;
 
-pub use afar::DeviceVector;
 pub use ahead::KernelFolder;
 pub use architecture::{Architecture, Capability};
 pub use borrowed::BorrowedMemory;
 pub use compiled::Compiled;
 pub use compiler::{Compiler, compile};
 pub use device::{Device, DeviceInfo, driver_version, probe};
+pub use device_values::DeviceVector;
 pub use driver::{DevicePlace, Grid, MemoryBytes};
 pub use element::DeviceElement;
 pub use error::{CallSize, DeviceError};
 pub use frozen::DeviceFrozen;
-pub use held::{DeviceHeld, afar_error};
+pub use held::{DeviceHeld, device_values_error};
 pub use host::{HostBuffer, HostRead, HostWrite};
 pub use mapped::{Mapped, MappedWay};
 pub use module::{Argument, DeviceKernel, DeviceModule};

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, ElementType, HeldValues};
+use recoup_core::{DeviceValues, DeviceValuesError, ElementType, HeldValues};
 
 use crate::element::with_type;
 use crate::held::other_place;
-use crate::{Device, DeviceHeld, DeviceTicket, Mapped, afar_error};
+use crate::{Device, DeviceHeld, DeviceTicket, Mapped, device_values_error};
 
 /// A frozen copy, by its place.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Mapped {
     /// of earlier work on these bytes. All of it is done when this returns.
     ///
     /// # Errors
-    /// [`AfarError`] of `work`, or of the device.
+    /// [`DeviceValuesError`] of `work`, or of the device.
     ///
     /// # Panics
     /// If the bytes are not mapped.
@@ -45,14 +45,14 @@ impl Mapped {
         device: &Device,
         part: MappedPart,
         before: DeviceTicket,
-        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, AfarError>,
-    ) -> Result<R, AfarError> {
+        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, DeviceValuesError>,
+    ) -> Result<R, DeviceValuesError> {
         let MappedPart { offset, element, len } = part;
         with_type!(element, T => {
             let mut place = DeviceHeld::<T>::part_of(device, self, offset, len);
             place.wrote(before);
             let done = work(&mut place);
-            let last = place.ticket().map_or(Ok(()), |last| last.wait()).map_err(afar_error);
+            let last = place.ticket().map_or(Ok(()), |last| last.wait()).map_err(device_values_error);
             // Work that has failed may be under way in any stream.
             done.and_then(|done| last.map(|()| done)).inspect_err(|_| self.settle())
         })
@@ -62,7 +62,7 @@ impl Mapped {
     /// bytes that was given before is done.
     ///
     /// # Errors
-    /// [`AfarError`] when the place of the values fails; then nothing is under way.
+    /// [`DeviceValuesError`] when the place of the values fails; then nothing is under way.
     ///
     /// # Panics
     /// If the bytes are not mapped.
@@ -70,8 +70,8 @@ impl Mapped {
         self: &Arc<Self>,
         device: &Device,
         offset: usize,
-        source: &dyn Afar,
-    ) -> Result<PlacedCopy, AfarError> {
+        source: &dyn DeviceValues,
+    ) -> Result<PlacedCopy, DeviceValuesError> {
         let len = source.len();
         with_type!(source.element(), T => {
             let place = DeviceHeld::<T>::part_of(device, self, offset, len);
@@ -91,8 +91,8 @@ impl Mapped {
     /// they are read.
     ///
     /// # Errors
-    /// [`AfarError`] when the place of the values fails, or is another one; then nothing is under
-    /// way.
+    /// [`DeviceValuesError`] when the place of the values fails, or is another one; then nothing is
+    /// under way.
     ///
     /// # Panics
     /// If the bytes are not mapped.
@@ -100,9 +100,9 @@ impl Mapped {
         self: &Arc<Self>,
         device: &Device,
         offset: usize,
-        target: &mut dyn Afar,
+        target: &mut dyn DeviceValues,
         before: DeviceTicket,
-    ) -> Result<DeviceTicket, AfarError> {
+    ) -> Result<DeviceTicket, DeviceValuesError> {
         let len = target.len();
         with_type!(target.element(), T => {
             let place = DeviceHeld::<T>::part_of(device, self, offset, len);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use recoup::comm::Solo;
 use recoup::compress::QbCuda;
-use recoup::core::{Afar, Bound, HeldValues, Iteration, Resume, Scheme, ValuesMut};
+use recoup::core::{Bound, DeviceValues, HeldValues, Iteration, Resume, Scheme, ValuesMut};
 use recoup::device::{DeviceVec, DeviceVector, FreezeSettings, FreezeWay, HostBuffer, Stream, ZoneRing};
 use recoup::io::MemoryStore;
 use recoup::pipeline::{Outcome, Session};
@@ -35,7 +35,7 @@ pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>>
     let problem = Arc::new(DeviceProblem::of(&there)?);
     let mut solver = Cg::new(there, &preconditioner, &vec![0.0; b.len()], Stop::at(RTOL))?;
     let session = |scheme| {
-        let versions = recoup::open("").system(a.clone(), b.clone()).system_there(problem.clone());
+        let versions = recoup::open("").system(a.clone(), b.clone()).device_system(problem.clone());
         let versions = versions.scheme(scheme).every(1).key_every(1);
         versions.lossy_resume(Resume::Restarted).build_with(Arc::new(MemoryStore::new()), &Solo)
     };

@@ -1,6 +1,6 @@
 //! Arrays of a program, lent to a versioned memory.
 
-use recoup::core::{Lent, LentMut, Values, ValuesMut};
+use recoup::core::{Borrowed, BorrowedMut, Values, ValuesMut};
 use recoup::memory::{ArrayList, ArrayTracking, ElementKind, MemoryError, Versioned, VersionedArray};
 
 use crate::protected::{LentMemory, RECOUP_BYTES, RECOUP_F32, RECOUP_F64, RECOUP_I64};
@@ -52,7 +52,7 @@ impl LentValues {
         let bytes = count.checked_mul(size).filter(|_| (start as u64).is_multiple_of(size));
         let nowhere = || refuse(format!("no {count} values of type {} can be at {start:p}", kind.name()));
         let memory = LentMemory::of(RECOUP_BYTES, start, bytes.ok_or_else(nowhere)?).map_err(refuse)?;
-        if matches!(memory.lend(), Lent::Afar(_)) {
+        if matches!(memory.lend(), Borrowed::Device(_)) {
             return Err(refuse("a versioned memory takes arrays of the host, and this one is on a device".to_owned()));
         }
         Ok(memory)
@@ -124,7 +124,7 @@ impl VersionedArray for LentArray {
 
     fn bytes(&self) -> &[u8] {
         match self.memory.lend() {
-            Lent::Near(Values::Bytes(bytes)) => bytes,
+            Borrowed::Host(Values::Bytes(bytes)) => bytes,
             _ => unreachable!("it was lent as bytes of the host"),
         }
     }
@@ -149,7 +149,7 @@ impl VersionedArray for LentArray {
     fn adopt_room(&mut self) {
         let room = std::mem::take(&mut self.room);
         match self.memory.lend_mut() {
-            LentMut::Near(ValuesMut::Bytes(bytes)) => bytes.copy_from_slice(&room),
+            BorrowedMut::Host(ValuesMut::Bytes(bytes)) => bytes.copy_from_slice(&room),
             _ => unreachable!("it was lent as bytes of the host"),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup::core::{LentMut, ValuesMut};
+use recoup::core::{BorrowedMut, ValuesMut};
 use recoup::memory::{StructureSummary, VersionView};
 
 use crate::calls::{out, text};
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn recoup_view_read(
         let mut values = vec![0; count as usize * kind.bytes()];
         view.read_kind(name, kind, first as usize, &mut values)?;
         match memory.lend_mut() {
-            LentMut::Near(ValuesMut::Bytes(bytes)) => bytes.copy_from_slice(&values),
+            BorrowedMut::Host(ValuesMut::Bytes(bytes)) => bytes.copy_from_slice(&values),
             _ => unreachable!("it was lent as bytes of the host"),
         }
         Ok(RECOUP_OK)

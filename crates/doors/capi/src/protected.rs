@@ -3,8 +3,8 @@
 use std::ffi::{c_int, c_void};
 
 use recoup::core::{
-    Afar, AfarError, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, ValuesMut, Variable,
-    VariableMut, Zones, revision_of,
+    Borrowed, BorrowedMut, DeviceValues, DeviceValuesError, Distribution, ElementType, Registered, Resume, Role,
+    Values, ValuesMut, Variable, VariableMut, Zones, revision_of,
 };
 use recoup::pipeline::WriteTable;
 
@@ -131,7 +131,7 @@ pub(crate) struct LentMemory {
     start: *mut c_void,
     count: usize,
     /// The values as a device sees them, where they are on one.
-    afar: Option<Box<dyn Afar>>,
+    on_device: Option<Box<dyn DeviceValues>>,
 }
 
 // SAFETY: the memory is the program's, which promises not to touch it during a call; it does not
@@ -155,29 +155,29 @@ impl LentMemory {
         let bytes = count.checked_mul(element.size()).filter(|bytes| isize::try_from(*bytes).is_ok())?;
         let address = start as usize;
         let is_there = address != 0 && address.is_multiple_of(element.size()) && address.checked_add(bytes).is_some();
-        (count == 0 || is_there).then_some(Self { element, start, count, afar: None })
+        (count == 0 || is_there).then_some(Self { element, start, count, on_device: None })
     }
 
     /// Asks whether the values are on a device.
-    fn locate(&mut self) -> Result<(), AfarError> {
+    fn locate(&mut self) -> Result<(), DeviceValuesError> {
         if self.count > 0 {
-            self.afar = recoup::device_memory(self.start as usize, self.element.element(), self.count)?;
+            self.on_device = recoup::device_memory(self.start as usize, self.element.element(), self.count)?;
         }
         Ok(())
     }
 
     /// Lends the values where they are.
-    pub(crate) fn lend(&self) -> Lent<'_> {
-        self.afar.as_ref().map_or_else(|| self.values().into(), |afar| Lent::Afar(&**afar))
+    pub(crate) fn lend(&self) -> Borrowed<'_> {
+        self.on_device.as_ref().map_or_else(|| self.values().into(), |on_device| Borrowed::Device(&**on_device))
     }
 
     /// Lends the values where they are, to be overwritten.
-    pub(crate) fn lend_mut(&mut self) -> LentMut<'_> {
-        if self.afar.is_none() {
+    pub(crate) fn lend_mut(&mut self) -> BorrowedMut<'_> {
+        if self.on_device.is_none() {
             return self.values_mut().into();
         }
-        let afar = self.afar.as_mut().expect("it was found there");
-        LentMut::Afar(&mut **afar)
+        let on_device = self.on_device.as_mut().expect("it was found there");
+        BorrowedMut::Device(&mut **on_device)
     }
 
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
@@ -191,7 +191,7 @@ impl LentMemory {
     pub(crate) fn first(mut self, count: usize) -> Result<Self, String> {
         if count < self.count {
             self.count = count;
-            self.afar = None;
+            self.on_device = None;
             self.locate().map_err(|error| error.to_string())?;
         }
         Ok(self)

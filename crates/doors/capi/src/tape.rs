@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup::core::{Lent, LentMut};
+use recoup::core::{Borrowed, BorrowedMut};
 use recoup::tape::{PlaceError, StateShape, Tape, TapeError};
 
 use crate::calls::{out, text, write_line};
@@ -123,8 +123,8 @@ pub unsafe extern "C" fn recoup_tape_push(
         with(tape, |open| {
             let memory = state_memory(step, r#type, values.cast_mut(), count)?;
             match memory.lend() {
-                Lent::Near(values) => open.tape.push(step, values)?,
-                Lent::Afar(values) => open.tape.push_afar(step, values)?,
+                Borrowed::Host(values) => open.tape.push(step, values)?,
+                Borrowed::Device(values) => open.tape.push_device(step, values)?,
             }
             Ok(())
         })?;
@@ -203,8 +203,8 @@ pub unsafe extern "C" fn recoup_tape_pop(
             let Some(next) = tape.next_step()? else { return Ok(RECOUP_EMPTY) };
             let mut memory = room(tape, next, r#type, into, capacity)?;
             let popped = match memory.lend_mut() {
-                LentMut::Near(values) => tape.pop(values),
-                LentMut::Afar(values) => tape.pop_afar(values),
+                BorrowedMut::Host(values) => tape.pop(values),
+                BorrowedMut::Device(values) => tape.pop_device(values),
             };
             let popped = popped.map_err(|error| reading_failure(tape, error))?;
             if let Some(target) = target {
@@ -235,8 +235,8 @@ pub unsafe extern "C" fn recoup_tape_peek(
         with(tape, |OpenTape { tape, .. }| {
             let mut memory = room(tape, step, r#type, into, capacity)?;
             let read = match memory.lend_mut() {
-                LentMut::Near(values) => tape.peek(step, values),
-                LentMut::Afar(values) => tape.peek_afar(step, values),
+                BorrowedMut::Host(values) => tape.peek(step, values),
+                BorrowedMut::Device(values) => tape.peek_device(step, values),
             };
             read.map_err(|error| reading_failure(tape, error))
         })?;

@@ -49,8 +49,8 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// When a rank is lost.
     pub(crate) fn reference(&self) -> Result<Reference> {
-        let afar = self.on_device.as_ref().map(PlacedSystem::problem).transpose()?.flatten();
-        Ok(Reference { afar, ..self.problem.reference() })
+        let on_device = self.on_device.as_ref().map(PlacedSystem::problem).transpose()?.flatten();
+        Ok(Reference { on_device, ..self.problem.reference() })
     }
 
     /// Replaces the first guess x = 0 by this rank's rows of another one.

@@ -2,7 +2,7 @@
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use recoup::core::{Afar, ElementType};
+use recoup::core::{DeviceValues, ElementType};
 
 use crate::dlpack::{DeviceTensor, is_exported};
 use crate::refused;
@@ -74,7 +74,7 @@ impl DeviceArray {
     }
 
     /// Borrows the memory, once the program's work on the device is done.
-    pub(crate) fn borrow(&self, name: &str) -> PyResult<Box<dyn Afar>> {
+    pub(crate) fn borrow(&self, name: &str) -> PyResult<Box<dyn DeviceValues>> {
         let found = recoup::device_memory(self.address, self.element, self.n_values);
         let found = found.map_err(|error| refused(format!("array {name}: {error}")))?;
         found.ok_or_else(|| {

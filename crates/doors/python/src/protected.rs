@@ -4,8 +4,8 @@
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use recoup::core::{
-    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, Variable, VariableMut, Zones,
-    revision_of,
+    Borrowed, BorrowedMut, DeviceValues, Distribution, ElementType, Registered, Resume, Role, Values, Variable,
+    VariableMut, Zones, revision_of,
 };
 use recoup::pipeline::WriteTable;
 
@@ -139,14 +139,14 @@ fn role_of(name: &str) -> PyResult<Role> {
 /// An array borrowed to be read.
 pub(crate) enum ReadableArray<'py> {
     NumPy(HostArray<'py>),
-    Device(Box<dyn Afar>),
+    Device(Box<dyn DeviceValues>),
 }
 
 impl ReadableArray<'_> {
-    fn lend(&self) -> PyResult<Lent<'_>> {
+    fn lend(&self) -> PyResult<Borrowed<'_>> {
         match self {
-            Self::NumPy(array) => array.values().map(Lent::Near),
-            Self::Device(memory) => Ok(Lent::Afar(&**memory)),
+            Self::NumPy(array) => array.values().map(Borrowed::Host),
+            Self::Device(memory) => Ok(Borrowed::Device(&**memory)),
         }
     }
 }
@@ -204,7 +204,7 @@ impl<'a> LentArrays<'a> {
             let flat = if variable.dims[1..] == [1, 1] { "" } else { ".flat" };
             let part = |at: usize| if variable.stride == 1 { "" } else { [".real", ".imag"][at % 2] };
             let index = |at| format!("{}{flat}[{}]{}", variable.name, at / variable.stride, part(at));
-            not_finite(index, variable.values.near()?)
+            not_finite(index, variable.values.host()?)
         })
     }
 }
@@ -226,7 +226,7 @@ impl Registered for LentArrays<'_> {
 /// An array borrowed to be written.
 pub(crate) enum WritableArray<'py> {
     NumPy(HostArrayMut<'py>),
-    Device(Box<dyn Afar>),
+    Device(Box<dyn DeviceValues>),
 }
 
 impl<'py> WritableArray<'py> {
@@ -241,10 +241,10 @@ impl<'py> WritableArray<'py> {
         }
     }
 
-    fn lend_mut(&mut self) -> PyResult<LentMut<'_>> {
+    fn lend_mut(&mut self) -> PyResult<BorrowedMut<'_>> {
         match self {
-            Self::NumPy(array) => array.values_mut().map(LentMut::Near),
-            Self::Device(memory) => Ok(LentMut::Afar(&mut **memory)),
+            Self::NumPy(array) => array.values_mut().map(BorrowedMut::Host),
+            Self::Device(memory) => Ok(BorrowedMut::Device(&mut **memory)),
         }
     }
 }
@@ -252,22 +252,22 @@ impl<'py> WritableArray<'py> {
 /// One variable lent to be restored.
 struct RestoreTarget<'a> {
     protected: &'a ProtectedArray,
-    values: LentMut<'a>,
+    values: BorrowedMut<'a>,
     is_used: bool,
 }
 
 impl RestoreTarget<'_> {
     fn variable(&self) -> Variable<'_> {
         let ProtectedArray { name, role, dims, unknowns: stride, column, .. } = self.protected;
-        let variable = Variable::new(name, *role, self.values.as_lent(), self.protected.distribution());
+        let variable = Variable::new(name, *role, self.values.as_borrowed(), self.protected.distribution());
         let is_complex = self.protected.is_complex();
         Variable { dims: *dims, stride: *stride, is_complex, column: *column, ..variable }
     }
 
     fn variable_mut(&mut self) -> VariableMut<'_> {
         let values = match &mut self.values {
-            LentMut::Near(values) => LentMut::Near(values.reborrow()),
-            LentMut::Afar(values) => LentMut::Afar(&mut **values),
+            BorrowedMut::Host(values) => BorrowedMut::Host(values.reborrow()),
+            BorrowedMut::Device(values) => BorrowedMut::Device(&mut **values),
         };
         VariableMut::new(&self.protected.name, values)
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use recoup::core::{Afar, ElementType};
+use recoup::core::{DeviceValues, ElementType};
 use recoup::tape::{Tape, TapeError};
 
 use crate::device_array::DeviceArray;
@@ -105,20 +105,20 @@ impl PyTape {
         let array = DeviceArray::of("state", array)?.ok_or_else(|| refused("array state is on no device"))?;
         let values = array.borrow("state")?;
         let extents = grid.unwrap_or_else(|| dims(&array.shape));
-        self.locked()?.detached(py, |tape| tape.push_afar_shaped(step, &*values, extents))?;
+        self.locked()?.detached(py, |tape| tape.push_device_shaped(step, &*values, extents))?;
         Ok(array.shape)
     }
 
     /// Pops the next state into an array on a device. Returns its step.
     fn pop_device(&self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<u64> {
         let mut target = device_target(out)?;
-        self.locked()?.detached(py, |tape| tape.pop_afar(&mut *target))
+        self.locked()?.detached(py, |tape| tape.pop_device(&mut *target))
     }
 
     /// Reads a state into an array on a device.
     fn peek_device(&self, py: Python<'_>, step: u64, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut target = device_target(out)?;
-        self.locked()?.detached(py, |tape| tape.peek_afar(step, &mut *target))
+        self.locked()?.detached(py, |tape| tape.peek_device(step, &mut *target))
     }
 
     /// Returns the step that is popped next.
@@ -203,7 +203,7 @@ impl PyTape {
 }
 
 /// Borrows the memory of an array on a device, which the caller keeps.
-fn device_target(out: &Bound<'_, PyAny>) -> PyResult<Box<dyn Afar>> {
+fn device_target(out: &Bound<'_, PyAny>) -> PyResult<Box<dyn DeviceValues>> {
     DeviceArray::of("out", out)?.ok_or_else(|| refused("array out is on no device"))?.borrow("out")
 }
 

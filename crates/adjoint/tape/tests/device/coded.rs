@@ -41,7 +41,7 @@ fn pop_within(tape: &mut Tape, device: &Device, step: u64, len: usize) {
         tape.pop(ValuesMut::F64(&mut found)).unwrap()
     } else {
         let mut target = rest(device, &found);
-        let popped = tape.pop_afar(&mut target).unwrap();
+        let popped = tape.pop_device(&mut target).unwrap();
         target.download(&mut found).unwrap();
         popped
     };
@@ -66,10 +66,10 @@ fn save_all(builder: TapeBuilder, device: Option<&Device>) {
         let integers: Vec<i64> = (0..50).collect();
         match device {
             Some(device) => {
-                tape.push_afar(4 * step, &rest(device, &doubles)).unwrap();
-                tape.push_afar(4 * step + 1, &rest(device, &singles)).unwrap();
-                tape.push_afar(4 * step + 2, &rest(device, &noise)).unwrap();
-                tape.push_afar(4 * step + 3, &rest(device, &integers)).unwrap();
+                tape.push_device(4 * step, &rest(device, &doubles)).unwrap();
+                tape.push_device(4 * step + 1, &rest(device, &singles)).unwrap();
+                tape.push_device(4 * step + 2, &rest(device, &noise)).unwrap();
+                tape.push_device(4 * step + 3, &rest(device, &integers)).unwrap();
             }
             None => {
                 tape.push(4 * step, Values::F64(&doubles)).unwrap();
@@ -94,8 +94,8 @@ fn files_of_states_that_left_a_device_are_those_of_the_host_byte_for_byte() {
             let builder = Tape::builder().device(MIB).on(device).host(MIB).spill(there.path());
             let codec = CountedQb::open();
             save_all(builder.codec(codec.clone(), bound), Some(device));
-            let [n_near, n_held] = codec.counts();
-            assert_eq!(n_near + n_held, 24, "{bound:?}");
+            let [n_host, n_held] = codec.counts();
+            assert_eq!(n_host + n_held, 24, "{bound:?}");
             // A range is found here. Integers, and values that would be larger, are taken here too.
             let expected = if matches!(bound, Bound::Range(_)) { 0..=0 } else { 12..=18 };
             assert!(expected.contains(&n_held), "{bound:?}: {n_held}");
@@ -119,11 +119,11 @@ fn payloads_rest_below_the_device_and_come_back_within_their_bound() {
                 let values = field(step, LEN);
                 match step % 3 {
                     0 => tape.push(step, Values::F64(&values)).unwrap(),
-                    _ => tape.push_afar(step, &rest(device, &values)).unwrap(),
+                    _ => tape.push_device(step, &rest(device, &values)).unwrap(),
                 }
             }
             let mut target = rest(device, &[0.0; LEN]);
-            tape.peek_afar(3, &mut target).unwrap();
+            tape.peek_device(3, &mut target).unwrap();
             let report = tape.report();
             assert!(4 * report.stored_bytes < report.raw_bytes, "{report:?}");
             tape.turn().unwrap();
@@ -142,7 +142,7 @@ fn states_larger_than_the_device_are_coded_as_they_are_pushed() {
             let values = field(step, LEN);
             match step % 4 {
                 0 | 1 => tape.push(step, Values::F64(&values)).unwrap(),
-                _ => tape.push_afar(step, &rest(device, &values)).unwrap(),
+                _ => tape.push_device(step, &rest(device, &values)).unwrap(),
             }
         }
         assert!(4 * tape.report().stored_bytes < tape.report().raw_bytes);
@@ -162,7 +162,7 @@ fn coded_states_come_back_whatever_the_order_in_which_streams_run() {
         for step in 0..10 {
             program.push(&mut tape, step).unwrap();
             if step % 4 == 3 {
-                tape.peek_afar(step - 3, &mut program.vector).unwrap();
+                tape.peek_device(step - 3, &mut program.vector).unwrap();
             }
         }
         for step in (0..10).rev() {
@@ -211,7 +211,7 @@ fn spilled_states_go_on_with_and_without_a_device() {
             builder.codec(Arc::new(Qb::default()), Bound::Absolute(ABSOLUTE)).build().unwrap()
         };
         let mut tape = there();
-        (0..6).for_each(|step| tape.push_afar(step, &rest(device, &field(step, LEN))).unwrap());
+        (0..6).for_each(|step| tape.push_device(step, &rest(device, &field(step, LEN))).unwrap());
         tape.save().unwrap();
         drop(tape);
         let mut tape = here();
@@ -221,7 +221,7 @@ fn spilled_states_go_on_with_and_without_a_device() {
         tape.save().unwrap();
         drop(tape);
         let mut tape = there();
-        (9..12).for_each(|step| tape.push_afar(step, &rest(device, &field(step, LEN))).unwrap());
+        (9..12).for_each(|step| tape.push_device(step, &rest(device, &field(step, LEN))).unwrap());
         (0..12).rev().for_each(|step| pop_within(&mut tape, device, step, LEN));
     });
 }
@@ -236,7 +236,7 @@ fn damaged_payloads_are_named_and_cost_their_own_state() {
             builder.codec(CountedQb::open(), Bound::Absolute(ABSOLUTE)).build().unwrap()
         };
         let mut tape = builder();
-        (0..6).for_each(|step| tape.push_afar(step, &rest(device, &field(step, LEN))).unwrap());
+        (0..6).for_each(|step| tape.push_device(step, &rest(device, &field(step, LEN))).unwrap());
         tape.save().unwrap();
         drop(tape);
         for (name, mut bytes) in files(dir.path()).into_iter().step_by(2) {
@@ -250,7 +250,7 @@ fn damaged_payloads_are_named_and_cost_their_own_state() {
                 pop_within(&mut tape, device, step, LEN);
                 continue;
             }
-            let error = tape.pop_afar(&mut rest(device, &[0.0; LEN])).unwrap_err().to_string();
+            let error = tape.pop_device(&mut rest(device, &[0.0; LEN])).unwrap_err().to_string();
             assert!(error.starts_with(&format!("step {step}: ")) && error.contains("checksum"), "{error}");
             tape.forget(step).unwrap();
         }

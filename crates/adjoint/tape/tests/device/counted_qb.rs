@@ -14,7 +14,7 @@ use recoup_device::DeviceError;
 pub(crate) struct CountedQb {
     host: Qb,
     device: QbCuda,
-    n_near: AtomicU64,
+    n_host: AtomicU64,
     n_held: AtomicU64,
 }
 
@@ -26,12 +26,12 @@ impl CountedQb {
     /// Opens the device, which may fail.
     pub(crate) fn try_open() -> Result<Arc<Self>, DeviceError> {
         let device = QbCuda::with_slices(0, 1)?;
-        Ok(Arc::new(Self { host: Qb::default(), device, n_near: AtomicU64::new(0), n_held: AtomicU64::new(0) }))
+        Ok(Arc::new(Self { host: Qb::default(), device, n_host: AtomicU64::new(0), n_held: AtomicU64::new(0) }))
     }
 
     /// Returns the states that were encoded here, and there.
     pub(crate) fn counts(&self) -> [u64; 2] {
-        [&self.n_near, &self.n_held].map(|count| count.load(Ordering::Relaxed))
+        [&self.n_host, &self.n_held].map(|count| count.load(Ordering::Relaxed))
     }
 }
 
@@ -51,7 +51,7 @@ impl Codec for CountedQb {
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError> {
-        self.n_near.fetch_add(1, Ordering::Relaxed);
+        self.n_host.fetch_add(1, Ordering::Relaxed);
         self.host.encode(source, bound, context, target)
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use recoup_core::{Bound, Values, ValuesMut};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
-use recoup_device::{Device, DeviceError, DeviceVec, DeviceVector, Stream, afar_error};
+use recoup_device::{Device, DeviceError, DeviceVec, DeviceVector, Stream, device_values_error};
 use recoup_tape::{Tape, TapeBuilder, TapeError};
 
 use super::counted_qb::CountedQb;
@@ -23,7 +23,7 @@ struct Outcome {
 }
 
 fn refused(error: DeviceError) -> TapeError {
-    TapeError::Device(afar_error(error))
+    TapeError::Device(device_values_error(error))
 }
 
 /// The form of the states below the device.
@@ -80,7 +80,7 @@ fn scenario(form: Form, spill: &Path) -> Result<Outcome, TapeError> {
             tape.push(step, Values::F64(&values))
         } else {
             vector.upload(&values).map_err(refused)?;
-            tape.push_afar(step, &vector)
+            tape.push_device(step, &vector)
         };
         outcome.errors.extend(pushed.err().map(|error| error.to_string()));
     }
@@ -99,7 +99,7 @@ impl Outcome {
             let popped = if step.is_multiple_of(3) {
                 tape.pop(ValuesMut::F64(&mut found))
             } else {
-                let popped = tape.pop_afar(vector);
+                let popped = tape.pop_device(vector);
                 vector.download(&mut found).map_err(refused)?;
                 popped
             };
@@ -154,7 +154,7 @@ fn fail_every_call(form: Form) {
                 assert!(outcome.errors.iter().all(|text| text.starts_with("step ")), "call {call}: {outcome:?}");
                 told += u64::from(n_errors > 0);
             }
-            Err(TapeError::Device(_) | TapeError::Afar { .. }) => told += 1,
+            Err(TapeError::Device(_) | TapeError::DeviceValues { .. }) => told += 1,
             Err(other) => panic!("call {call}: {other}"),
         }
     }

@@ -17,7 +17,7 @@ fn states_come_back_whatever_the_order_in_which_streams_run() {
         for step in 0..16 {
             program.push(&mut tape, step).unwrap();
             if step % 4 == 3 {
-                tape.peek_afar(step - 1, &mut program.vector).unwrap();
+                tape.peek_device(step - 1, &mut program.vector).unwrap();
                 if seed.is_multiple_of(2) {
                     program.check(step - 1);
                 }
@@ -45,7 +45,7 @@ fn a_place_is_not_used_again_before_its_last_copy_is_done() {
         let [mut near, mut far] = [1, 2].map(|_| DeviceProgram::start(device, 4 * KIB));
         for step in 0..20 {
             near.push(&mut tape, step).unwrap();
-            assert_eq!(tape.pop_afar(&mut far.vector).unwrap(), step);
+            assert_eq!(tape.pop_device(&mut far.vector).unwrap(), step);
             if length(step + seed, 4) == 1 {
                 far.check(step);
             }

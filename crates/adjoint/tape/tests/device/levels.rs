@@ -76,8 +76,8 @@ fn every_element_type_and_no_values_at_all_come_back() {
         let bytes = DeviceVector::new(DeviceVec::copy_of(&stream, &[7_u8, 8, 9]).unwrap(), stream.clone());
         let none = DeviceVector::new(DeviceVec::<i64>::new(device, 0).unwrap(), stream);
         tape.push(0, Values::F32(&singles)).unwrap();
-        tape.push_afar(1, &bytes).unwrap();
-        tape.push_afar(2, &none).unwrap();
+        tape.push_device(1, &bytes).unwrap();
+        tape.push_device(2, &none).unwrap();
         tape.push(3, Values::I64(&[i64::MIN, 7])).unwrap();
         let mut integers = [0; 2];
         assert_eq!((tape.pop(ValuesMut::I64(&mut integers)).unwrap(), integers), (3, [i64::MIN, 7]));
@@ -99,7 +99,7 @@ fn states_are_peeked_forgotten_and_popped_in_the_order_announced() {
         let mut program = DeviceProgram::start(device, 16 * KIB);
         (0..30).for_each(|step| program.push(&mut tape, step).unwrap());
         for step in [0, 17, 29] {
-            tape.peek_afar(step, &mut program.vector).unwrap();
+            tape.peek_device(step, &mut program.vector).unwrap();
             program.check(step);
         }
         tape.forget(17).unwrap();
@@ -136,7 +136,7 @@ fn a_tape_in_memory_of_the_host_takes_states_of_a_device_raw_and_coded() {
             let mut tape = builder.host(4 * MIB).build().unwrap();
             let mut program = DeviceProgram::start(device, 5000);
             (0..12).for_each(|step| program.push(&mut tape, step).unwrap());
-            tape.peek_afar(7, &mut program.vector).unwrap();
+            tape.peek_device(7, &mut program.vector).unwrap();
             program.check(7);
             (0..12).rev().for_each(|step| assert_eq!(program.pop(&mut tape).unwrap(), step));
         }

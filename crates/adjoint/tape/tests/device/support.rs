@@ -78,7 +78,7 @@ impl DeviceProgram {
     pub(crate) fn push(&mut self, tape: &mut Tape, step: u64) -> Result<(), TapeError> {
         let len = self.vector.view().len();
         self.vector.upload(&state(step, len)).unwrap();
-        let pushed = tape.push_afar(step, &self.vector);
+        let pushed = tape.push_device(step, &self.vector);
         let stream = self.vector.stream().clone();
         stream.fill_zero(&mut self.vector.write().unwrap()).unwrap();
         pushed
@@ -86,7 +86,7 @@ impl DeviceProgram {
 
     /// Pops a state, and returns its step after a look at its values.
     pub(crate) fn pop(&mut self, tape: &mut Tape) -> Result<u64, TapeError> {
-        let step = tape.pop_afar(&mut self.vector)?;
+        let step = tape.pop_device(&mut self.vector)?;
         self.check(step);
         Ok(step)
     }

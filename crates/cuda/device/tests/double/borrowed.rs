@@ -1,6 +1,6 @@
 //! Memory that a program lends by its address.
 
-use recoup_core::{Afar, AfarError, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceValues, DeviceValuesError, ElementType, HeldValues, Values, ValuesMut};
 use recoup_cuda_double::{CudaStatus, Settings};
 use recoup_device::{BorrowedMemory, Device, DeviceVec, Stream, device_pointer};
 
@@ -25,7 +25,7 @@ impl Program {
         *self.values.view().address() as usize
     }
 
-    fn lend(&self) -> Result<BorrowedMemory, AfarError> {
+    fn lend(&self) -> Result<BorrowedMemory, DeviceValuesError> {
         Ok(BorrowedMemory::find(self.address(), ElementType::F64, LEN)?.unwrap())
     }
 
@@ -35,7 +35,7 @@ impl Program {
     }
 }
 
-fn fetched(held: &dyn HeldValues) -> Result<Vec<f64>, AfarError> {
+fn fetched(held: &dyn HeldValues) -> Result<Vec<f64>, DeviceValuesError> {
     let mut found = vec![f64::NAN; LEN];
     let (first, rest) = found.split_at_mut(100);
     held.fetch(0, ValuesMut::F64(first))?;
@@ -98,7 +98,7 @@ fn an_address_is_told_by_the_memory_it_lies_in() {
 }
 
 /// Lends, holds, fetches and overwrites; the first error.
-fn scenario(program: &Program) -> Result<Vec<f64>, AfarError> {
+fn scenario(program: &Program) -> Result<Vec<f64>, DeviceValuesError> {
     let mut lent = program.lend()?;
     let held = lent.hold(LEN, None)?;
     let mut room = lent.room(LEN)?;

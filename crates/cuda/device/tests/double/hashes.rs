@@ -1,9 +1,9 @@
 //! Hashes of zones on a device: those of the host, at every length around the borders of words,
 //! stripes, blocks and zones.
 
-use recoup_core::{Afar, AfarErrorKind};
+use recoup_core::{DeviceValues, DeviceValuesErrorKind};
 use recoup_cuda_double::{CudaStatus, Settings};
-use recoup_device::{Device, DeviceElement, DeviceVec, DeviceVector, Stream, afar_error, hash_zones};
+use recoup_device::{Device, DeviceElement, DeviceVec, DeviceVector, Stream, device_values_error, hash_zones};
 
 use super::support::{double, on_device};
 
@@ -62,12 +62,12 @@ fn values_that_begin_within_a_word_are_to_be_fetched() {
 fn a_hash_of_a_frozen_copy_is_of_what_was_frozen_and_a_call_that_fails_gives_no_wrong_one() {
     let Some(double) = double() else { return };
     let scenario = || {
-        let device = Device::open(0).map_err(afar_error)?;
-        let stream = Stream::new(&device).map_err(afar_error)?;
-        let values = DeviceVec::copy_of(&stream, &bytes(3, 5000)).map_err(afar_error)?;
+        let device = Device::open(0).map_err(device_values_error)?;
+        let stream = Stream::new(&device).map_err(device_values_error)?;
+        let values = DeviceVec::copy_of(&stream, &bytes(3, 5000)).map_err(device_values_error)?;
         let mut vector = DeviceVector::new(values, stream.clone());
         let held = vector.hold(5000, None)?;
-        stream.fill_zero(&mut vector.write().map_err(afar_error)?).map_err(afar_error)?;
+        stream.fill_zero(&mut vector.write().map_err(device_values_error)?).map_err(device_values_error)?;
         held.zone_hashes(0, 5000, 1024)
     };
     let expected = hash_zones(&bytes(3, 5000), 1024);
@@ -83,7 +83,7 @@ fn a_hash_of_a_frozen_copy_is_of_what_was_frozen_and_a_call_that_fails_gives_no_
         match scenario() {
             Ok(found) => assert_eq!(found.as_ref(), Some(&expected), "call {call}"),
             Err(error) => {
-                assert_eq!(error.kind, AfarErrorKind::Failed, "call {call}: {error}");
+                assert_eq!(error.kind, DeviceValuesErrorKind::Failed, "call {call}: {error}");
                 told += 1;
             }
         }

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, HeldValues, ValuesMut, mix};
+use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, HeldValues, ValuesMut, mix};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::{
-    Device, DeviceFrozen, DeviceHeld, DeviceVec, DeviceVector, FreezeSettings, FreezeWay, Stream, ZoneRing, afar_error,
+    Device, DeviceFrozen, DeviceHeld, DeviceVec, DeviceVector, FreezeSettings, FreezeWay, Stream, ZoneRing,
+    device_values_error,
 };
 
 use super::support::{double, in_every_order, numbers, on_device};
@@ -19,21 +20,21 @@ const PADDING: usize = 24;
 const SMALL: FreezeSettings = FreezeSettings { way: FreezeWay::Zones, zone_bytes: 64, slot_bytes: 256, slots: 2 };
 
 /// An owner of a vector whose zones pass small slots.
-fn owner(device: &Device, first: usize) -> Result<DeviceVector<f64>, AfarError> {
-    let stream = Stream::new(device).map_err(afar_error)?;
+fn owner(device: &Device, first: usize) -> Result<DeviceVector<f64>, DeviceValuesError> {
+    let stream = Stream::new(device).map_err(device_values_error)?;
     let ring = Arc::new(ZoneRing::new(device, SMALL));
-    let values = DeviceVec::copy_of(&stream, &numbers(first, LEN)).map_err(afar_error)?;
+    let values = DeviceVec::copy_of(&stream, &numbers(first, LEN)).map_err(device_values_error)?;
     Ok(DeviceVector::zoned(values, stream, &ring))
 }
 
 /// Overwrites the vector by work of its stream, for which the host does not wait.
-fn overwrite(owner: &mut DeviceVector<f64>, source: &DeviceVec<f64>) -> Result<(), AfarError> {
+fn overwrite(owner: &mut DeviceVector<f64>, source: &DeviceVec<f64>) -> Result<(), DeviceValuesError> {
     let stream = owner.stream().clone();
     let written = owner.write().and_then(|mut target| stream.copy(source.view(), &mut target));
-    written.map_err(afar_error)
+    written.map_err(device_values_error)
 }
 
-fn fetch(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, AfarError> {
+fn fetch(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, DeviceValuesError> {
     let mut found = vec![0.0; len];
     held.fetch(start, ValuesMut::F64(&mut found))?;
     Ok(found)
@@ -48,7 +49,7 @@ fn padded(first: usize) -> Vec<f64> {
 
 /// The versions of the scenario, each whole or an error.
 #[derive(Debug, PartialEq)]
-struct Versions(Vec<Result<Vec<f64>, AfarError>>);
+struct Versions(Vec<Result<Vec<f64>, DeviceValuesError>>);
 
 impl Versions {
     fn expected() -> [Vec<f64>; 5] {
@@ -70,14 +71,15 @@ impl Versions {
 
 /// Versions of a vector that is overwritten before they are fetched, some of them in part, and that
 /// is gone before the last is.
-fn scenario() -> Result<Versions, AfarError> {
-    let device = Device::open(0).map_err(afar_error)?;
+fn scenario() -> Result<Versions, DeviceValuesError> {
+    let device = Device::open(0).map_err(device_values_error)?;
     let mut owner = owner(&device, 7)?;
-    let others = [50, 90].map(|first| DeviceVec::copy_of(owner.stream(), &numbers(first, LEN)).map_err(afar_error));
+    let others =
+        [50, 90].map(|first| DeviceVec::copy_of(owner.stream(), &numbers(first, LEN)).map_err(device_values_error));
     let [second, third] = others;
     let [second, third] = [second?, third?];
     let one = owner.hold(LEN + PADDING, None);
-    let held = |held: &Result<Box<dyn HeldValues>, AfarError>, start, len| match held {
+    let held = |held: &Result<Box<dyn HeldValues>, DeviceValuesError>, start, len| match held {
         Ok(held) => fetch(held.as_ref(), start, len),
         Err(error) => Err(error.clone()),
     };
@@ -94,7 +96,7 @@ fn scenario() -> Result<Versions, AfarError> {
     Ok(Versions(vec![part, first, second, whole, held(&three, 0, LEN + PADDING)]))
 }
 
-fn run(double: &Double, settings: &Settings) -> (Result<Versions, AfarError>, DoubleReport) {
+fn run(double: &Double, settings: &Settings) -> (Result<Versions, DeviceValuesError>, DoubleReport) {
     double.reset(settings);
     let found = scenario();
     (found, double.report())
@@ -250,7 +252,7 @@ fn without_room_for_slots_a_version_is_refused_and_the_vector_stays() {
     {
         let device = Device::open(0).unwrap();
         let owner = owner(&device, 5).unwrap();
-        assert_eq!(owner.hold(LEN, None).unwrap_err().kind, AfarErrorKind::NoRoom);
+        assert_eq!(owner.hold(LEN, None).unwrap_err().kind, DeviceValuesErrorKind::NoRoom);
         let mut found = vec![0.0; LEN];
         owner.download(&mut found).unwrap();
         assert_eq!(found, numbers(5, LEN));

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use anyhow::Result;
-use recoup::core::{AfarError, AfarErrorKind, AfarProblem, Comm, SolveError, gather_json};
+use recoup::core::{Comm, DeviceValuesError, DeviceValuesErrorKind, ProblemOnDevice, SolveError, gather_json};
 use recoup::device::{Device, DeviceError, FreezeSettings, FreezeWay, probe};
 use recoup::solvers::device::{DeviceProblem, DeviceSystem};
 use recoup::solvers::{DeviceMaker, Method, MethodInputs, System};
@@ -89,13 +89,13 @@ impl<'a> PlacedSystem<'a> {
     ///
     /// # Errors
     /// When a rank is lost.
-    pub(crate) fn problem(&self) -> Result<Option<Arc<dyn AfarProblem>>> {
+    pub(crate) fn problem(&self) -> Result<Option<Arc<dyn ProblemOnDevice>>> {
         if !self.measures {
             return Ok(None);
         }
         let problem = DeviceProblem::of(&self.system).map(Arc::new);
         if self.system.host().comm.max(i64::from(problem.is_err()))? == 0 {
-            return Ok(problem.ok().map(|problem| problem as Arc<dyn AfarProblem>));
+            return Ok(problem.ok().map(|problem| problem as Arc<dyn ProblemOnDevice>));
         }
         if let Err(error) = problem {
             tracing::warn!("{}: {error}: versions are measured on the host", self.device_name);
@@ -109,7 +109,7 @@ impl<'a> PlacedSystem<'a> {
             return None;
         }
         match (self.maker)(self.system.clone(), inputs) {
-            Err(SolveError::Afar(error)) if self.is_alone && error.kind == AfarErrorKind::Lost => {
+            Err(SolveError::Device(error)) if self.is_alone && error.kind == DeviceValuesErrorKind::Lost => {
                 self.is_lost.set(true);
                 tracing::warn!("{} is lost ({error}): the run goes on on the host", self.device_name);
                 None
@@ -139,9 +139,9 @@ fn refused(error: DeviceError) -> anyhow::Error {
 /// Says of a solve that does not fit on the device what can be done.
 fn with_way_out(error: SolveError) -> SolveError {
     match error {
-        SolveError::Afar(AfarError { kind: AfarErrorKind::NoRoom, message }) => {
+        SolveError::Device(DeviceValuesError { kind: DeviceValuesErrorKind::NoRoom, message }) => {
             let message = format!("the solve does not fit on the device: {message}; --device host does without");
-            SolveError::Afar(AfarError { kind: AfarErrorKind::NoRoom, message })
+            SolveError::Device(DeviceValuesError { kind: DeviceValuesErrorKind::NoRoom, message })
         }
         other => other,
     }

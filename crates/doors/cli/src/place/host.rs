@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use recoup::core::{AfarProblem, Comm, SolveError};
+use recoup::core::{Comm, ProblemOnDevice, SolveError};
 use recoup::solvers::{Method, MethodInputs, System};
 
 use crate::exit::Exit;
@@ -47,7 +47,7 @@ impl<'a> NoSystem<'a> {
     }
 
     /// Cannot be called.
-    pub(crate) fn problem(&self) -> Result<Option<Arc<dyn AfarProblem>>> {
+    pub(crate) fn problem(&self) -> Result<Option<Arc<dyn ProblemOnDevice>>> {
         match *self {
             Self::Never(never, _) => match never {},
         }

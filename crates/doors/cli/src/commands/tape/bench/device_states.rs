@@ -40,7 +40,7 @@ impl DeviceStates {
     }
 
     pub(super) fn push(&mut self, step: u64) -> Result<()> {
-        self.tape.push_afar(step, &self.vector)?;
+        self.tape.push_device(step, &self.vector)?;
         Ok(self.vector.stream().synchronize()?)
     }
 
@@ -56,7 +56,7 @@ impl DeviceStates {
 
     /// Pops the newest state to the vector.
     pub(super) fn pop(&mut self) -> Result<()> {
-        self.tape.pop_afar(&mut self.vector)?;
+        self.tape.pop_device(&mut self.vector)?;
         Ok(self.vector.stream().synchronize()?)
     }
 

@@ -7,17 +7,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldRooms, HeldValues, LastWrite, Mark, Zones};
+use recoup_core::{
+    DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldRooms, HeldValues, LastWrite, Mark, Zones,
+};
 
 use crate::freezer::VectorFreezer;
 use crate::frozen::DeviceFrozen;
-use crate::held::{afar_error, other_place};
+use crate::held::{device_values_error, other_place};
 use crate::{
     DeviceElement, DeviceError, DeviceHeld, DeviceVec, DeviceView, DeviceViewMut, FreezeWay, Stream, ZoneRing,
 };
 
 /// A vector of a solver on a device: its values, and the stream that works on them. A pipeline
-/// takes it as [`Afar`].
+/// takes it as [`DeviceValues`].
 #[derive(Debug)]
 pub struct DeviceVector<T> {
     values: DeviceVec<T>,
@@ -96,7 +98,7 @@ impl<T> AsRef<DeviceVec<T>> for DeviceVector<T> {
     }
 }
 
-/// A vector freezes where it rests, by [`Afar::hold`].
+/// A vector freezes where it rests, by [`DeviceValues::hold`].
 impl<T: DeviceElement> Zones for DeviceVector<T> {
     fn mark(&self) -> Mark {
         self.last_write.mark()
@@ -120,7 +122,7 @@ impl<T> Drop for DeviceVector<T> {
     }
 }
 
-impl<T: DeviceElement> Afar for DeviceVector<T> {
+impl<T: DeviceElement> DeviceValues for DeviceVector<T> {
     fn element(&self) -> ElementType {
         T::ELEMENT
     }
@@ -129,14 +131,18 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
         self.values.len()
     }
 
-    fn hold(&self, padded_len: usize, earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn hold(
+        &self,
+        padded_len: usize,
+        earlier: Option<Box<dyn HeldValues>>,
+    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         let Some(freezer) = &self.freezer else {
             return DeviceHeld::frozen(self.view(), padded_len, &self.stream, earlier);
         };
         let host = earlier.as_deref().and_then(DeviceFrozen::<T>::host_memory_of);
         if freezer.ring().settings().way == FreezeWay::Copy {
             match DeviceHeld::frozen(self.view(), padded_len, &self.stream, earlier) {
-                Err(error) if error.kind == AfarErrorKind::NoRoom => (),
+                Err(error) if error.kind == DeviceValuesErrorKind::NoRoom => (),
                 held => return held,
             }
         } else {
@@ -145,7 +151,7 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
         Ok(Box::new(DeviceFrozen::<T>::freeze(freezer, self.values.len(), padded_len, &self.stream, host)?))
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
         self.stream.device().room(T::ELEMENT, padded_len)
     }
 
@@ -154,9 +160,9 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
         is_copied.then(|| Arc::new(self.stream.device().clone()) as Arc<dyn HeldRooms>)
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {
+    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
         let held: &DeviceHeld<T> = held.as_any().downcast_ref().ok_or_else(other_place)?;
         let stream = self.stream.clone();
-        held.copy_to(&mut self.write().map_err(afar_error)?, &stream)
+        held.copy_to(&mut self.write().map_err(device_values_error)?, &stream)
     }
 }

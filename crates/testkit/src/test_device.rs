@@ -5,11 +5,11 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
 /// A place for values, shared by all that rest there.
 #[derive(Debug, Default)]
-pub struct AfarPlace {
+pub struct TestDevice {
     calls: AtomicU64,
     fail_at: AtomicU64,
     is_lost: AtomicBool,
@@ -17,7 +17,7 @@ pub struct AfarPlace {
     failed: Mutex<Option<&'static str>>,
 }
 
-impl AfarPlace {
+impl TestDevice {
     /// Returns the number of calls so far.
     #[must_use]
     pub fn calls(&self) -> u64 {
@@ -40,31 +40,34 @@ impl AfarPlace {
     }
 
     /// Counts a call.
-    fn call(&self, name: &'static str, kind: AfarErrorKind) -> Result<(), AfarError> {
+    fn call(&self, name: &'static str, kind: DeviceValuesErrorKind) -> Result<(), DeviceValuesError> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if self.is_lost.load(Ordering::SeqCst) {
-            return Err(AfarError { message: format!("{name}: the place is lost"), kind: AfarErrorKind::Lost });
+            return Err(DeviceValuesError {
+                message: format!("{name}: the place is lost"),
+                kind: DeviceValuesErrorKind::Lost,
+            });
         }
         if call == self.fail_at.load(Ordering::SeqCst) {
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
-            return Err(AfarError { message: format!("{name}: made to fail"), kind });
+            return Err(DeviceValuesError { message: format!("{name}: made to fail"), kind });
         }
         Ok(())
     }
 }
 
-/// Values that rest in an [`AfarPlace`]. A frozen copy shares them until they change.
+/// Values that rest in an [`TestDevice`]. A frozen copy shares them until they change.
 #[derive(Debug)]
-pub struct AfarVec {
-    place: Arc<AfarPlace>,
+pub struct TestDeviceVec {
+    place: Arc<TestDevice>,
     element: ElementType,
     bytes: Mutex<Arc<Vec<u8>>>,
 }
 
-impl AfarVec {
+impl TestDeviceVec {
     /// Makes a copy of `values` in a place.
     #[must_use]
-    pub fn new(place: &Arc<AfarPlace>, values: Values<'_>) -> Self {
+    pub fn new(place: &Arc<TestDevice>, values: Values<'_>) -> Self {
         let bytes = Mutex::new(Arc::new(bytes_of(values)));
         Self { place: Arc::clone(place), element: values.element(), bytes }
     }
@@ -101,11 +104,11 @@ impl AfarVec {
     }
 
     fn copy(&self, bytes: Arc<Vec<u8>>) -> Box<dyn HeldValues> {
-        Box::new(AfarCopy { place: Arc::clone(&self.place), element: self.element, bytes })
+        Box::new(TestDeviceCopy { place: Arc::clone(&self.place), element: self.element, bytes })
     }
 }
 
-impl Afar for AfarVec {
+impl DeviceValues for TestDeviceVec {
     fn element(&self) -> ElementType {
         self.element
     }
@@ -114,20 +117,27 @@ impl Afar for AfarVec {
         self.bytes().len() / self.element.size()
     }
 
-    fn hold(&self, padded_len: usize, _earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError> {
-        self.place.call("hold", AfarErrorKind::NoRoom)?;
+    fn hold(
+        &self,
+        padded_len: usize,
+        _earlier: Option<Box<dyn HeldValues>>,
+    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        self.place.call("hold", DeviceValuesErrorKind::NoRoom)?;
         Ok(self.copy(self.padded(padded_len)))
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
-        self.place.call("room", AfarErrorKind::NoRoom)?;
+    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        self.place.call("room", DeviceValuesErrorKind::NoRoom)?;
         Ok(self.copy(Arc::new(vec![0xA5; padded_len * self.element.size()])))
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {
-        self.place.call("overwrite", AfarErrorKind::Failed)?;
-        let Some(held) = held.as_any().downcast_ref::<AfarCopy>() else {
-            return Err(AfarError { message: "values of another place".to_owned(), kind: AfarErrorKind::Failed });
+    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
+        self.place.call("overwrite", DeviceValuesErrorKind::Failed)?;
+        let Some(held) = held.as_any().downcast_ref::<TestDeviceCopy>() else {
+            return Err(DeviceValuesError {
+                message: "values of another place".to_owned(),
+                kind: DeviceValuesErrorKind::Failed,
+            });
         };
         let mut own = self.bytes();
         *own = Arc::new(held.bytes[..own.len()].to_vec());
@@ -135,15 +145,15 @@ impl Afar for AfarVec {
     }
 }
 
-/// A frozen copy of an [`AfarVec`].
+/// A frozen copy of an [`TestDeviceVec`].
 #[derive(Debug)]
-pub struct AfarCopy {
-    place: Arc<AfarPlace>,
+pub struct TestDeviceCopy {
+    place: Arc<TestDevice>,
     element: ElementType,
     bytes: Arc<Vec<u8>>,
 }
 
-impl AfarCopy {
+impl TestDeviceCopy {
     /// Returns the values as little-endian bytes, to a codec that knows the place.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -158,7 +168,7 @@ impl AfarCopy {
     }
 }
 
-impl HeldValues for AfarCopy {
+impl HeldValues for TestDeviceCopy {
     fn element(&self) -> ElementType {
         self.element
     }
@@ -167,14 +177,14 @@ impl HeldValues for AfarCopy {
         self.bytes.len() / self.element.size()
     }
 
-    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
-        self.place.call("fetch", AfarErrorKind::Failed)?;
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), DeviceValuesError> {
+        self.place.call("fetch", DeviceValuesErrorKind::Failed)?;
         fill(&self.bytes[start * self.element.size()..], target);
         Ok(())
     }
 
-    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {
-        self.place.call("put", AfarErrorKind::Failed)?;
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), DeviceValuesError> {
+        self.place.call("put", DeviceValuesErrorKind::Failed)?;
         self.set(start, source);
         Ok(())
     }
@@ -188,8 +198,8 @@ impl HeldValues for AfarCopy {
         })
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
-        self.place.call("room", AfarErrorKind::NoRoom)?;
+    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        self.place.call("room", DeviceValuesErrorKind::NoRoom)?;
         let bytes = Arc::new(vec![0xA5; self.bytes.len()]);
         Ok(Box::new(Self { place: Arc::clone(&self.place), element: self.element, bytes }))
     }

@@ -7,32 +7,32 @@ use crate::{HeldValues, SolveError};
 /// are collective. A rank that has an error takes part in them all the same.
 ///
 /// [`Operator`]: crate::Operator
-pub trait AfarProblem: Send + Sync {
+pub trait ProblemOnDevice: Send + Sync {
     /// Returns whether values rest where this problem does.
     fn is_beside(&self, values: &dyn HeldValues) -> bool;
 
     /// `||b - A x||^2`.
     ///
     /// # Errors
-    /// [`SolveError::Afar`] when the place fails, or the values rest elsewhere or are too few;
+    /// [`SolveError::Device`] when the place fails, or the values rest elsewhere or are too few;
     /// [`SolveError::Comm`] when a rank is lost.
     fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError>;
 
     /// `x . x`.
     ///
     /// # Errors
-    /// Those of [`AfarProblem::squared_residual`].
+    /// Those of [`ProblemOnDevice::squared_residual`].
     fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, SolveError>;
 
     /// `v . A v`.
     ///
     /// # Errors
-    /// Those of [`AfarProblem::squared_residual`].
+    /// Those of [`ProblemOnDevice::squared_residual`].
     fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, SolveError>;
 
     /// `(w - v) . A (w - v)`.
     ///
     /// # Errors
-    /// Those of [`AfarProblem::squared_residual`].
+    /// Those of [`ProblemOnDevice::squared_residual`].
     fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, SolveError>;
 }

@@ -10,16 +10,16 @@ use std::sync::atomic::AtomicBool;
 use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
-    AfarProblem, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution,
-    Encoded, Grain, HeldFrame, HeldParent, HeldValues, IncrementMode, Lent, LentMut, Manifest, Observation, Operator,
-    Parent, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError, Status, Store, Values,
-    ValuesMut, Variable, VariableMut,
+    Borrowed, BorrowedMut, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision,
+    Distribution, Encoded, Grain, HeldFrame, HeldParent, HeldValues, IncrementMode, Manifest, Observation, Operator,
+    Parent, Plan, Policy, ProblemOnDevice, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError, Status,
+    Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{
     CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig, StagingMode, Timing,
 };
-use recoup_testkit::{AfarCopy, AfarPlace, AfarVec};
+use recoup_testkit::{TestDevice, TestDeviceCopy, TestDeviceVec};
 
 /// Values of a vector of one frame.
 const SHORT: usize = 5000;
@@ -69,7 +69,7 @@ struct TridiagonalThere(Tridiagonal);
 
 impl TridiagonalThere {
     fn doubles(&self, values: &dyn HeldValues) -> Vec<f64> {
-        let copy = values.as_any().downcast_ref::<AfarCopy>().unwrap();
+        let copy = values.as_any().downcast_ref::<TestDeviceCopy>().unwrap();
         copy.bytes().as_chunks().0.iter().take(self.0.0).map(|b| f64::from_le_bytes(*b)).collect()
     }
 
@@ -78,9 +78,9 @@ impl TridiagonalThere {
     }
 }
 
-impl AfarProblem for TridiagonalThere {
+impl ProblemOnDevice for TridiagonalThere {
     fn is_beside(&self, values: &dyn HeldValues) -> bool {
-        values.as_any().is::<AfarCopy>()
+        values.as_any().is::<TestDeviceCopy>()
     }
 
     fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
@@ -103,9 +103,9 @@ impl AfarProblem for TridiagonalThere {
 }
 
 fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
-    let afar: Arc<dyn AfarProblem> = Arc::new(TridiagonalThere(Tridiagonal(n)));
+    let on_device: Arc<dyn ProblemOnDevice> = Arc::new(TridiagonalThere(Tridiagonal(n)));
     let rhs = vec![1.0; n].into();
-    let reference = Reference { afar: Some(afar), ..Reference::new(Arc::new(Tridiagonal(n)), rhs) };
+    let reference = Reference { on_device: Some(on_device), ..Reference::new(Arc::new(Tridiagonal(n)), rhs) };
     let config = SessionConfig {
         name: "run".to_owned(),
         store,
@@ -169,9 +169,9 @@ impl State {
 }
 
 /// An owner whose values are near.
-struct NearOwner(State);
+struct OwnerOnHost(State);
 
-impl Registered for NearOwner {
+impl Registered for OwnerOnHost {
     fn variables(&self) -> Vec<Variable<'_>> {
         let all = self.0.all();
         all.map(|(name, role, values)| Variable::new(name, role, values, Distribution::RankLocal)).into()
@@ -190,13 +190,13 @@ impl Registered for NearOwner {
 }
 
 /// An owner whose values rest elsewhere.
-struct AfarOwner {
-    vectors: Vec<(&'static str, Role, AfarVec)>,
+struct OwnerOnDevice {
+    vectors: Vec<(&'static str, Role, TestDeviceVec)>,
 }
 
-impl AfarOwner {
-    fn new(place: &Arc<AfarPlace>, state: &State) -> Self {
-        Self { vectors: state.all().map(|(name, role, values)| (name, role, AfarVec::new(place, values))).into() }
+impl OwnerOnDevice {
+    fn new(place: &Arc<TestDevice>, state: &State) -> Self {
+        Self { vectors: state.all().map(|(name, role, values)| (name, role, TestDeviceVec::new(place, values))).into() }
     }
 
     fn set(&self, state: &State) {
@@ -208,14 +208,14 @@ impl AfarOwner {
     }
 }
 
-impl Registered for AfarOwner {
+impl Registered for OwnerOnDevice {
     fn variables(&self) -> Vec<Variable<'_>> {
         let vectors = self.vectors.iter();
-        vectors.map(|v| Variable::new(v.0, v.1, Lent::Afar(&v.2), Distribution::RankLocal)).collect()
+        vectors.map(|v| Variable::new(v.0, v.1, Borrowed::Device(&v.2), Distribution::RankLocal)).collect()
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        self.vectors.iter_mut().map(|v| VariableMut::new(v.0, LentMut::Afar(&mut v.2))).collect()
+        self.vectors.iter_mut().map(|v| VariableMut::new(v.0, BorrowedMut::Device(&mut v.2))).collect()
     }
 }
 
@@ -261,39 +261,39 @@ fn outcomes(session: &mut Session) -> Vec<Outcome> {
 /// those whose values rest elsewhere.
 fn compare(scheme: Scheme, codec: CodecId, n: usize, table: CodecTable) -> Vec<Saved> {
     let dir = tempfile::tempdir().unwrap();
-    let [near_dir, afar_dir] = ["near", "afar"].map(|name| dir.path().join(name));
+    let [host_dir, device_dir] = ["near", "on_device"].map(|name| dir.path().join(name));
     let open = |dir: &Path, table| session(Arc::new(Hdf5Store::open(dir, "run", Access::Write).unwrap()), n, table);
-    let mut near = open(&near_dir, recoup_compress::codec);
-    let mut afar = open(&afar_dir, table);
-    let place = Arc::new(AfarPlace::default());
-    let mut far_owner = AfarOwner::new(&place, &State::at(0, n));
+    let mut near = open(&host_dir, recoup_compress::codec);
+    let mut on_device = open(&device_dir, table);
+    let place = Arc::new(TestDevice::default());
+    let mut owner_on_device = OwnerOnDevice::new(&place, &State::at(0, n));
     for iteration in 1..=4 {
-        let near_owner = NearOwner(State::at(iteration, n));
-        far_owner.set(&near_owner.0);
-        near.checkpoint(plan(scheme, codec), progress(iteration), &[&near_owner]).unwrap();
-        afar.checkpoint(plan(scheme, codec), progress(iteration), &[&far_owner]).unwrap();
+        let owner_on_host = OwnerOnHost(State::at(iteration, n));
+        owner_on_device.set(&owner_on_host.0);
+        near.checkpoint(plan(scheme, codec), progress(iteration), &[&owner_on_host]).unwrap();
+        on_device.checkpoint(plan(scheme, codec), progress(iteration), &[&owner_on_device]).unwrap();
         // What the owner does next, the frozen copy does not see.
-        far_owner.set(&State::at(99, n));
+        owner_on_device.set(&State::at(99, n));
     }
     for outcome in outcomes(&mut near) {
         assert!(matches!(outcome, Outcome::Saved(_)), "{codec}: {outcome:?}");
     }
-    let saved = outcomes(&mut afar).into_iter().map(|outcome| match outcome {
+    let saved = outcomes(&mut on_device).into_iter().map(|outcome| match outcome {
         Outcome::Saved(saved) => *saved,
         other => panic!("{codec}: {other:?}"),
     });
     let saved: Vec<Saved> = saved.collect();
-    let manifests = [&near_dir, &afar_dir].map(|dir| manifests(dir));
+    let manifests = [&host_dir, &device_dir].map(|dir| manifests(dir));
     assert_eq!(manifests[0], manifests[1], "{codec}, {scheme:?}");
     // Large raw frames lie in a file as they lie in memory, so that they are written directly.
     if n == SHORT {
-        assert!(files(&near_dir) == files(&afar_dir), "{codec}, {scheme:?}: the files differ");
+        assert!(files(&host_dir) == files(&device_dir), "{codec}, {scheme:?}: the files differ");
     }
-    let mut near_owner = NearOwner(State::at(0, n));
-    near.restore_with(&mut [&mut near_owner]).unwrap().unwrap();
-    far_owner.set(&State::at(0, n));
-    afar.restore_with(&mut [&mut far_owner]).unwrap().unwrap();
-    assert!(near_owner.0.bits() == far_owner.bits(), "{codec}, {scheme:?}: the bits differ");
+    let mut owner_on_host = OwnerOnHost(State::at(0, n));
+    near.restore_with(&mut [&mut owner_on_host]).unwrap().unwrap();
+    owner_on_device.set(&State::at(0, n));
+    on_device.restore_with(&mut [&mut owner_on_device]).unwrap().unwrap();
+    assert!(owner_on_host.0.bits() == owner_on_device.bits(), "{codec}, {scheme:?}: the bits differ");
     saved
 }
 
@@ -321,8 +321,8 @@ fn a_call_that_fails_costs_its_version_and_no_other() {
         let mut call = 1;
         loop {
             let mut session = session(Arc::new(MemoryStore::new()), SHORT, table);
-            let place = Arc::new(AfarPlace::default());
-            let owner = AfarOwner::new(&place, &State::at(1, SHORT));
+            let place = Arc::new(TestDevice::default());
+            let owner = OwnerOnDevice::new(&place, &State::at(1, SHORT));
             let mut save = |iteration| {
                 owner.set(&State::at(iteration, SHORT));
                 session.checkpoint(plan(scheme, codec), progress(iteration), &[&owner]).unwrap();
@@ -342,7 +342,7 @@ fn a_call_that_fails_costs_its_version_and_no_other() {
                 [Outcome::Failed { version: 2, message }] => assert!(message.contains("made to fail"), "{message}"),
                 other => panic!("call {call}: {other:?}"),
             }
-            let mut restored = AfarOwner::new(&place, &State::at(0, SHORT));
+            let mut restored = OwnerOnDevice::new(&place, &State::at(0, SHORT));
             assert_eq!(session.restore_with(&mut [&mut restored]).unwrap().unwrap().version, 3);
             assert!(scheme == Scheme::Lossy || restored.bits() == State::at(3, SHORT).bits(), "call {call}");
             if whole {
@@ -357,8 +357,8 @@ fn a_call_that_fails_costs_its_version_and_no_other() {
 #[test]
 fn a_restore_without_room_touches_nothing_and_one_that_ends_half_way_says_so() {
     let mut session = session(Arc::new(MemoryStore::new()), SHORT, recoup_compress::codec);
-    let place = Arc::new(AfarPlace::default());
-    let mut owner = AfarOwner::new(&place, &State::at(1, SHORT));
+    let place = Arc::new(TestDevice::default());
+    let mut owner = OwnerOnDevice::new(&place, &State::at(1, SHORT));
     session.checkpoint(plan(Scheme::Exact, CodecId::Raw), progress(1), &[&owner]).unwrap();
     assert!(matches!(outcomes(&mut session)[..], [Outcome::Saved(_)]));
     let other = State::at(7, SHORT);
@@ -368,7 +368,7 @@ fn a_restore_without_room_touches_nothing_and_one_that_ends_half_way_says_so() {
         place.fail_at(place.calls() + call);
         let error = session.restore_with(&mut [&mut owner]).unwrap_err();
         if call <= 10 {
-            assert!(matches!(error, PipelineError::Afar { .. }), "call {call}: {error}");
+            assert!(matches!(error, PipelineError::Device { .. }), "call {call}: {error}");
             assert!(owner.bits() == other.bits(), "call {call}");
         } else {
             assert!(matches!(error, PipelineError::RestoredInPart { .. }), "call {call}: {error}");
@@ -382,14 +382,14 @@ fn a_restore_without_room_touches_nothing_and_one_that_ends_half_way_says_so() {
 #[test]
 fn a_lost_place_is_an_outcome_and_the_versions_before_stay() {
     let mut session = session(Arc::new(MemoryStore::new()), SHORT, recoup_compress::codec);
-    let place = Arc::new(AfarPlace::default());
-    let owner = AfarOwner::new(&place, &State::at(1, SHORT));
+    let place = Arc::new(TestDevice::default());
+    let owner = OwnerOnDevice::new(&place, &State::at(1, SHORT));
     session.checkpoint(plan(Scheme::Exact, CodecId::Zstd), progress(1), &[&owner]).unwrap();
     session.wait().unwrap();
     place.lose();
     session.checkpoint(plan(Scheme::Exact, CodecId::Zstd), progress(2), &[&owner]).unwrap();
     assert!(matches!(outcomes(&mut session)[..], [Outcome::Saved(_), Outcome::Failed { version: 2, .. }]));
-    let mut near = NearOwner(State::at(0, SHORT));
+    let mut near = OwnerOnHost(State::at(0, SHORT));
     assert_eq!(session.restore_with(&mut [&mut near]).unwrap().unwrap().version, 1);
     assert!(near.0.bits() == State::at(1, SHORT).bits());
 }
@@ -403,7 +403,7 @@ fn in_place(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
 
 /// The doubles of a copy in the testkit's place.
 fn doubles_there(values: &dyn HeldValues) -> Vec<f64> {
-    let copy = values.as_any().downcast_ref::<AfarCopy>().unwrap();
+    let copy = values.as_any().downcast_ref::<TestDeviceCopy>().unwrap();
     copy.bytes().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect()
 }
 
@@ -445,7 +445,7 @@ impl Codec for InPlace {
     }
 
     fn reaches(&self, values: &dyn HeldValues) -> bool {
-        values.as_any().is::<AfarCopy>()
+        values.as_any().is::<TestDeviceCopy>()
     }
 
     fn encode_held(
@@ -472,7 +472,7 @@ impl Codec for InPlace {
         start: usize,
     ) -> Option<Result<(), CodecError>> {
         let mut values = vec![0.0; context.dims.iter().product()];
-        let target = target.as_any_mut().downcast_mut::<AfarCopy>()?;
+        let target = target.as_any_mut().downcast_mut::<TestDeviceCopy>()?;
         let decode = |context: &Context| self.decode(source, bound, context, ValuesMut::F64(&mut values));
         let decoded = with_parent(context, parent, start, decode);
         target.set(start, Values::F64(&values));
@@ -492,9 +492,9 @@ fn a_codec_and_a_problem_that_reach_the_place_leave_all_vectors_there_and_make_t
         for version in saved {
             let State { singles, counts, bytes, .. } = State::at(1, n);
             let exact = 4 * singles.len() + 8 * counts.len() + bytes.len();
-            assert_eq!(version.afar.held_frames, 2 * frames, "{n} values, x and p");
+            assert_eq!(version.on_device.held_frames, 2 * frames, "{n} values, x and p");
             // What is saved exactly is compressed here, in whole frames.
-            assert!(version.afar.fetched_bytes < exact as u64 + 4096, "{n} values: {:?}", version.afar);
+            assert!(version.on_device.fetched_bytes < exact as u64 + 4096, "{n} values: {:?}", version.on_device);
         }
     }
 }

@@ -1,34 +1,34 @@
 //! The values of a variable, lent where they rest: here or elsewhere.
 
-use crate::{Afar, ElementType, Values, ValuesMut};
+use crate::{DeviceValues, ElementType, Values, ValuesMut};
 
 /// The values of a variable, lent to be read where they rest.
 #[derive(Clone, Copy, Debug)]
-pub enum Lent<'a> {
+pub enum Borrowed<'a> {
     /// In this process's memory.
-    Near(Values<'a>),
+    Host(Values<'a>),
     /// Elsewhere.
-    Afar(&'a dyn Afar),
+    Device(&'a dyn DeviceValues),
 }
 
-impl<'a> Lent<'a> {
+impl<'a> Borrowed<'a> {
     /// Returns the values where they are in this process's memory.
     #[must_use]
-    pub fn near(self) -> Option<Values<'a>> {
+    pub fn host(self) -> Option<Values<'a>> {
         match self {
-            Self::Near(values) => Some(values),
-            Self::Afar(_) => None,
+            Self::Host(values) => Some(values),
+            Self::Device(_) => None,
         }
     }
 }
 
-impl Lent<'_> {
+impl Borrowed<'_> {
     /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
-            Self::Near(values) => values.len(),
-            Self::Afar(values) => values.len(),
+            Self::Host(values) => values.len(),
+            Self::Device(values) => values.len(),
         }
     }
 
@@ -42,51 +42,51 @@ impl Lent<'_> {
     #[must_use]
     pub fn element(&self) -> ElementType {
         match self {
-            Self::Near(values) => values.element(),
-            Self::Afar(values) => values.element(),
+            Self::Host(values) => values.element(),
+            Self::Device(values) => values.element(),
         }
     }
 }
 
-impl<'a> From<Values<'a>> for Lent<'a> {
+impl<'a> From<Values<'a>> for Borrowed<'a> {
     fn from(values: Values<'a>) -> Self {
-        Self::Near(values)
+        Self::Host(values)
     }
 }
 
 /// The values of a variable, lent to be overwritten where they rest.
 #[derive(Debug)]
-pub enum LentMut<'a> {
+pub enum BorrowedMut<'a> {
     /// In this process's memory.
-    Near(ValuesMut<'a>),
+    Host(ValuesMut<'a>),
     /// Elsewhere.
-    Afar(&'a mut dyn Afar),
+    Device(&'a mut dyn DeviceValues),
 }
 
-impl<'a> LentMut<'a> {
+impl<'a> BorrowedMut<'a> {
     /// Returns the values where they are in this process's memory.
     #[must_use]
-    pub fn near(self) -> Option<ValuesMut<'a>> {
+    pub fn host(self) -> Option<ValuesMut<'a>> {
         match self {
-            Self::Near(values) => Some(values),
-            Self::Afar(_) => None,
+            Self::Host(values) => Some(values),
+            Self::Device(_) => None,
         }
     }
 }
 
-impl LentMut<'_> {
+impl BorrowedMut<'_> {
     /// Lends the same values to be read.
     #[must_use]
-    pub fn as_lent(&self) -> Lent<'_> {
+    pub fn as_borrowed(&self) -> Borrowed<'_> {
         match self {
-            Self::Near(values) => Lent::Near(values.as_values()),
-            Self::Afar(values) => Lent::Afar(&**values),
+            Self::Host(values) => Borrowed::Host(values.as_values()),
+            Self::Device(values) => Borrowed::Device(&**values),
         }
     }
 }
 
-impl<'a> From<ValuesMut<'a>> for LentMut<'a> {
+impl<'a> From<ValuesMut<'a>> for BorrowedMut<'a> {
     fn from(values: ValuesMut<'a>) -> Self {
-        Self::Near(values)
+        Self::Host(values)
     }
 }

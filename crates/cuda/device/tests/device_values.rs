@@ -1,7 +1,7 @@
 //! Vectors of a device lent to a pipeline, on the double of the driver: the bits of the owner at
 //! the moment they were frozen, whatever the order in which streams run; and every call failing.
 
-use recoup_core::{Afar, AfarError, AfarErrorKind, Values, ValuesMut};
+use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, Values, ValuesMut};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::{Device, DeviceError, DeviceVec, DeviceVector, Stream};
 
@@ -26,13 +26,13 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-fn driver(error: DeviceError) -> AfarError {
-    let kind = if error.is_lost() { AfarErrorKind::Lost } else { AfarErrorKind::Failed };
-    AfarError { message: error.to_string(), kind }
+fn driver(error: DeviceError) -> DeviceValuesError {
+    let kind = if error.is_lost() { DeviceValuesErrorKind::Lost } else { DeviceValuesErrorKind::Failed };
+    DeviceValuesError { message: error.to_string(), kind }
 }
 
 /// An owner is frozen, goes on, is frozen again in the same memory, and is restored.
-fn scenario() -> Result<Found, AfarError> {
+fn scenario() -> Result<Found, DeviceValuesError> {
     let device = Device::open(0).map_err(driver)?;
     let stream = Stream::new(&device).map_err(driver)?;
     let [one, two] = [1, 5000].map(|first| DeviceVec::copy_of(&stream, &values(first)));
@@ -61,7 +61,7 @@ fn expected() -> Found {
     Found { first: bits(&values(1)), second: bits(&values(5000)[700..]), restored: bits(&values(9)) }
 }
 
-fn run(double: &Double, settings: &Settings) -> (Result<Found, AfarError>, DoubleReport) {
+fn run(double: &Double, settings: &Settings) -> (Result<Found, DeviceValuesError>, DoubleReport) {
     double.reset(settings);
     let found = scenario();
     (found, double.report())
@@ -110,7 +110,7 @@ fn a_device_lost_at_any_call_gives_errors_and_no_wrong_bits() {
             // Without a driver there is no device to lose.
             Err(error) if error.message.starts_with("no CUDA here") => (),
             Err(error) => {
-                assert_eq!(error.kind, AfarErrorKind::Lost, "call {call}: {error}");
+                assert_eq!(error.kind, DeviceValuesErrorKind::Lost, "call {call}: {error}");
                 lost += 1;
             }
         }

@@ -1,9 +1,9 @@
 //! Values that rest elsewhere than in memory a slice can show: on a device.
 //!
-//! The pipeline never sees the values of an [`Afar`]. It asks for a frozen copy, [`HeldValues`],
-//! made where the values rest, and returns to the solver. A codec that knows the place encodes the
-//! copy there ([`Codec::encode_held`](crate::Codec::encode_held)); for any other codec the pipeline
-//! fetches the copy frame by frame.
+//! The pipeline never sees the values of an [`DeviceValues`]. It asks for a frozen copy,
+//! [`HeldValues`], made where the values rest, and returns to the solver. A codec that knows the
+//! place encodes the copy there ([`Codec::encode_held`](crate::Codec::encode_held)); for any other
+//! codec the pipeline fetches the copy frame by frame.
 
 use std::any::Any;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::{ElementType, Values, ValuesMut};
 
 /// Values that rest elsewhere.
-pub trait Afar: Send + Sync {
+pub trait DeviceValues: Send + Sync {
     /// Returns the type of the elements.
     fn element(&self) -> ElementType;
 
@@ -31,14 +31,18 @@ pub trait Afar: Send + Sync {
     /// not needed any more: its memory is used again where it fits.
     ///
     /// # Errors
-    /// [`AfarError`] when there is no room for a copy, or the place is lost.
-    fn hold(&self, padded_len: usize, earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError>;
+    /// [`DeviceValuesError`] when there is no room for a copy, or the place is lost.
+    fn hold(
+        &self,
+        padded_len: usize,
+        earlier: Option<Box<dyn HeldValues>>,
+    ) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
 
     /// Makes room for `padded_len` values, where these rest, to be filled by a restore.
     ///
     /// # Errors
-    /// [`AfarError`] when there is no room, or the place is lost.
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError>;
+    /// [`DeviceValuesError`] when there is no room, or the place is lost.
+    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
 
     /// Returns a maker of room where these values rest, for threads that do not have them. `None`
     /// if the values alone can make room.
@@ -50,13 +54,13 @@ pub trait Afar: Send + Sync {
     /// elements.
     ///
     /// # Errors
-    /// [`AfarError`] when the place is lost; the values are then undefined.
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError>;
+    /// [`DeviceValuesError`] when the place is lost; the values are then undefined.
+    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError>;
 }
 
-impl fmt::Debug for dyn Afar + '_ {
+impl fmt::Debug for dyn DeviceValues + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Afar({} {})", self.len(), self.element())
+        write!(f, "DeviceValues({} {})", self.len(), self.element())
     }
 }
 
@@ -66,8 +70,8 @@ pub trait HeldRooms: Send + Sync {
     /// Makes room for `len` values of a type.
     ///
     /// # Errors
-    /// [`AfarError`] when there is no room, or the place is lost.
-    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, AfarError>;
+    /// [`DeviceValuesError`] when there is no room, or the place is lost.
+    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
 }
 
 impl fmt::Debug for dyn HeldRooms + '_ {
@@ -93,15 +97,20 @@ pub trait HeldValues: Send + Sync {
     /// there.
     ///
     /// # Errors
-    /// [`AfarError`] when the place is lost.
-    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError>;
+    /// [`DeviceValuesError`] when the place is lost.
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), DeviceValuesError>;
 
     /// Copies some runs of values, ascending and disjoint, once they are there: value `start + i`
     /// becomes value `i` of `target`, and the values between the runs stay as they are.
     ///
     /// # Errors
-    /// [`AfarError`] when the place is lost.
-    fn fetch_runs(&self, start: usize, runs: &[Range<usize>], mut target: ValuesMut<'_>) -> Result<(), AfarError> {
+    /// [`DeviceValuesError`] when the place is lost.
+    fn fetch_runs(
+        &self,
+        start: usize,
+        runs: &[Range<usize>],
+        mut target: ValuesMut<'_>,
+    ) -> Result<(), DeviceValuesError> {
         runs.iter().try_for_each(|run| self.fetch(start + run.start, target.slice_mut(run.start, run.len())))
     }
 
@@ -111,16 +120,21 @@ pub trait HeldValues: Send + Sync {
     /// where the place does not hash: the values are to be fetched then.
     ///
     /// # Errors
-    /// [`AfarError`] when the place is lost.
-    fn zone_hashes(&self, _start: usize, _len: usize, _zone_bytes: usize) -> Result<Option<Vec<u128>>, AfarError> {
+    /// [`DeviceValuesError`] when the place is lost.
+    fn zone_hashes(
+        &self,
+        _start: usize,
+        _len: usize,
+        _zone_bytes: usize,
+    ) -> Result<Option<Vec<u128>>, DeviceValuesError> {
         Ok(None)
     }
 
     /// Overwrites values from `start` on with `source`.
     ///
     /// # Errors
-    /// [`AfarError`] when the place is lost.
-    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError>;
+    /// [`DeviceValuesError`] when the place is lost.
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), DeviceValuesError>;
 
     /// Returns whether `other` has the same type and number of elements, and rests at the same
     /// place.
@@ -129,8 +143,8 @@ pub trait HeldValues: Send + Sync {
     /// Makes room for as many values at the same place.
     ///
     /// # Errors
-    /// [`AfarError`] when there is no room, or the place is lost.
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError>;
+    /// [`DeviceValuesError`] when there is no room, or the place is lost.
+    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
 
     /// Shows the copy to a codec or an owner that knows its place.
     fn as_any(&self) -> &dyn Any;
@@ -148,16 +162,16 @@ impl fmt::Debug for dyn HeldValues + '_ {
 /// The place where values rest failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct AfarError {
+pub struct DeviceValuesError {
     /// The place's own words.
     pub message: String,
     /// The kind of failure, by what can be done about it.
-    pub kind: AfarErrorKind,
+    pub kind: DeviceValuesErrorKind,
 }
 
-/// The kinds of [`AfarError`], by what can be done about them.
+/// The kinds of [`DeviceValuesError`], by what can be done about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfarErrorKind {
+pub enum DeviceValuesErrorKind {
     /// There is no room for a copy now. The values are as they were.
     NoRoom,
     /// The place and all values on it are lost. Another place may go on from a version.
