@@ -6,7 +6,7 @@ use std::path::Path;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    Bound, BoundRule, CodecId, Comm, Distribution, HeldValues, Mark, Plan, Progress, Registered, Role, SafePoint,
+    Bound, BoundRule, CodecId, Comm, DeviceSnapshot, Distribution, Mark, Plan, Progress, Registered, Role, SafePoint,
     Scheme, Status, Values, ValuesMut, Variable, VariableMut, Zones,
 };
 use recoup::pipeline::{Reference, Variables};
@@ -378,7 +378,7 @@ impl Zones for FewWrites {
         Some((since.write + 1..=self.version).flat_map(Self::runs).collect())
     }
 
-    fn freeze(&self, _: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, _: usize) -> Option<Box<dyn DeviceSnapshot>> {
         None
     }
 }

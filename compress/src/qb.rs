@@ -214,34 +214,34 @@ impl Codec for Qb {
     }
 
     #[cfg(feature = "cuda")]
-    fn reaches(&self, values: &dyn recoup_core::HeldValues) -> bool {
+    fn reaches(&self, values: &dyn recoup_core::DeviceSnapshot) -> bool {
         cuda::QbCuda::beside(values).is_some()
     }
 
     /// Encodes values on the device where they rest.
     #[cfg(feature = "cuda")]
-    fn encode_held(
+    fn encode_on_device(
         &self,
-        source: &recoup_core::HeldFrame<'_>,
+        source: &recoup_core::DeviceFrame<'_>,
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Option<Result<Encoded, CodecError>> {
-        cuda::QbCuda::beside(source.values)?.encode_where_held(self, source, bound, context, target).transpose()
+        cuda::QbCuda::beside(source.values)?.encode_on_device_now(self, source, bound, context, target).transpose()
     }
 
     /// Decodes to the device where values rest.
     #[cfg(feature = "cuda")]
-    fn decode_held(
+    fn decode_on_device(
         &self,
         source: &[u8],
         _: Bound,
         context: &Context,
-        parent: Option<recoup_core::HeldParent<'_>>,
-        target: &mut dyn recoup_core::HeldValues,
+        parent: Option<recoup_core::DeviceParent<'_>>,
+        target: &mut dyn recoup_core::DeviceSnapshot,
         start: usize,
     ) -> Option<Result<(), CodecError>> {
-        cuda::QbCuda::beside(target)?.decode_where_held(source, context, parent, target, start).transpose()
+        cuda::QbCuda::beside(target)?.decode_on_device_now(source, context, parent, target, start).transpose()
     }
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

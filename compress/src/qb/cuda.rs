@@ -20,9 +20,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use recoup_core::{
-    Bound, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, HeldParent, HeldValues, Values, ValuesMut,
+    Bound, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, Encoded, Values, ValuesMut,
 };
-use recoup_device::{Device, DeviceError, DeviceHeld, DeviceKernel, DeviceView};
+use recoup_device::{Device, DeviceError, DeviceKernel, DeviceView, VectorSnapshot};
 
 use self::lanes::{Element, FrameSource, FrameTarget, KernelSetup, Lanes};
 use self::sys::{Kernels, Parameters, ValueViews};
@@ -337,33 +337,33 @@ impl Codec for QbCuda {
         }
     }
 
-    fn reaches(&self, values: &dyn HeldValues) -> bool {
+    fn reaches(&self, values: &dyn DeviceSnapshot) -> bool {
         let values = values.as_any();
-        let doubles = values.downcast_ref::<DeviceHeld<f64>>().map(|held| held.is_on(&self.device));
-        let singles = || values.downcast_ref::<DeviceHeld<f32>>().map(|held| held.is_on(&self.device));
+        let doubles = values.downcast_ref::<VectorSnapshot<f64>>().map(|held| held.is_on(&self.device));
+        let singles = || values.downcast_ref::<VectorSnapshot<f32>>().map(|held| held.is_on(&self.device));
         doubles.or_else(singles).unwrap_or_default()
     }
 
-    fn encode_held(
+    fn encode_on_device(
         &self,
-        source: &HeldFrame<'_>,
+        source: &DeviceFrame<'_>,
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Option<Result<Encoded, CodecError>> {
-        self.encode_where_held(&self.host, source, bound, context, target).transpose()
+        self.encode_on_device_now(&self.host, source, bound, context, target).transpose()
     }
 
-    fn decode_held(
+    fn decode_on_device(
         &self,
         source: &[u8],
         _: Bound,
         context: &Context,
-        parent: Option<HeldParent<'_>>,
-        target: &mut dyn HeldValues,
+        parent: Option<DeviceParent<'_>>,
+        target: &mut dyn DeviceSnapshot,
         start: usize,
     ) -> Option<Result<(), CodecError>> {
-        self.decode_where_held(source, context, parent, target, start).transpose()
+        self.decode_on_device_now(source, context, parent, target, start).transpose()
     }
 
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

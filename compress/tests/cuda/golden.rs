@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use recoup_compress::QbCuda;
-use recoup_core::{Bound, Chain, Codec, Context, HeldFrame, HeldParent, Parent};
+use recoup_core::{Bound, Chain, Codec, Context, DeviceFrame, DeviceParent, Parent};
 
 use super::device::on_device;
 use super::held::{START, fetched, rest};
@@ -60,20 +60,20 @@ fn compare_held(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Optio
     let hold = |values: &Floats| rest(codec.device(), values.lend());
     let parent = parent.map(|stream| hold(&Floats::from_bytes(case.values.element(), &stream.values)));
     let hash = hash_of_parent(&stream.frame);
-    let parent = parent.as_ref().map(|parent| HeldParent { values: parent.as_ref(), hash });
+    let parent = parent.as_ref().map(|parent| DeviceParent { values: parent.as_ref(), hash });
     let chain = if case.is_chained || parent.is_some() { Chain::Start } else { Chain::Alone };
     let context = Context { stride: case.stride, ..Context::grid(case.dims).chained(chain) };
     let values = hold(&case.values);
-    let source = HeldFrame { values: values.as_ref(), start: START, parent };
+    let source = DeviceFrame { values: values.as_ref(), start: START, parent };
     let mut frame = Vec::new();
-    let encoded = codec.encode_held(&source, case.bound, &context, &mut frame);
+    let encoded = codec.encode_on_device(&source, case.bound, &context, &mut frame);
     // Some are larger than raw values: those are left to the host.
     if let Some(encoded) = encoded {
         assert_eq!(encoded.unwrap().follows, case.arrangement.follows, "{}", case.name);
     }
     assert!(frame == stream.frame, "{}: other bytes", case.name);
     let mut target = hold(&case.values.zeros(case.values.len()));
-    codec.decode_held(&frame, Bound::Lossless, &context, parent, target.as_mut(), START).unwrap().unwrap();
+    codec.decode_on_device(&frame, Bound::Lossless, &context, parent, target.as_mut(), START).unwrap().unwrap();
     assert!(fetched(target.as_ref(), &case.values).to_bytes() == stream.values, "{}: other values", case.name);
     drop((values, target));
     codec

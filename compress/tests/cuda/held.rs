@@ -3,8 +3,8 @@
 
 use recoup_compress::{Qb, QbCuda};
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceValues, Encoded, HeldFrame, HeldParent, HeldValues,
-    Parent, Values,
+    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, DeviceValues,
+    Encoded, Parent, Values,
 };
 use recoup_device::{Device, DeviceElement, DeviceVec, DeviceVector, Stream};
 
@@ -19,7 +19,7 @@ const BEHIND: usize = 5;
 const HASH: [u8; 16] = [9; 16];
 
 /// Puts values on a device, with zeros before and behind them, and freezes them.
-pub(crate) fn rest(device: &Device, values: Values<'_>) -> Box<dyn HeldValues> {
+pub(crate) fn rest(device: &Device, values: Values<'_>) -> Box<dyn DeviceSnapshot> {
     match values {
         Values::F64(values) => frozen(device, values),
         Values::F32(values) => frozen(device, values),
@@ -28,16 +28,16 @@ pub(crate) fn rest(device: &Device, values: Values<'_>) -> Box<dyn HeldValues> {
     }
 }
 
-fn frozen<T: DeviceElement>(device: &Device, values: &[T]) -> Box<dyn HeldValues> {
+fn frozen<T: DeviceElement>(device: &Device, values: &[T]) -> Box<dyn DeviceSnapshot> {
     let mut all = vec![T::zeroed(); START];
     all.extend_from_slice(values);
     all.resize(all.len() + BEHIND, T::zeroed());
     let stream = Stream::new(device).unwrap();
-    DeviceVector::new(DeviceVec::copy_of(&stream, &all).unwrap(), stream).hold(all.len(), None).unwrap()
+    DeviceVector::new(DeviceVec::copy_of(&stream, &all).unwrap(), stream).snapshot(all.len(), None).unwrap()
 }
 
 /// Fetches values that [`rest`]. Those before and behind them must still be zero.
-pub(crate) fn fetched(held: &dyn HeldValues, like: &Floats) -> Floats {
+pub(crate) fn fetched(held: &dyn DeviceSnapshot, like: &Floats) -> Floats {
     let mut all = like.zeros(held.len());
     held.fetch(0, all.lend_mut()).unwrap();
     let part = |range: std::ops::Range<usize>| match &all {
@@ -82,10 +82,10 @@ impl Case {
         let (expected, expected_frame) = self.on_host();
         let values = rest(device.device(), self.values.lend());
         let parent = self.parent.as_ref().map(|parent| rest(device.device(), parent.lend()));
-        let parent = parent.as_ref().map(|parent| HeldParent { values: parent.as_ref(), hash: HASH });
-        let source = HeldFrame { values: values.as_ref(), start: START, parent };
+        let parent = parent.as_ref().map(|parent| DeviceParent { values: parent.as_ref(), hash: HASH });
+        let source = DeviceFrame { values: values.as_ref(), start: START, parent };
         let mut frame = Vec::new();
-        let encoded = device.encode_held(&source, self.bound, &self.context, &mut frame);
+        let encoded = device.encode_on_device(&source, self.bound, &self.context, &mut frame);
         if expected.stored_raw {
             assert!(encoded.is_none(), "{label}: raw values are smaller");
             return;
@@ -95,7 +95,7 @@ impl Case {
         let mut decoded = self.values.zeros(self.values.len());
         Qb::default().decode(&frame, self.bound, &self.host(), decoded.lend_mut()).unwrap();
         let mut target = rest(device.device(), self.values.zeros(self.values.len()).lend());
-        device.decode_held(&frame, self.bound, &self.context, parent, target.as_mut(), START).unwrap().unwrap();
+        device.decode_on_device(&frame, self.bound, &self.context, parent, target.as_mut(), START).unwrap().unwrap();
         assert!(fetched(target.as_ref(), &self.values).to_bytes() == decoded.to_bytes(), "{label}: other values");
     }
 }
@@ -175,14 +175,14 @@ fn frames_that_are_not_coded_on_the_device_are_left_to_the_host() {
         assert!(raw.on_host().0.stored_raw);
         raw.compare(&device);
         let held = rest(device.device(), Values::F64(&noise));
-        let frame = HeldFrame { values: held.as_ref(), start: START, parent: None };
+        let frame = DeviceFrame { values: held.as_ref(), start: START, parent: None };
         let context = Context::flat(BLOCK);
-        assert!(device.encode_held(&frame, Bound::Range(1e-3), &context, &mut Vec::new()).is_none());
+        assert!(device.encode_on_device(&frame, Bound::Range(1e-3), &context, &mut Vec::new()).is_none());
         let integers = rest(device.device(), Values::I64(&[1; 4]));
-        let frame = HeldFrame { values: integers.as_ref(), ..frame };
-        assert!(device.encode_held(&frame, Bound::Lossless, &Context::flat(4), &mut Vec::new()).is_none());
-        let beyond = HeldFrame { values: held.as_ref(), start: START + BEHIND + 1, parent: None };
-        let result = device.encode_held(&beyond, Bound::Lossless, &context, &mut Vec::new());
+        let frame = DeviceFrame { values: integers.as_ref(), ..frame };
+        assert!(device.encode_on_device(&frame, Bound::Lossless, &Context::flat(4), &mut Vec::new()).is_none());
+        let beyond = DeviceFrame { values: held.as_ref(), start: START + BEHIND + 1, parent: None };
+        let result = device.encode_on_device(&beyond, Bound::Lossless, &context, &mut Vec::new());
         assert_eq!(result, Some(Err(CodecError::Shape { expected: BLOCK, found: BLOCK - 1 })));
     });
 }
@@ -203,8 +203,9 @@ fn another_parent_and_damaged_blocks_are_named_where_values_rest() {
         let parent = rest(device.device(), case.parent.as_ref().unwrap().lend());
         let mut target = rest(device.device(), case.values.zeros(case.values.len()).lend());
         let mut decode = |frame: &[u8], hash: Option<[u8; 16]>| {
-            let parent = hash.map(|hash| HeldParent { values: parent.as_ref(), hash });
-            let result = device.decode_held(frame, case.bound, &case.context, parent, target.as_mut(), START).unwrap();
+            let parent = hash.map(|hash| DeviceParent { values: parent.as_ref(), hash });
+            let result =
+                device.decode_on_device(frame, case.bound, &case.context, parent, target.as_mut(), START).unwrap();
             fetched(target.as_ref(), &case.values);
             result
         };

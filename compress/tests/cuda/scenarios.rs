@@ -3,8 +3,8 @@
 
 use recoup_compress::{Qb, QbArrangement, QbCuda};
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceValuesError, HeldFrame, HeldParent, HeldValues, Parent,
-    Values, ValuesMut,
+    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, DeviceValuesError,
+    Parent, Values, ValuesMut,
 };
 use recoup_cuda_double::{Double, Settings};
 
@@ -62,7 +62,7 @@ impl Scenario {
     }
 
     /// The context of values that rest on the device: their parent does, too.
-    fn held_context(&self) -> Context<'static> {
+    fn device_context(&self) -> Context<'static> {
         Context::grid(DIMS).chained(if self.arrangement.follows { Chain::Start } else { Chain::Alone })
     }
 
@@ -71,21 +71,22 @@ impl Scenario {
         match way {
             Way::Encode => self.check_frame(&self.encoded(codec)?),
             Way::Decode => self.check_values(&self.decoded(codec)?),
-            Way::EncodeHeld => {
-                let source = HeldFrame { values: places.values.as_ref(), start: START, parent: places.parent_of(self) };
+            Way::EncodeOnDevice => {
+                let source =
+                    DeviceFrame { values: places.values.as_ref(), start: START, parent: places.parent_of(self) };
                 let mut frame = Vec::new();
-                codec.encode_held(&source, BOUND, &self.held_context(), &mut frame).unwrap()?;
+                codec.encode_on_device(&source, BOUND, &self.device_context(), &mut frame).unwrap()?;
                 self.check_frame(&frame);
             }
-            Way::DecodeHeld => {
+            Way::DecodeOnDevice => {
                 let parent =
-                    self.arrangement.follows.then(|| HeldParent { values: places.parent.as_ref(), hash: HASH });
+                    self.arrangement.follows.then(|| DeviceParent { values: places.parent.as_ref(), hash: HASH });
                 let foreign =
                     |error: DeviceValuesError| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() };
                 let target = places.target.as_mut();
                 let mut all = vec![0.0; target.len()];
                 target.put(0, Values::F64(&all)).map_err(foreign)?;
-                codec.decode_held(&self.frame, BOUND, &self.held_context(), parent, target, START).unwrap()?;
+                codec.decode_on_device(&self.frame, BOUND, &self.device_context(), parent, target, START).unwrap()?;
                 target.fetch(0, ValuesMut::F64(&mut all)).map_err(foreign)?;
                 self.check_values(&all[START..START + self.values.len()]);
             }
@@ -108,15 +109,15 @@ impl Scenario {
 enum Way {
     Encode,
     Decode,
-    EncodeHeld,
-    DecodeHeld,
+    EncodeOnDevice,
+    DecodeOnDevice,
 }
 
 /// The values of a scenario on the device, and room for those decoded.
 struct Places {
-    values: Box<dyn HeldValues>,
-    parent: Box<dyn HeldValues>,
-    target: Box<dyn HeldValues>,
+    values: Box<dyn DeviceSnapshot>,
+    parent: Box<dyn DeviceSnapshot>,
+    target: Box<dyn DeviceSnapshot>,
 }
 
 impl Places {
@@ -126,13 +127,13 @@ impl Places {
         Self { values: rest(&scenario.values), parent: rest(&scenario.parent), target: rest(&zeros) }
     }
 
-    fn parent_of(&self, scenario: &Scenario) -> Option<HeldParent<'_>> {
-        scenario.arrangement.follows.then(|| HeldParent { values: self.parent.as_ref(), hash: HASH })
+    fn parent_of(&self, scenario: &Scenario) -> Option<DeviceParent<'_>> {
+        scenario.arrangement.follows.then(|| DeviceParent { values: self.parent.as_ref(), hash: HASH })
     }
 }
 
 fn scenarios() -> impl Iterator<Item = (Scenario, Way)> {
-    let ways = [Way::Encode, Way::Decode, Way::EncodeHeld, Way::DecodeHeld];
+    let ways = [Way::Encode, Way::Decode, Way::EncodeOnDevice, Way::DecodeOnDevice];
     [LINE, TILES, FITTED, CHAINED]
         .into_iter()
         .flat_map(move |arrangement| ways.map(|way| (Scenario::new(arrangement), way)))

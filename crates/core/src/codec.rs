@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bound, ElementType, HeldValues, Values, ValuesMut, short_number};
+use crate::{Bound, DeviceSnapshot, ElementType, Values, ValuesMut, short_number};
 
 /// Defines [`CodecId`] from one line per codec: its variant, and its name in manifests and on the
 /// command line.
@@ -222,20 +222,20 @@ pub struct Parent<'a> {
 /// A frame of values that rest elsewhere: as many as the extents of its [`Context`] multiply to.
 /// Its parent, which rests there too, takes the place of one in [`Context::chain`].
 #[derive(Clone, Copy, Debug)]
-pub struct HeldFrame<'a> {
+pub struct DeviceFrame<'a> {
     /// The variable.
-    pub values: &'a dyn HeldValues,
+    pub values: &'a dyn DeviceSnapshot,
     /// The first value of the frame.
     pub start: usize,
     /// The same frame of the version before, where this one may be coded against it.
-    pub parent: Option<HeldParent<'a>>,
+    pub parent: Option<DeviceParent<'a>>,
 }
 
 /// The frame of the version before, at the same place of its variable; see [`Parent`].
 #[derive(Clone, Copy, Debug)]
-pub struct HeldParent<'a> {
+pub struct DeviceParent<'a> {
     /// The decoded values of the whole variable.
-    pub values: &'a dyn HeldValues,
+    pub values: &'a dyn DeviceSnapshot,
     /// The first 16 bytes of the BLAKE3 hash of the frame's payload.
     pub hash: [u8; 16],
 }
@@ -310,7 +310,7 @@ pub trait Codec: Send + Sync {
 
     /// Returns whether this codec encodes and decodes where `values` rest: frames are fetched for
     /// any other codec, and what it decodes is put there.
-    fn reaches(&self, _values: &dyn HeldValues) -> bool {
+    fn reaches(&self, _values: &dyn DeviceSnapshot) -> bool {
         false
     }
 
@@ -321,9 +321,9 @@ pub trait Codec: Send + Sync {
     ///
     /// # Errors
     /// Those of [`Codec::encode`].
-    fn encode_held(
+    fn encode_on_device(
         &self,
-        _source: &HeldFrame<'_>,
+        _source: &DeviceFrame<'_>,
         _bound: Bound,
         _context: &Context,
         _target: &mut Vec<u8>,
@@ -332,18 +332,18 @@ pub trait Codec: Send + Sync {
     }
 
     /// Decodes a payload to where values rest, from `start` on; `parent` is that of
-    /// [`HeldFrame`]. `None` where this codec does not reach the place; the caller decodes here,
+    /// [`DeviceFrame`]. `None` where this codec does not reach the place; the caller decodes here,
     /// and puts the values there.
     ///
     /// # Errors
     /// Those of [`Codec::decode`].
-    fn decode_held(
+    fn decode_on_device(
         &self,
         _source: &[u8],
         _bound: Bound,
         _context: &Context,
-        _parent: Option<HeldParent<'_>>,
-        _target: &mut dyn HeldValues,
+        _parent: Option<DeviceParent<'_>>,
+        _target: &mut dyn DeviceSnapshot,
         _start: usize,
     ) -> Option<Result<(), CodecError>> {
         None

@@ -1,9 +1,9 @@
 //! Values that rest elsewhere than in memory a slice can show: on a device.
 //!
 //! The pipeline never sees the values of an [`DeviceValues`]. It asks for a frozen copy,
-//! [`HeldValues`], made where the values rest, and returns to the solver. A codec that knows the
-//! place encodes the copy there ([`Codec::encode_held`](crate::Codec::encode_held)); for any other
-//! codec the pipeline fetches the copy frame by frame.
+//! [`DeviceSnapshot`], made where the values rest, and returns to the solver. A codec that knows
+//! the place encodes the copy there ([`Codec::encode_on_device`](crate::Codec::encode_on_device));
+//! for any other codec the pipeline fetches the copy frame by frame.
 
 use std::any::Any;
 use std::fmt;
@@ -35,18 +35,18 @@ pub trait DeviceValues: Send + Sync {
     fn hold(
         &self,
         padded_len: usize,
-        earlier: Option<Box<dyn HeldValues>>,
-    ) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
+        earlier: Option<Box<dyn DeviceSnapshot>>,
+    ) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError>;
 
     /// Makes room for `padded_len` values, where these rest, to be filled by a restore.
     ///
     /// # Errors
     /// [`DeviceValuesError`] when there is no room, or the place is lost.
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
+    fn alloc(&self, padded_len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError>;
 
     /// Returns a maker of room where these values rest, for threads that do not have them. `None`
     /// if the values alone can make room.
-    fn rooms(&self) -> Option<Arc<dyn HeldRooms>> {
+    fn allocator(&self) -> Option<Arc<dyn SnapshotAllocator>> {
         None
     }
 
@@ -55,7 +55,7 @@ pub trait DeviceValues: Send + Sync {
     ///
     /// # Errors
     /// [`DeviceValuesError`] when the place is lost; the values are then undefined.
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError>;
+    fn overwrite(&mut self, held: &dyn DeviceSnapshot) -> Result<(), DeviceValuesError>;
 }
 
 impl fmt::Debug for dyn DeviceValues + '_ {
@@ -66,22 +66,22 @@ impl fmt::Debug for dyn DeviceValues + '_ {
 
 /// A maker of room for frozen copies at a place: behind the owner of values, before they are
 /// frozen.
-pub trait HeldRooms: Send + Sync {
+pub trait SnapshotAllocator: Send + Sync {
     /// Makes room for `len` values of a type.
     ///
     /// # Errors
     /// [`DeviceValuesError`] when there is no room, or the place is lost.
-    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
+    fn alloc(&self, element: ElementType, len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError>;
 }
 
-impl fmt::Debug for dyn HeldRooms + '_ {
+impl fmt::Debug for dyn SnapshotAllocator + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeldRooms")
+        f.write_str("SnapshotAllocator")
     }
 }
 
 /// A frozen copy of values, where they rest.
-pub trait HeldValues: Send + Sync {
+pub trait DeviceSnapshot: Send + Sync {
     /// Returns the type of the elements.
     fn element(&self) -> ElementType;
 
@@ -138,13 +138,13 @@ pub trait HeldValues: Send + Sync {
 
     /// Returns whether `other` has the same type and number of elements, and rests at the same
     /// place.
-    fn is_alike(&self, other: &dyn HeldValues) -> bool;
+    fn is_alike(&self, other: &dyn DeviceSnapshot) -> bool;
 
     /// Makes room for as many values at the same place.
     ///
     /// # Errors
     /// [`DeviceValuesError`] when there is no room, or the place is lost.
-    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError>;
+    fn alloc(&self) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError>;
 
     /// Shows the copy to a codec or an owner that knows its place.
     fn as_any(&self) -> &dyn Any;
@@ -153,9 +153,9 @@ pub trait HeldValues: Send + Sync {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-impl fmt::Debug for dyn HeldValues + '_ {
+impl fmt::Debug for dyn DeviceSnapshot + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HeldValues({} {})", self.len(), self.element())
+        write!(f, "DeviceSnapshot({} {})", self.len(), self.element())
     }
 }
 

@@ -38,7 +38,7 @@ pub use borrowed::{Borrowed, BorrowedMut};
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
 pub use codec::{
-    Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, HeldFrame, HeldParent, KnownChanges, Parent,
+    Chain, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, Encoded, Filter, KnownChanges, Parent,
 };
 pub use collective::{
     CommonError, Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each,
@@ -46,7 +46,7 @@ pub use collective::{
 };
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;
-pub use device_values::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, HeldRooms, HeldValues};
+pub use device_values::{DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, SnapshotAllocator};
 pub use digits::short_number;
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{

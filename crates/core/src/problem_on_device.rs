@@ -1,6 +1,6 @@
 //! A linear system where its vectors rest, to measure them there.
 
-use crate::{HeldValues, SolveError};
+use crate::{DeviceSnapshot, SolveError};
 
 /// Products and sums of a linear system `A x = b`, made where its vectors rest, beside what the
 /// solver does there: for each, the local part, with the bits of the host's [`Operator`]. Products
@@ -9,30 +9,30 @@ use crate::{HeldValues, SolveError};
 /// [`Operator`]: crate::Operator
 pub trait ProblemOnDevice: Send + Sync {
     /// Returns whether values rest where this problem does.
-    fn is_beside(&self, values: &dyn HeldValues) -> bool;
+    fn is_beside(&self, values: &dyn DeviceSnapshot) -> bool;
 
     /// `||b - A x||^2`.
     ///
     /// # Errors
     /// [`SolveError::Device`] when the place fails, or the values rest elsewhere or are too few;
     /// [`SolveError::Comm`] when a rank is lost.
-    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError>;
+    fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError>;
 
     /// `x . x`.
     ///
     /// # Errors
     /// Those of [`ProblemOnDevice::squared_residual`].
-    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, SolveError>;
+    fn squared_norm(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError>;
 
     /// `v . A v`.
     ///
     /// # Errors
     /// Those of [`ProblemOnDevice::squared_residual`].
-    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, SolveError>;
+    fn squared_energy(&self, v: &dyn DeviceSnapshot) -> Result<f64, SolveError>;
 
     /// `(w - v) . A (w - v)`.
     ///
     /// # Errors
     /// Those of [`ProblemOnDevice::squared_residual`].
-    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, SolveError>;
+    fn squared_energy_of_error(&self, v: &dyn DeviceSnapshot, w: &dyn DeviceSnapshot) -> Result<f64, SolveError>;
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::HeldValues;
+use crate::DeviceSnapshot;
 
 /// A moment between two writes to some memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub trait Zones: Send + Sync {
     /// the values after this returns does not change what is fetched. A value may be fetched only
     /// once, as the owner keeps it until then; a second fetch is an error, or the same value.
     /// `None` where the owner cannot.
-    fn freeze(&self, padded_len: usize) -> Option<Box<dyn HeldValues>>;
+    fn freeze(&self, padded_len: usize) -> Option<Box<dyn DeviceSnapshot>>;
 }
 
 impl fmt::Debug for dyn Zones + '_ {

@@ -11,7 +11,7 @@
 //! together. Were each keyed at its own turn, some frame would follow in every version, and the
 //! versions a store has to keep would never end.
 
-use recoup_core::{Chain, Codec, HeldParent, Parent, Store, VariableRecord};
+use recoup_core::{Chain, Codec, DeviceParent, Parent, Store, VariableRecord};
 
 use crate::PipelineError;
 use crate::placed::{FetchedFrame, PlacedValues};
@@ -74,8 +74,8 @@ impl<'a> PlacedParent<'a> {
     }
 
     /// Returns the frame where it rests, to an encoder or decoder that works there.
-    pub(crate) fn held(self) -> Option<HeldParent<'a>> {
-        Some(HeldParent { values: self.values.held()?, hash: self.hash })
+    pub(crate) fn held(self) -> Option<DeviceParent<'a>> {
+        Some(DeviceParent { values: self.values.held()?, hash: self.hash })
     }
 }
 

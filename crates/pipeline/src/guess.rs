@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use recoup_core::{
-    Borrowed, CommonError, HeldValues, Registered, Role, Values, Variable, VariableRecord, each, summed,
+    Borrowed, CommonError, DeviceSnapshot, Registered, Role, Values, Variable, VariableRecord, each, summed,
 };
 
 use crate::buffer::Buffer;
@@ -113,7 +113,7 @@ fn pair<'a>(
             Borrowed::Host(Values::F64(own)) if own.len() == rows => Cow::from(own),
             Borrowed::Host(Values::F32(own)) if own.len() == rows => own.iter().copied().map(f64::from).collect(),
             Borrowed::Device(own) if own.element() == record.element && own.len() == rows => {
-                let held = own.hold(rows, None).map_err(device_values_error(record))?;
+                let held = own.snapshot(rows, None).map_err(device_values_error(record))?;
                 Cow::from(fetched(held.as_ref(), record, rows)?)
             }
             _ => continue,
@@ -129,7 +129,7 @@ fn pair<'a>(
 }
 
 /// Fetches the rows of a vector.
-fn fetched(held: &dyn HeldValues, record: &VariableRecord, rows: usize) -> Result<Vec<f64>, PipelineError> {
+fn fetched(held: &dyn DeviceSnapshot, record: &VariableRecord, rows: usize) -> Result<Vec<f64>, PipelineError> {
     let mut values = Buffer::new(record.element);
     values.resize(rows);
     held.fetch(0, values.slice_mut(0, rows)).map_err(device_values_error(record))?;

@@ -194,7 +194,7 @@ impl ChangeTracker<'_> {
         let record = &self.staged.record;
         let announced = self.announced.map(|written| announced_runs(record, run, written));
         let is_small = |changed: usize| changed as f64 <= MOST_DIRTY * frame_len(record) as f64;
-        let hashes = if self.source == ChangeSource::Hashes { self.hash_where_held(run)? } else { None };
+        let hashes = if self.source == ChangeSource::Hashes { self.hash_on_device(run)? } else { None };
         let is_hashed = hashes.is_some();
         let known = announced.or_else(|| self.differing(run, hashes?));
         let mut fetched = std::mem::replace(&mut self.fetched, FetchedFrame::new());
@@ -247,7 +247,7 @@ impl ChangeTracker<'_> {
     }
 
     /// Hashes a frame where it rests; `None` where it is to be hashed here.
-    fn hash_where_held(&mut self, run: usize) -> Result<Option<Vec<u128>>, PipelineError> {
+    fn hash_on_device(&mut self, run: usize) -> Result<Option<Vec<u128>>, PipelineError> {
         let record = &self.staged.record;
         let Some(held) = self.staged.held() else { return Ok(None) };
         let start = self.clock.now();

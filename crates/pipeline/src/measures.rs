@@ -3,7 +3,7 @@
 //! Promises: a vector that rests elsewhere is measured there where the problem does so too, and
 //! gives the bits that the same values give here. All results are this rank's part.
 
-use recoup_core::{Comm, CommError, HeldValues, Operator, ProblemOnDevice, SolveError, VariableRecord};
+use recoup_core::{Comm, CommError, DeviceSnapshot, Operator, ProblemOnDevice, SolveError, VariableRecord};
 
 use crate::PipelineError;
 use crate::error::device_values_error;
@@ -21,7 +21,7 @@ pub(crate) enum JudgedVector<'a> {
 /// The values of a variable where they rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldVector<'a> {
-    pub(crate) values: &'a dyn HeldValues,
+    pub(crate) values: &'a dyn DeviceSnapshot,
     pub(crate) record: &'a VariableRecord,
 }
 
@@ -62,7 +62,7 @@ impl Measures {
     }
 
     /// Returns whether values can be measured where they rest.
-    pub(crate) fn reaches(&self, values: &dyn HeldValues) -> bool {
+    pub(crate) fn reaches(&self, values: &dyn DeviceSnapshot) -> bool {
         let on_device = self.reference.on_device.as_ref().filter(|_| self.reference.columns == 1);
         on_device.is_some_and(|problem| problem.is_beside(values))
     }

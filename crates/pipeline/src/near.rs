@@ -1,7 +1,7 @@
 //! The vectors of one version as judges see them: where they rest, or brought near once, singles as
 //! doubles.
 
-use recoup_core::{DeviceValuesError, HeldValues, VariableRecord};
+use recoup_core::{DeviceSnapshot, DeviceValuesError, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::Buffer;
@@ -63,7 +63,7 @@ impl NearCopy {
         EncoderSource { staged, near: Some(near), doubles, fault: self.fault.clone() }
     }
 
-    fn fetch(&mut self, held: &dyn HeldValues, record: &VariableRecord) {
+    fn fetch(&mut self, held: &dyn DeviceSnapshot, record: &VariableRecord) {
         let len = padded_len(record);
         self.values.retype(record.element);
         self.values.resize(len);

@@ -40,7 +40,7 @@ impl Spent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceUse {
     /// Frames of this rank that were encoded where their values rest.
-    pub held_frames: u64,
+    pub device_frames: u64,
     /// Bytes of values that were fetched to be encoded, measured or written here.
     pub fetched_bytes: u64,
 }
@@ -48,7 +48,7 @@ pub struct DeviceUse {
 impl DeviceUse {
     /// Adds the use that one variable made.
     pub(crate) fn add(&mut self, other: Self) {
-        self.held_frames += other.held_frames;
+        self.device_frames += other.device_frames;
         self.fetched_bytes += other.fetched_bytes;
     }
 }

@@ -3,7 +3,7 @@
 //! Values for a place elsewhere are decoded there first, to room of their own: what can fail for
 //! want of room has failed before any variable is overwritten.
 
-use recoup_core::{Borrowed, BorrowedMut, HeldValues, Registered, VariableMut, VariableRecord};
+use recoup_core::{Borrowed, BorrowedMut, DeviceSnapshot, Registered, VariableMut, VariableRecord};
 
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
@@ -17,11 +17,11 @@ use crate::{Guess, PipelineError};
 pub(crate) fn room_for(
     record: &VariableRecord,
     owners: &[&mut dyn Registered],
-) -> Result<Option<Box<dyn HeldValues>>, PipelineError> {
+) -> Result<Option<Box<dyn DeviceSnapshot>>, PipelineError> {
     let mut variables = owners.iter().flat_map(|owner| owner.variables());
     match variables.find(|variable| variable.name == record.name).map(|variable| variable.values) {
         Some(Borrowed::Device(values)) => {
-            values.room(padded_len(record)).map(Some).map_err(device_values_error(record))
+            values.alloc(padded_len(record)).map(Some).map_err(device_values_error(record))
         }
         _ => Ok(None),
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use recoup_core::{DeviceValuesError, ElementType, HeldValues, Values, ValuesMut, VariableRecord};
+use recoup_core::{DeviceSnapshot, DeviceValuesError, ElementType, Values, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::Buffer;
@@ -15,7 +15,7 @@ pub(crate) enum PlacedValues {
     /// In this process's memory.
     Host(Buffer),
     /// At the place of the owner's values.
-    Held(Box<dyn HeldValues>),
+    Held(Box<dyn DeviceSnapshot>),
 }
 
 impl PlacedValues {
@@ -33,7 +33,7 @@ impl PlacedValues {
     }
 
     /// Returns the values if they rest elsewhere.
-    pub(crate) fn held(&self) -> Option<&dyn HeldValues> {
+    pub(crate) fn held(&self) -> Option<&dyn DeviceSnapshot> {
         match self {
             Self::Host(_) => None,
             Self::Held(held) => Some(held.as_ref()),
@@ -67,9 +67,9 @@ impl PlacedValues {
     ///
     /// # Errors
     /// [`DeviceValuesError`] when there is none.
-    pub(crate) fn make_room_beside(&mut self, other: &dyn HeldValues) -> Result<(), DeviceValuesError> {
+    pub(crate) fn make_room_beside(&mut self, other: &dyn DeviceSnapshot) -> Result<(), DeviceValuesError> {
         if self.held().is_none_or(|held| !held.is_alike(other)) {
-            *self = Self::Held(other.room()?);
+            *self = Self::Held(other.alloc()?);
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl PlacedValues {
         };
         let moved = match other {
             Self::Held(place) => {
-                let mut room = place.room()?;
+                let mut room = place.alloc()?;
                 room.put(0, values.all())?;
                 Self::Held(room)
             }
@@ -128,7 +128,7 @@ impl PlacedValues {
 
 /// Some runs of a frame, where its values rest.
 pub(crate) struct HeldRuns<'a> {
-    pub(crate) values: &'a dyn HeldValues,
+    pub(crate) values: &'a dyn DeviceSnapshot,
     /// The first value of the frame.
     pub(crate) start: usize,
     pub(crate) runs: &'a [Range<usize>],

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use recoup_core::{Chain, FrameRecord, HeldValues, Manifest, Parent, Store, ValuesMut, VariableRecord};
+use recoup_core::{Chain, DeviceSnapshot, FrameRecord, Manifest, Parent, Store, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
 use crate::buffer::Buffer;
@@ -43,7 +43,7 @@ struct DecodingRooms {
 }
 
 impl DecodingRooms {
-    fn new(record: &VariableRecord, room: Option<Box<dyn HeldValues>>) -> Self {
+    fn new(record: &VariableRecord, room: Option<Box<dyn DeviceSnapshot>>) -> Self {
         let target = room.map_or_else(
             || {
                 let mut values = Buffer::new(record.element);
@@ -123,7 +123,7 @@ impl<'a> ChainReader<'a> {
         &mut self,
         manifest: &Manifest,
         record: &VariableRecord,
-        room: Option<Box<dyn HeldValues>>,
+        room: Option<Box<dyn DeviceSnapshot>>,
     ) -> Result<Read, Vec<PipelineError>> {
         let mut rooms = DecodingRooms::new(record, room);
         let mut hashes = Vec::new();

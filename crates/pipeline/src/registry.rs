@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use recoup_core::{
-    Borrowed, Distribution, HeldRooms, Registered, Resume, Role, ValuesMut, Variable, VariableMut, VariableRecord,
-    revision_of,
+    Borrowed, Distribution, Registered, Resume, Role, SnapshotAllocator, ValuesMut, Variable, VariableMut,
+    VariableRecord, revision_of,
 };
 
 use crate::PipelineError;
@@ -67,7 +67,7 @@ impl Registry {
             record: record(variable, self.rank),
             place: match variable.values {
                 Borrowed::Host(_) => StagingPlace::Host,
-                Borrowed::Device(values) => StagingPlace::Device(values.rooms()),
+                Borrowed::Device(values) => StagingPlace::Device(values.allocator()),
             },
             has_zones: variable.zones.is_some(),
         };
@@ -98,7 +98,7 @@ pub(crate) enum StagingPlace {
     /// This process's memory.
     Host,
     /// The place of the owner's values, with its maker of room if it has one.
-    Device(Option<Arc<dyn HeldRooms>>),
+    Device(Option<Arc<dyn SnapshotAllocator>>),
 }
 
 impl StagingNeed {

@@ -1,9 +1,9 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    CommError, CommonError, Difference, HeldValues, Iteration, Manifest, Note, Progress, Registered, ResidualRecord,
-    Resume, Scheme, SolveError, StoreError, SystemRecord, Tiered, Variable, VariableRecord, agreed, broadcast_json,
-    each, from_rank_0, gather_json,
+    CommError, CommonError, DeviceSnapshot, Difference, Iteration, Manifest, Note, Progress, Registered,
+    ResidualRecord, Resume, Scheme, SolveError, StoreError, SystemRecord, Tiered, Variable, VariableRecord, agreed,
+    broadcast_json, each, from_rank_0, gather_json,
 };
 
 use crate::buffer::Buffer;
@@ -475,7 +475,7 @@ fn read_variable(
     reader: &mut ChainReader<'_>,
     manifest: &Manifest,
     source: VariableSource,
-    room: Option<Box<dyn HeldValues>>,
+    room: Option<Box<dyn DeviceSnapshot>>,
 ) -> Result<Decoded, Vec<PipelineError>> {
     let version = manifest.version;
     let (record, pieces) = match source {

@@ -1,6 +1,6 @@
 //! Memory of staged values that no version needs any more, for later versions to use again.
 
-use recoup_core::{ElementType, HeldValues};
+use recoup_core::{DeviceSnapshot, ElementType};
 
 use crate::buffer::Buffer;
 use crate::placed::PlacedValues;
@@ -10,7 +10,7 @@ use crate::placed::PlacedValues;
 #[derive(Debug, Default)]
 pub(crate) struct SpareMemory {
     near: Vec<Buffer>,
-    held: Vec<Box<dyn HeldValues>>,
+    held: Vec<Box<dyn DeviceSnapshot>>,
 }
 
 impl SpareMemory {
@@ -35,8 +35,8 @@ impl SpareMemory {
     }
 
     /// Returns a frozen copy whose memory is of this type and length, or else any.
-    pub(crate) fn take_held(&mut self, element: ElementType, padded_len: usize) -> Option<Box<dyn HeldValues>> {
-        let misfit = |held: &dyn HeldValues| held.element() != element || held.len() != padded_len;
+    pub(crate) fn take_held(&mut self, element: ElementType, padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
+        let misfit = |held: &dyn DeviceSnapshot| held.element() != element || held.len() != padded_len;
         let best = (0..self.held.len()).min_by_key(|&index| misfit(self.held[index].as_ref()));
         best.map(|index| self.held.swap_remove(index))
     }

@@ -6,7 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Borrowed, CodecId, HeldValues, Mark, Plan, Registered, Scheme, Values, Variable, VariableRecord};
+use recoup_core::{
+    Borrowed, CodecId, DeviceSnapshot, Mark, Plan, Registered, Scheme, Values, Variable, VariableRecord,
+};
 
 use crate::PipelineError;
 use crate::buffer::{Buffer, FrameCuts};
@@ -28,7 +30,7 @@ pub(crate) struct Staged {
     /// Shared by versions between which nothing was written. Memory only, while they are frozen.
     pub(crate) values: Arc<PlacedValues>,
     /// The values as their owner froze them without a copy. They are fetched once.
-    frozen: Option<Arc<dyn HeldValues>>,
+    frozen: Option<Arc<dyn DeviceSnapshot>>,
     /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
     /// all values near once more.
     pub(crate) sums: Vec<u32>,
@@ -113,7 +115,7 @@ impl Staged {
     }
 
     /// Returns the copy where the values rest, if they rest elsewhere.
-    pub(crate) fn held(&self) -> Option<&dyn HeldValues> {
+    pub(crate) fn held(&self) -> Option<&dyn DeviceSnapshot> {
         self.values.held()
     }
 
@@ -152,7 +154,7 @@ fn copied(
         }
         Borrowed::Device(values) => {
             let earlier = spare.take_held(record.element, padded_len);
-            PlacedValues::Held(values.hold(padded_len, earlier).map_err(device_values_error(&record))?)
+            PlacedValues::Held(values.snapshot(padded_len, earlier).map_err(device_values_error(&record))?)
         }
     };
     Ok(Staged { sums, mark: mark(variable), ..Staged::of(record, values) })
@@ -282,7 +284,7 @@ impl StagingSet {
                 StagingPlace::Host => values.host_mut(record.element).make_room(padded_len(record)),
                 StagingPlace::Device(Some(rooms)) => {
                     // A place without room says so when values are frozen there.
-                    let room = rooms.room(record.element, padded_len(record));
+                    let room = rooms.alloc(record.element, padded_len(record));
                     values = room.map_or(values, PlacedValues::Held);
                 }
                 StagingPlace::Device(None) => {}
@@ -461,7 +463,7 @@ mod tests {
             self.last_write.written_since(since, self.values.len())
         }
 
-        fn freeze(&self, _padded_len: usize) -> Option<Box<dyn HeldValues>> {
+        fn freeze(&self, _padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
             None
         }
     }

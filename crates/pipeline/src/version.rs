@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, HeldFrame, HeldParent, HeldValues,
-    Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
+    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, Encoded, Frame,
+    FrameRecord, Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
 };
 
 use crate::PipelineError;
@@ -33,7 +33,7 @@ pub(crate) struct FrameCoding<'a> {
 pub(crate) struct FrameBuffers {
     pub(crate) frames: Vec<Frame<'static>>,
     /// Frames that were encoded where their values rest.
-    held_frames: u64,
+    device_frames: u64,
     near: NearFrames,
 }
 
@@ -52,14 +52,14 @@ impl NearFrames {
 
 impl FrameBuffers {
     pub(crate) fn new() -> Self {
-        Self { frames: Vec::new(), held_frames: 0, near: NearFrames::new() }
+        Self { frames: Vec::new(), device_frames: 0, near: NearFrames::new() }
     }
 
     /// Returns the use that was made of a place elsewhere since this was last asked.
     pub(crate) fn take_use(&mut self) -> DeviceUse {
         let NearFrames { frame, parent } = &mut self.near;
         let fetched_bytes = std::mem::take(&mut frame.bytes) + std::mem::take(&mut parent.bytes);
-        DeviceUse { held_frames: std::mem::take(&mut self.held_frames), fetched_bytes }
+        DeviceUse { device_frames: std::mem::take(&mut self.device_frames), fetched_bytes }
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn encode(
 ) -> Result<(), PipelineError> {
     source.check()?;
     buffers.frames.truncate(source.staged.frames());
-    buffers.held_frames = 0;
+    buffers.device_frames = 0;
     for run in 0..source.staged.frames() {
         context.check_abort()?;
         let before = buffers.frames.get_mut(run);
@@ -101,9 +101,9 @@ pub(crate) fn encode_frame(
     let staged = source.staged;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
     let context = Context { dims, stride, chain: Chain::Alone, bandwidth, threads };
-    let encoded = match encode_held(source, run, coding, bound, &context, &mut payload) {
+    let encoded = match encode_on_device(source, run, coding, bound, &context, &mut payload) {
         Some(encoded) => {
-            buffers.held_frames += 1;
+            buffers.device_frames += 1;
             encoded
         }
         None => {
@@ -169,7 +169,7 @@ impl NearFrame<'_> {
 }
 
 /// Encodes a frame where its values rest, if the codec knows the place.
-fn encode_held(
+fn encode_on_device(
     source: &EncoderSource<'_>,
     run: usize,
     coding: FrameCoding<'_>,
@@ -185,8 +185,8 @@ fn encode_held(
         None => None,
         Some(parent) => Some(parent.held()?),
     };
-    let frame = HeldFrame { values, start: run * source.staged.frame_len(), parent };
-    guarded(codec.id(), || codec.encode_held(&frame, bound, &context, payload).transpose()).transpose()
+    let frame = DeviceFrame { values, start: run * source.staged.frame_len(), parent };
+    guarded(codec.id(), || codec.encode_on_device(&frame, bound, &context, payload).transpose()).transpose()
 }
 
 /// Returns the values of one frame, here.
@@ -235,7 +235,7 @@ pub(crate) fn decode_placed(
     let start = frame.run * len;
     if let PlacedValues::Held(held) = target
         && parent.is_none_or(|parent| parent.held().is_some())
-        && decode_held(payload, parent.and_then(PlacedParent::held), codecs, held.as_mut(), start)?
+        && decode_on_device(payload, parent.and_then(PlacedParent::held), codecs, held.as_mut(), start)?
     {
         return Ok(());
     }
@@ -253,15 +253,15 @@ pub(crate) fn decode_placed(
 
 /// Decodes one frame's payload where its values are to rest, if the codec knows the place; returns
 /// whether it has. A place that fails is left to the caller, who knows another way.
-fn decode_held(
+fn decode_on_device(
     payload: Payload<'_>,
-    parent: Option<HeldParent<'_>>,
+    parent: Option<DeviceParent<'_>>,
     codecs: Codecs,
-    target: &mut dyn HeldValues,
+    target: &mut dyn DeviceSnapshot,
     start: usize,
 ) -> Result<bool, PipelineError> {
     let CodedPayload { codec, bound, context } = payload.coded(codecs)?;
-    let decode = || codec.decode_held(payload.bytes, bound, &context, parent, target, start).transpose();
+    let decode = || codec.decode_on_device(payload.bytes, bound, &context, parent, target, start).transpose();
     match guarded(codec.id(), decode) {
         Ok(done) => Ok(done.is_some()),
         Err(CodecError::Foreign { .. }) => Ok(false),

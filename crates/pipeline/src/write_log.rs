@@ -73,7 +73,7 @@ impl WriteLog {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, HeldValues, Role, Values, Zones};
+    use recoup_core::{DeviceSnapshot, Distribution, Role, Values, Zones};
 
     use super::*;
 
@@ -93,7 +93,7 @@ mod tests {
             (since.memory == self.memory).then(|| values.collect())
         }
 
-        fn freeze(&self, _: usize) -> Option<Box<dyn HeldValues>> {
+        fn freeze(&self, _: usize) -> Option<Box<dyn DeviceSnapshot>> {
             None
         }
     }

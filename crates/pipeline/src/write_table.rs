@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{ElementType, HeldValues, Mark, Zones};
+use recoup_core::{DeviceSnapshot, ElementType, Mark, Zones};
 
 /// Bytes of a zone: what one entry of a table stands for.
 const ZONE_BYTES: usize = 64 << 10;
@@ -86,7 +86,7 @@ impl Zones for WriteTable {
     }
 
     /// The program writes where it likes: nothing can be kept from it.
-    fn freeze(&self, _: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, _: usize) -> Option<Box<dyn DeviceSnapshot>> {
         None
     }
 }

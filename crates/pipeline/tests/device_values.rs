@@ -11,9 +11,9 @@ use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
     Borrowed, BorrowedMut, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision,
-    Distribution, Encoded, Grain, HeldFrame, HeldParent, HeldValues, IncrementMode, Manifest, Observation, Operator,
-    Parent, Plan, Policy, ProblemOnDevice, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError, Status,
-    Store, Values, ValuesMut, Variable, VariableMut,
+    DeviceFrame, DeviceParent, DeviceSnapshot, Distribution, Encoded, Grain, IncrementMode, Manifest, Observation,
+    Operator, Parent, Plan, Policy, ProblemOnDevice, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError,
+    Status, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{
@@ -68,7 +68,7 @@ impl Operator for Tridiagonal {
 struct TridiagonalThere(Tridiagonal);
 
 impl TridiagonalThere {
-    fn doubles(&self, values: &dyn HeldValues) -> Vec<f64> {
+    fn doubles(&self, values: &dyn DeviceSnapshot) -> Vec<f64> {
         let copy = values.as_any().downcast_ref::<TestDeviceCopy>().unwrap();
         copy.bytes().as_chunks().0.iter().take(self.0.0).map(|b| f64::from_le_bytes(*b)).collect()
     }
@@ -79,24 +79,24 @@ impl TridiagonalThere {
 }
 
 impl ProblemOnDevice for TridiagonalThere {
-    fn is_beside(&self, values: &dyn HeldValues) -> bool {
+    fn is_beside(&self, values: &dyn DeviceSnapshot) -> bool {
         values.as_any().is::<TestDeviceCopy>()
     }
 
-    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         let x = self.doubles(x);
         Ok(self.0.residual(&vec![1.0; x.len()], &x, &mut vec![0.0; x.len()]).unwrap())
     }
 
-    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_norm(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         Ok(self.0.squared_norm(&self.doubles(x)))
     }
 
-    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_energy(&self, v: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         Ok(self.energy(&self.doubles(v)))
     }
 
-    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_energy_of_error(&self, v: &dyn DeviceSnapshot, w: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         let difference = self.doubles(w).iter().zip(self.doubles(v)).map(|(w, v)| w - v).collect::<Vec<f64>>();
         Ok(self.energy(&difference))
     }
@@ -402,7 +402,7 @@ fn in_place(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
 }
 
 /// The doubles of a copy in the testkit's place.
-fn doubles_there(values: &dyn HeldValues) -> Vec<f64> {
+fn doubles_there(values: &dyn DeviceSnapshot) -> Vec<f64> {
     let copy = values.as_any().downcast_ref::<TestDeviceCopy>().unwrap();
     copy.bytes().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect()
 }
@@ -410,7 +410,7 @@ fn doubles_there(values: &dyn HeldValues) -> Vec<f64> {
 /// Calls `work` with a frame's context, where the parent's values of the frame are near.
 fn with_parent<T>(
     context: &Context,
-    parent: Option<HeldParent<'_>>,
+    parent: Option<DeviceParent<'_>>,
     start: usize,
     work: impl FnOnce(&Context) -> T,
 ) -> T {
@@ -444,31 +444,31 @@ impl Codec for InPlace {
         Qb::default().encode(source, bound, context, target)
     }
 
-    fn reaches(&self, values: &dyn HeldValues) -> bool {
+    fn reaches(&self, values: &dyn DeviceSnapshot) -> bool {
         values.as_any().is::<TestDeviceCopy>()
     }
 
-    fn encode_held(
+    fn encode_on_device(
         &self,
-        source: &HeldFrame<'_>,
+        source: &DeviceFrame<'_>,
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Option<Result<Encoded, CodecError>> {
-        let HeldFrame { values, start, parent } = *source;
+        let DeviceFrame { values, start, parent } = *source;
         let len: usize = context.dims.iter().product();
         let values = doubles_there(values);
         let source = Values::F64(&values[start..start + len]);
         Some(with_parent(context, parent, start, |context| self.encode(source, bound, context, target)))
     }
 
-    fn decode_held(
+    fn decode_on_device(
         &self,
         source: &[u8],
         bound: Bound,
         context: &Context,
-        parent: Option<HeldParent<'_>>,
-        target: &mut dyn HeldValues,
+        parent: Option<DeviceParent<'_>>,
+        target: &mut dyn DeviceSnapshot,
         start: usize,
     ) -> Option<Result<(), CodecError>> {
         let mut values = vec![0.0; context.dims.iter().product()];
@@ -492,7 +492,7 @@ fn a_codec_and_a_problem_that_reach_the_place_leave_all_vectors_there_and_make_t
         for version in saved {
             let State { singles, counts, bytes, .. } = State::at(1, n);
             let exact = 4 * singles.len() + 8 * counts.len() + bytes.len();
-            assert_eq!(version.on_device.held_frames, 2 * frames, "{n} values, x and p");
+            assert_eq!(version.on_device.device_frames, 2 * frames, "{n} values, x and p");
             // What is saved exactly is compressed here, in whole frames.
             assert!(version.on_device.fetched_bytes < exact as u64 + 4096, "{n} values: {:?}", version.on_device);
         }

@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Borrowed, BoundRule, CodecId, Decision, DeviceValues, DeviceValuesError, Distribution, ElementType, Grain,
-    HeldValues, IncrementMode, Manifest, Observation, Plan, Policy, Progress, Registered, Resume, Role, SafePoint,
-    Scheme, Status, Store, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, BoundRule, CodecId, Decision, DeviceSnapshot, DeviceValues, DeviceValuesError, Distribution, ElementType,
+    Grain, IncrementMode, Manifest, Observation, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme,
+    Status, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
@@ -92,7 +92,7 @@ fn outcomes(session: &mut Session) -> Vec<Outcome> {
 struct HashedVec(TestDeviceVec);
 
 /// A frozen copy of it.
-struct HashedCopy(Box<dyn HeldValues>);
+struct HashedCopy(Box<dyn DeviceSnapshot>);
 
 impl DeviceValues for HashedVec {
     fn element(&self) -> ElementType {
@@ -106,21 +106,21 @@ impl DeviceValues for HashedVec {
     fn hold(
         &self,
         padded_len: usize,
-        _: Option<Box<dyn HeldValues>>,
-    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
-        Ok(Box::new(HashedCopy(self.0.hold(padded_len, None)?)))
+        _: Option<Box<dyn DeviceSnapshot>>,
+    ) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
+        Ok(Box::new(HashedCopy(self.0.snapshot(padded_len, None)?)))
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
-        self.0.room(padded_len)
+    fn alloc(&self, padded_len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
+        self.0.alloc(padded_len)
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
+    fn overwrite(&mut self, held: &dyn DeviceSnapshot) -> Result<(), DeviceValuesError> {
         self.0.overwrite(held)
     }
 }
 
-impl HeldValues for HashedCopy {
+impl DeviceSnapshot for HashedCopy {
     fn element(&self) -> ElementType {
         self.0.element()
     }
@@ -144,11 +144,11 @@ impl HeldValues for HashedCopy {
         self.0.put(start, source)
     }
 
-    fn is_alike(&self, _: &dyn HeldValues) -> bool {
+    fn is_alike(&self, _: &dyn DeviceSnapshot) -> bool {
         false
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+    fn alloc(&self) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         self.0.room()
     }
 

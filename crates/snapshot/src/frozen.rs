@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use recoup_core::{DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceSnapshot, DeviceValuesError, DeviceValuesErrorKind, ElementType, Values, ValuesMut};
 
 use crate::memory::FrozenMemory;
 
@@ -82,7 +82,7 @@ fn failed(message: String) -> DeviceValuesError {
     DeviceValuesError { message, kind: DeviceValuesErrorKind::Failed }
 }
 
-impl HeldValues for FrozenValues {
+impl DeviceSnapshot for FrozenValues {
     fn element(&self) -> ElementType {
         self.element
     }
@@ -117,12 +117,12 @@ impl HeldValues for FrozenValues {
         Ok(())
     }
 
-    fn is_alike(&self, other: &dyn HeldValues) -> bool {
+    fn is_alike(&self, other: &dyn DeviceSnapshot) -> bool {
         let other = other.as_any().downcast_ref::<Self>();
         other.is_some_and(|other| other.element == self.element && other.len == self.len)
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+    fn alloc(&self) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         Ok(Box::new(Self::room(self.element, self.len)))
     }
 
@@ -174,7 +174,7 @@ mod tests {
         region
     }
 
-    fn fetched(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, DeviceValuesError> {
+    fn fetched(held: &dyn DeviceSnapshot, start: usize, len: usize) -> Result<Vec<f64>, DeviceValuesError> {
         let mut values = vec![f64::NAN; len];
         held.fetch(start, ValuesMut::F64(&mut values)).map(|()| values)
     }
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(fetched(held.as_ref(), 0, LEN + 1), Ok(expected.clone()));
         }
         assert_eq!(region[0], 0.0);
-        let mut room = held.room().unwrap();
+        let mut room = held.alloc().unwrap();
         assert!(room.is_alike(held.as_ref()) && held.is_alike(room.as_ref()));
         room.put(3, Values::F64(&expected[..2])).unwrap();
         assert_eq!(fetched(room.as_ref(), 2, 3), Ok(vec![0.0, 8.0, 1.0]));

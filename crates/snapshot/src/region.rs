@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
 
-use recoup_core::{HeldValues, Mark, Zones};
+use recoup_core::{DeviceSnapshot, Mark, Zones};
 use recoup_pages::PageSize;
 
 use crate::element::RegionElement;
@@ -20,7 +20,7 @@ mod sys;
 /// mutable, counts as a write to all of them.
 ///
 /// ```
-/// use recoup_core::{HeldValues, ValuesMut, Zones};
+/// use recoup_core::{DeviceSnapshot, ValuesMut, Zones};
 /// use recoup_snapshot::{PageSize, TouchedRegion};
 /// let mut region = TouchedRegion::<f64>::zeros(100_000, PageSize::Huge)?;
 /// region.write(10..20).fill(1.0);
@@ -104,7 +104,7 @@ impl<T: RegionElement> Zones for TouchedRegion<T> {
         self.touched.written_since(since)
     }
 
-    fn freeze(&self, padded_len: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
         self.touched.freeze(padded_len)
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{ElementType, HeldValues, Mark, Zones};
+use recoup_core::{DeviceSnapshot, ElementType, Mark, Zones};
 
 use crate::frozen::FrozenValues;
 use crate::memory::{FrozenMemory, ZonedMemory};
@@ -71,7 +71,7 @@ impl Zones for TouchedZones {
         Some(zones.into_iter().map(|run| run.start * zone_len..len.min(run.end * zone_len)).collect())
     }
 
-    fn freeze(&self, padded_len: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
         let frozen = FrozenMemory::new(&self.memory, self.element.size())?;
         Some(Box::new(FrozenValues::new(frozen, self.element, padded_len)))
     }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 
-use recoup_core::{HeldValues, Mark, Zones};
+use recoup_core::{DeviceSnapshot, Mark, Zones};
 use recoup_pages::PageSize;
 
 use crate::element::RegionElement;
@@ -104,7 +104,7 @@ impl<T: RegionElement> Zones for TrackedRegion<T> {
     }
 
     /// Returns `None`: writers do not wait.
-    fn freeze(&self, _padded_len: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, _padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
         None
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use recoup_core::{HeldValues, Mark, ValuesMut, Zones};
+use recoup_core::{DeviceSnapshot, Mark, ValuesMut, Zones};
 use recoup_pages::PageSize;
 
 use crate::element::RegionElement;
@@ -159,7 +159,7 @@ impl WriteGuard for RegionGuard {
 /// What is written is not seen while nothing is frozen: every mark differs from all others.
 ///
 /// ```no_run
-/// use recoup_core::{HeldValues, ValuesMut, Zones};
+/// use recoup_core::{DeviceSnapshot, ValuesMut, Zones};
 /// use recoup_snapshot::{PageSize, WriteWatch, WatchedRegion};
 /// let watch = WriteWatch::new()?;
 /// let mut region = WatchedRegion::<f64>::zeros(&watch, 100_000, PageSize::Huge)?;
@@ -246,7 +246,7 @@ impl<T: RegionElement> Zones for WatchedRegion<T> {
         self.memory.table().written_since(since).map(|_| std::iter::once(0..self.len()).collect())
     }
 
-    fn freeze(&self, padded_len: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
         let frozen = FrozenMemory::new(&self.memory, size_of::<T>())?;
         Some(Box::new(FrozenValues::new(frozen, T::ELEMENT, padded_len)))
     }

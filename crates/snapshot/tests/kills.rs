@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use recoup_comm::Solo;
-use recoup_core::{HeldValues, NextCall, Store, ValuesMut, Zones, mix};
+use recoup_core::{DeviceSnapshot, NextCall, Store, ValuesMut, Zones, mix};
 use recoup_io::{Access, Hdf5Store};
 use recoup_snapshot::{PageSize, TouchedRegion};
 use recoup_testkit::store_suite::SampleVersion;
@@ -58,7 +58,7 @@ fn child() {
 }
 
 /// Saves a frozen copy as a version.
-fn drain(store: &Hdf5Store, version: u64, frozen: &dyn HeldValues) {
+fn drain(store: &Hdf5Store, version: u64, frozen: &dyn DeviceSnapshot) {
     let mut sample = SampleVersion::of_one_variable(version, 1, PART_LEN);
     sample.parts = vec![sample.parts[0].clone(); PARTS];
     let mut draft = store.begin(version, 0).unwrap();

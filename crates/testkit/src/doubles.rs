@@ -13,7 +13,7 @@ pub fn doubles(lent: Borrowed<'_>) -> Vec<f64> {
         Borrowed::Host(other) => panic!("doubles expected, {} found", other.element()),
         Borrowed::Device(values) => {
             let mut copy = vec![0.0; values.len()];
-            let held = values.hold(values.len(), None).expect("a frozen copy");
+            let held = values.snapshot(values.len(), None).expect("a frozen copy");
             held.fetch(0, ValuesMut::F64(&mut copy)).expect("its values");
             copy
         }
@@ -30,7 +30,7 @@ pub fn set_doubles(lent: &mut BorrowedMut<'_>, values: &[f64]) {
         BorrowedMut::Host(ValuesMut::F64(target)) => target.copy_from_slice(values),
         BorrowedMut::Host(other) => panic!("doubles expected, {} found", other.as_values().element()),
         BorrowedMut::Device(target) => {
-            let mut held = target.room(values.len()).expect("room");
+            let mut held = target.alloc(values.len()).expect("room");
             held.put(0, Values::F64(values)).expect("room for the values");
             target.overwrite(held.as_ref()).expect("room for the values");
         }

@@ -5,7 +5,9 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{
+    DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, Values, ValuesMut,
+};
 
 /// A place for values, shared by all that rest there.
 #[derive(Debug, Default)]
@@ -103,7 +105,7 @@ impl TestDeviceVec {
         Arc::new(own.iter().chain(padding).copied().collect())
     }
 
-    fn copy(&self, bytes: Arc<Vec<u8>>) -> Box<dyn HeldValues> {
+    fn copy(&self, bytes: Arc<Vec<u8>>) -> Box<dyn DeviceSnapshot> {
         Box::new(TestDeviceCopy { place: Arc::clone(&self.place), element: self.element, bytes })
     }
 }
@@ -120,18 +122,18 @@ impl DeviceValues for TestDeviceVec {
     fn hold(
         &self,
         padded_len: usize,
-        _earlier: Option<Box<dyn HeldValues>>,
-    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        _earlier: Option<Box<dyn DeviceSnapshot>>,
+    ) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         self.place.call("hold", DeviceValuesErrorKind::NoRoom)?;
         Ok(self.copy(self.padded(padded_len)))
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+    fn alloc(&self, padded_len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         self.place.call("room", DeviceValuesErrorKind::NoRoom)?;
         Ok(self.copy(Arc::new(vec![0xA5; padded_len * self.element.size()])))
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
+    fn overwrite(&mut self, held: &dyn DeviceSnapshot) -> Result<(), DeviceValuesError> {
         self.place.call("overwrite", DeviceValuesErrorKind::Failed)?;
         let Some(held) = held.as_any().downcast_ref::<TestDeviceCopy>() else {
             return Err(DeviceValuesError {
@@ -168,7 +170,7 @@ impl TestDeviceCopy {
     }
 }
 
-impl HeldValues for TestDeviceCopy {
+impl DeviceSnapshot for TestDeviceCopy {
     fn element(&self) -> ElementType {
         self.element
     }
@@ -189,7 +191,7 @@ impl HeldValues for TestDeviceCopy {
         Ok(())
     }
 
-    fn is_alike(&self, other: &dyn HeldValues) -> bool {
+    fn is_alike(&self, other: &dyn DeviceSnapshot) -> bool {
         let other = other.as_any().downcast_ref::<Self>();
         other.is_some_and(|other| {
             Arc::ptr_eq(&self.place, &other.place)
@@ -198,7 +200,7 @@ impl HeldValues for TestDeviceCopy {
         })
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+    fn alloc(&self) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         self.place.call("room", DeviceValuesErrorKind::NoRoom)?;
         let bytes = Arc::new(vec![0xA5; self.bytes.len()]);
         Ok(Box::new(Self { place: Arc::clone(&self.place), element: self.element, bytes }))

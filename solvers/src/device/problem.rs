@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{DeviceValuesError, DeviceValuesErrorKind, HeldValues, ProblemOnDevice, SolveError};
-use recoup_device::{DeviceHeld, DeviceVec, DeviceView};
+use recoup_core::{DeviceSnapshot, DeviceValuesError, DeviceValuesErrorKind, ProblemOnDevice, SolveError};
+use recoup_device::{DeviceVec, DeviceView, VectorSnapshot};
 
 use super::error::solve_error;
 use super::rows::DeviceRows;
@@ -68,10 +68,10 @@ impl DeviceProblem {
     fn rows_of<'v>(
         &self,
         passes: &DevicePasses,
-        values: &'v dyn HeldValues,
+        values: &'v dyn DeviceSnapshot,
     ) -> Result<DeviceView<'v, f64>, SolveError> {
         let rows = self.operator().rows();
-        let held = values.as_any().downcast_ref::<DeviceHeld<f64>>().filter(|_| self.is_beside(values));
+        let held = values.as_any().downcast_ref::<VectorSnapshot<f64>>().filter(|_| self.is_beside(values));
         let held = held.filter(|held| held.view().len() >= rows).ok_or_else(|| DeviceValuesError {
             message: format!("a vector of {rows} rows on the device of the problem expected"),
             kind: DeviceValuesErrorKind::Failed,
@@ -95,30 +95,30 @@ impl DeviceProblem {
 }
 
 impl ProblemOnDevice for DeviceProblem {
-    fn is_beside(&self, values: &dyn HeldValues) -> bool {
-        let held = values.as_any().downcast_ref::<DeviceHeld<f64>>();
+    fn is_beside(&self, values: &dyn DeviceSnapshot) -> bool {
+        let held = values.as_any().downcast_ref::<VectorSnapshot<f64>>();
         held.is_some_and(|held| held.is_on(self.there.passes.stream().device()))
     }
 
-    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         let Workspace { passes, product, .. } = &mut *self.workspace();
         self.with_product(self.rows_of(passes, x), |x| {
             self.operator().residual(passes, self.there.b.view(), x, &mut product.view_mut())
         })
     }
 
-    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_norm(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         let Workspace { passes, .. } = &*self.workspace();
         let x = self.rows_of(passes, x)?;
         passes.dot(x, x).map_err(solve_error)
     }
 
-    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_energy(&self, v: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         let Workspace { passes, product, .. } = &mut *self.workspace();
         self.with_product(self.rows_of(passes, v), |v| self.operator().apply_dot(passes, v, &mut product.view_mut()))
     }
 
-    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, SolveError> {
+    fn squared_energy_of_error(&self, v: &dyn DeviceSnapshot, w: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
         let Workspace { passes, product, difference } = &mut *self.workspace();
         let mut subtract = || {
             let [v, w] = [self.rows_of(passes, v)?, self.rows_of(passes, w)?];

@@ -78,7 +78,7 @@ fn all_values(solver: &dyn Registered) -> Vec<(String, Vec<f64>)> {
     let mut copy = None;
     let mut fetched = |lent: Borrowed<'_>| {
         let Borrowed::Device(on_device) = lent else { return doubles(lent) };
-        let held = on_device.hold(on_device.len(), copy.take()).unwrap();
+        let held = on_device.snapshot(on_device.len(), copy.take()).unwrap();
         let mut values = vec![0.0; on_device.len()];
         held.fetch(0, ValuesMut::F64(&mut values)).unwrap();
         copy = Some(held);

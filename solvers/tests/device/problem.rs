@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Comm, DeviceValues, DeviceValuesError, HeldValues, Operator, ProblemOnDevice, SolveError};
+use recoup_core::{Comm, DeviceSnapshot, DeviceValues, DeviceValuesError, Operator, ProblemOnDevice, SolveError};
 use recoup_cuda_double::{CudaStatus, Settings};
 use recoup_device::{Device, DeviceVec, DeviceVector, Stream, device_values_error};
 use recoup_solvers::device::{DeviceProblem, DeviceSystem};
@@ -39,7 +39,7 @@ fn measured_here(operator: &dyn Operator, b: &[f64], x: &[f64], w: &[f64]) -> Me
 
 /// A frozen copy, and its owner, who goes on at once.
 struct Frozen {
-    held: Box<dyn HeldValues>,
+    held: Box<dyn DeviceSnapshot>,
     _owner: DeviceVector<f64>,
 }
 
@@ -47,7 +47,7 @@ fn frozen(device: &Device, values: &[f64]) -> Result<Frozen, DeviceValuesError> 
     let stream = Stream::new(device).map_err(device_values_error)?;
     let values = DeviceVec::copy_of(&stream, values).map_err(device_values_error)?;
     let mut owner = DeviceVector::new(values, stream.clone());
-    let held = owner.hold(owner.len() + PADDING, None)?;
+    let held = owner.snapshot(owner.len() + PADDING, None)?;
     stream.fill_zero(&mut owner.write().map_err(device_values_error)?).map_err(device_values_error)?;
     Ok(Frozen { held, _owner: owner })
 }
@@ -154,10 +154,10 @@ fn a_vector_that_is_too_short_or_elsewhere_is_refused() {
         let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap();
         let values = DeviceVec::copy_of(&Stream::new(device).unwrap(), &b[..9]).unwrap();
         let short = DeviceVector::new(values, Stream::new(device).unwrap());
-        let held = short.hold(9, None).unwrap();
+        let held = short.snapshot(9, None).unwrap();
         let error = problem.squared_norm(held.as_ref()).unwrap_err();
         assert!(error.to_string().contains("64 rows"), "{error}");
         let singles = DeviceVector::new(DeviceVec::<f32>::new(device, 64).unwrap(), short.stream().clone());
-        assert!(!problem.is_beside(singles.hold(64, None).unwrap().as_ref()));
+        assert!(!problem.is_beside(singles.snapshot(64, None).unwrap().as_ref()));
     });
 }

@@ -2,7 +2,7 @@
 //! had, whatever the solve does next, in every order of the device's work.
 
 use recoup_comm::Solo;
-use recoup_core::{Borrowed, DeviceValuesErrorKind, HeldValues, SolveError, Status, ValuesMut, mix};
+use recoup_core::{Borrowed, DeviceSnapshot, DeviceValuesErrorKind, SolveError, Status, ValuesMut, mix};
 use recoup_cuda_double::{CudaStatus, Settings};
 use recoup_device::{Device, FreezeSettings, FreezeWay, device_values_error};
 use recoup_solvers::{Csr, JacobiPreconditioner, Method, Pool, System};
@@ -23,7 +23,7 @@ const SMALL: FreezeSettings = FreezeSettings { way: FreezeWay::Zones, zone_bytes
 /// A frozen variable of a solve, and the values that a copy of it would have.
 struct FrozenVariable {
     name: String,
-    held: Box<dyn HeldValues>,
+    held: Box<dyn DeviceSnapshot>,
     expected: Vec<f64>,
 }
 
@@ -38,7 +38,7 @@ impl FrozenVersion {
         let mut variables = Vec::new();
         for (frozen, copied) in there.variables().into_iter().zip(here.variables()) {
             let Borrowed::Device(on_device) = frozen.values else { continue };
-            let held = on_device.hold(on_device.len() + 5, None)?;
+            let held = on_device.snapshot(on_device.len() + 5, None)?;
             let name = frozen.name.to_owned();
             variables.push(FrozenVariable { name, held, expected: doubles(copied.values) });
         }

@@ -9,12 +9,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_core::{
-    Bound, Chain, CodecError, CodecId, Context, ElementType, Encoded, HeldFrame, HeldParent, HeldValues, Values,
+    Bound, Chain, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, ElementType, Encoded, Values,
 };
-use recoup_device::{DeviceElement, DeviceHeld, DeviceView};
+use recoup_device::{DeviceElement, DeviceView, VectorSnapshot};
 
 use super::lanes::{self, Element, FrameSource, FrameTarget};
-use super::samples::HeldSamples;
+use super::samples::DeviceSamples;
 use super::sys::{DecodeViews, ValueViews};
 use super::{QbCuda, fits_slots, foreign, parameters};
 use crate::effective_bound;
@@ -26,37 +26,37 @@ use crate::qb::run::StoredBlocks;
 impl QbCuda {
     /// Returns QB on the device where values rest, the same for all who ask; `None` where they rest
     /// on none, or where it has no way to run QB.
-    pub(crate) fn beside(values: &dyn HeldValues) -> Option<Arc<Self>> {
+    pub(crate) fn beside(values: &dyn DeviceSnapshot) -> Option<Arc<Self>> {
         static OPENED: Mutex<BTreeMap<usize, Option<Arc<QbCuda>>>> = Mutex::new(BTreeMap::new());
         let values = values.as_any();
-        let doubles = values.downcast_ref::<DeviceHeld<f64>>().map(DeviceHeld::device);
-        let device = doubles.or_else(|| values.downcast_ref::<DeviceHeld<f32>>().map(DeviceHeld::device))?;
+        let doubles = values.downcast_ref::<VectorSnapshot<f64>>().map(VectorSnapshot::device);
+        let device = doubles.or_else(|| values.downcast_ref::<VectorSnapshot<f32>>().map(VectorSnapshot::device))?;
         let ordinal = device.info().ordinal;
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         opened.entry(ordinal).or_insert_with(|| Self::open(ordinal).map(Arc::new).ok()).clone()
     }
 
     /// Encodes a frame where it rests, as `host` would; `None` where it is to be fetched.
-    pub(crate) fn encode_where_held(
+    pub(crate) fn encode_on_device_now(
         &self,
         host: &Qb,
-        source: &HeldFrame<'_>,
+        source: &DeviceFrame<'_>,
         bound: Bound,
         context: &Context<'_>,
         target: &mut Vec<u8>,
     ) -> Result<Option<Encoded>, CodecError> {
         match source.values.element() {
-            ElementType::F64 => self.encode_held_as::<f64>(host, source, Values::F64(&[]), bound, context, target),
-            ElementType::F32 => self.encode_held_as::<f32>(host, source, Values::F32(&[]), bound, context, target),
+            ElementType::F64 => self.encode_on_device_as::<f64>(host, source, Values::F64(&[]), bound, context, target),
+            ElementType::F32 => self.encode_on_device_as::<f32>(host, source, Values::F32(&[]), bound, context, target),
             ElementType::I64 | ElementType::Bytes => Ok(None),
         }
     }
 
     /// Encodes values of a type, of which `none` is an empty slice.
-    fn encode_held_as<T: Element + DeviceElement>(
+    fn encode_on_device_as<T: Element + DeviceElement>(
         &self,
         host: &Qb,
-        source: &HeldFrame<'_>,
+        source: &DeviceFrame<'_>,
         none: Values<'_>,
         bound: Bound,
         context: &Context<'_>,
@@ -76,7 +76,7 @@ impl QbCuda {
             return Ok(None);
         }
         let plan = {
-            let mut samples = HeldSamples::new(self, ValueViews { values, parent });
+            let mut samples = DeviceSamples::new(self, ValueViews { values, parent });
             input.choose(host.arrangement, host.level, &mut samples)?
         };
         let views = ValueViews { values, parent: parent.filter(|_| plan.follows) };
@@ -87,28 +87,28 @@ impl QbCuda {
 
     /// Decodes a payload to where values rest, from `start` on; `None` where it is to be decoded on
     /// the host.
-    pub(crate) fn decode_where_held(
+    pub(crate) fn decode_on_device_now(
         &self,
         source: &[u8],
         context: &Context<'_>,
-        parent: Option<HeldParent<'_>>,
-        target: &mut dyn HeldValues,
+        parent: Option<DeviceParent<'_>>,
+        target: &mut dyn DeviceSnapshot,
         start: usize,
     ) -> Result<Option<()>, CodecError> {
         let place = start..start + context.dims.iter().product::<usize>();
         match target.element() {
-            ElementType::F64 => self.decode_held_as::<f64>(source, parent, target, place),
-            ElementType::F32 => self.decode_held_as::<f32>(source, parent, target, place),
+            ElementType::F64 => self.decode_on_device_as::<f64>(source, parent, target, place),
+            ElementType::F32 => self.decode_on_device_as::<f32>(source, parent, target, place),
             ElementType::I64 | ElementType::Bytes => Ok(None),
         }
     }
 
     /// Decodes values of a type to `place`.
-    fn decode_held_as<T: Element + DeviceElement>(
+    fn decode_on_device_as<T: Element + DeviceElement>(
         &self,
         source: &[u8],
-        parent: Option<HeldParent<'_>>,
-        target: &mut dyn HeldValues,
+        parent: Option<DeviceParent<'_>>,
+        target: &mut dyn DeviceSnapshot,
         place: Range<usize>,
     ) -> Result<Option<()>, CodecError> {
         // The last work on the values is waited for.
@@ -121,7 +121,7 @@ impl QbCuda {
         if !fits_slots::<T>(&table) || follows != parent.is_some() {
             return Ok(None);
         }
-        let Some(held) = target.as_any_mut().downcast_mut::<DeviceHeld<T>>() else { return Ok(None) };
+        let Some(held) = target.as_any_mut().downcast_mut::<VectorSnapshot<T>>() else { return Ok(None) };
         let stored = StoredBlocks { table: &table, bytes: &source[preface(header.shape)..] };
         let views = DecodeViews { values: held.view_mut().into_slice(place), parent };
         let mut damaged = Vec::new();
@@ -139,7 +139,7 @@ impl QbCuda {
     /// The values of a parent at the place of a frame; `None` where there is none here.
     fn parent_of<'a, T: DeviceElement>(
         &self,
-        parent: Option<HeldParent<'a>>,
+        parent: Option<DeviceParent<'a>>,
         place: &Range<usize>,
     ) -> Result<Option<DeviceView<'a, T>>, CodecError> {
         parent.map_or(Ok(None), |parent| self.frame_of(parent.values, place))
@@ -149,11 +149,11 @@ impl QbCuda {
     /// own; `None` where they are of another type or rest elsewhere.
     fn frame_of<'a, T: DeviceElement>(
         &self,
-        values: &'a dyn HeldValues,
+        values: &'a dyn DeviceSnapshot,
         place: &Range<usize>,
     ) -> Result<Option<DeviceView<'a, T>>, CodecError> {
         let ordinal = self.device.info().ordinal;
-        let held = values.as_any().downcast_ref::<DeviceHeld<T>>();
+        let held = values.as_any().downcast_ref::<VectorSnapshot<T>>();
         let Some(held) = held.filter(|held| held.device().info().ordinal == ordinal) else { return Ok(None) };
         let found = values.len().saturating_sub(place.start);
         if found < place.len() {

@@ -23,10 +23,10 @@ pub(super) fn source(element: &str, cut: &str) -> String {
 }
 
 /// A frame on the device, and those of its blocks that were brought near.
-pub(super) struct HeldSamples<'a, T> {
+pub(super) struct DeviceSamples<'a, T> {
     codec: &'a QbCuda,
     views: ValueViews<'a, T>,
-    near: BTreeMap<BlockPlace, NearBlock<T>>,
+    near: BTreeMap<BlockPlace, HostBlock<T>>,
 }
 
 /// The place of a block in its frame: the cut, and the number.
@@ -43,12 +43,12 @@ impl BlockPlace {
 }
 
 /// The values of a block, and those of the parent.
-struct NearBlock<T> {
+struct HostBlock<T> {
     values: Vec<T>,
     parent: Option<Vec<T>>,
 }
 
-impl<'a, T: Element> HeldSamples<'a, T> {
+impl<'a, T: Element> DeviceSamples<'a, T> {
     /// No block is near yet.
     pub(super) fn new(codec: &'a QbCuda, views: ValueViews<'a, T>) -> Self {
         Self { codec, views, near: BTreeMap::new() }
@@ -61,13 +61,13 @@ impl<'a, T: Element> HeldSamples<'a, T> {
         let parents = parent.map(|parent| self.codec.gather(shape, parent, blocks)).transpose()?;
         let mut parents = parents.into_iter().flatten();
         for (block, values) in blocks.iter().zip(own) {
-            self.near.insert(BlockPlace::of(*block), NearBlock { values, parent: parents.next() });
+            self.near.insert(BlockPlace::of(*block), HostBlock { values, parent: parents.next() });
         }
         Ok(())
     }
 }
 
-impl<T: Element> SampledFrame<T> for HeldSamples<'_, T> {
+impl<T: Element> SampledFrame<T> for DeviceSamples<'_, T> {
     fn bring(&mut self, blocks: &[BlockRef]) -> Result<(), CodecError> {
         let is_far = |block: &BlockRef| !self.near.contains_key(&BlockPlace::of(*block));
         let far: BTreeMap<BlockPlace, BlockRef> =
@@ -80,7 +80,7 @@ impl<T: Element> SampledFrame<T> for HeldSamples<'_, T> {
     }
 
     fn block(&self, block: BlockRef) -> SourceBlock<'_, T> {
-        let NearBlock { values, parent } = &self.near[&BlockPlace::of(block)];
+        let HostBlock { values, parent } = &self.near[&BlockPlace::of(block)];
         SourceBlock { block: block.alone(), source: SourceValues { values, parent: parent.as_deref() } }
     }
 }

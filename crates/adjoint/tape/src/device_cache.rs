@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{CodecError, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, HeldValues};
+use recoup_core::{CodecError, DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind};
 use recoup_device::{
     Device, DeviceError, DeviceTicket, HostBuffer, Mapped, MappedPart, PlacedCopy, Stream, device_values_error,
 };
@@ -196,7 +196,7 @@ impl DeviceCache {
         let place = payload_of(extent, &header);
         coder.with_room(|CodingRoom { payload, values }| {
             let there = self.lend(&self.down, place, &header, |held| {
-                coder.encode_held(&header, held, payload).map_err(device_codec_error)
+                coder.encode_on_device(&header, held, payload).map_err(device_codec_error)
             });
             let coded = match there {
                 Ok(Some(coded)) => coded,
@@ -224,8 +224,9 @@ impl DeviceCache {
         let raw = header.as_raw();
         let place = payload_of(extent, &raw);
         self.frame(&self.up, extent, &raw)?;
-        let there = self
-            .lend(&self.up, place, &raw, |held| coder.decode_held(&header, payload, held).map_err(device_codec_error));
+        let there = self.lend(&self.up, place, &raw, |held| {
+            coder.decode_on_device(&header, payload, held).map_err(device_codec_error)
+        });
         if there == Ok(true) {
             return Ok(());
         }
@@ -245,7 +246,7 @@ impl DeviceCache {
         stream: &Stream,
         place: Extent,
         header: &StateHeader,
-        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, DeviceValuesError>,
+        work: impl FnOnce(&mut dyn DeviceSnapshot) -> Result<R, DeviceValuesError>,
     ) -> Result<R, DeviceValuesError> {
         let before = self.order(stream, place).map_err(device_values_error)?;
         let ticket = stream.ticket().map_err(device_values_error)?;

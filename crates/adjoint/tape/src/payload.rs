@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
-use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{
+    DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, Values, ValuesMut,
+};
 
 use crate::owned::{StateValues, copy, read_bytes, write_bytes};
 use crate::record::StateHeader;
 use crate::record_coder::{CodingRoom, RecordCoder};
 
 /// Memory at the place of values that rest elsewhere, kept from one state to the next.
-pub(crate) type SpareCopy = Option<Box<dyn HeldValues>>;
+pub(crate) type SpareCopy = Option<Box<dyn DeviceSnapshot>>;
 
 /// A record that is pushed, not coded.
 pub(crate) struct RecordSource<'a> {
@@ -86,7 +88,7 @@ impl PayloadSource<'_> {
             Self::Values(values) => target.fill(*values),
             Self::Device { values, spare } => {
                 target.reshape(values.element(), values.len());
-                let held = values.hold(values.len(), spare.take())?;
+                let held = values.snapshot(values.len(), spare.take())?;
                 held.fetch(0, target.values_mut())?;
                 **spare = Some(held);
             }
@@ -105,8 +107,8 @@ impl PayloadSource<'_> {
         match self {
             Self::Values(values) => Ok(coder.encode(header, *values, payload)),
             Self::Device { values, spare } => {
-                let held = values.hold(values.len(), spare.take()).map_err(|error| error.to_string())?;
-                let there = coder.encode_held(header, held.as_ref(), payload);
+                let held = values.snapshot(values.len(), spare.take()).map_err(|error| error.to_string())?;
+                let there = coder.encode_on_device(header, held.as_ref(), payload);
                 let coded = match there {
                     Ok(Some(coded)) => coded,
                     _ => {
@@ -126,7 +128,7 @@ impl PayloadSource<'_> {
         match self {
             Self::Values(values) => write_bytes(*values, target),
             Self::Device { values, spare } => {
-                let held = values.hold(values.len(), spare.take()).map_err(|error| error.to_string())?;
+                let held = values.snapshot(values.len(), spare.take()).map_err(|error| error.to_string())?;
                 fetch(held.as_ref(), target)?;
                 **spare = Some(held);
             }
@@ -169,7 +171,7 @@ impl PayloadTarget<'_> {
         match self {
             Self::State(StateTarget::Values(values)) => coder.decode(header, payload, values.reborrow()),
             Self::State(StateTarget::Device { values, spare }) => {
-                let fill = |room: &mut dyn HeldValues| decode_to(room, coder, header, payload);
+                let fill = |room: &mut dyn DeviceSnapshot| decode_to(room, coder, header, payload);
                 overwrite_by(*values, spare, fill).map_err(|error| error.to_string())
             }
             Self::Decoder(_) => Err("a record is decoded once".to_owned()),
@@ -179,12 +181,12 @@ impl PayloadTarget<'_> {
 
 /// Decodes the payload of a record to memory where values rest, there or here.
 fn decode_to(
-    room: &mut dyn HeldValues,
+    room: &mut dyn DeviceSnapshot,
     coder: &RecordCoder,
     header: &StateHeader,
     payload: &[u8],
 ) -> Result<(), DeviceValuesError> {
-    if let Ok(true) = coder.decode_held(header, payload, room) {
+    if let Ok(true) = coder.decode_on_device(header, payload, room) {
         return Ok(());
     }
     coder.with_room(|CodingRoom { values, .. }| {
@@ -224,7 +226,7 @@ impl StateTarget<'_> {
 }
 
 /// Fetches frozen values as little-endian bytes; straight to their place where they fit there.
-pub(crate) fn fetch(held: &dyn HeldValues, target: &mut [u8]) -> Result<(), String> {
+pub(crate) fn fetch(held: &dyn DeviceSnapshot, target: &mut [u8]) -> Result<(), String> {
     let element = held.element();
     let fetched = match values_at(element, target) {
         Some(values) => held.fetch(0, values),
@@ -263,12 +265,12 @@ fn overwrite(
 fn overwrite_by(
     target: &mut dyn DeviceValues,
     spare: &mut SpareCopy,
-    fill: impl Fn(&mut dyn HeldValues) -> Result<(), DeviceValuesError>,
+    fill: impl Fn(&mut dyn DeviceSnapshot) -> Result<(), DeviceValuesError>,
 ) -> Result<(), DeviceValuesError> {
     let n_values = target.len();
-    let fits = |held: &dyn HeldValues| held.element() == target.element() && held.len() == n_values;
+    let fits = |held: &dyn DeviceSnapshot| held.element() == target.element() && held.len() == n_values;
     let earlier = spare.take().filter(|held| fits(held.as_ref()));
-    let mut through = |target: &mut dyn DeviceValues, mut room: Box<dyn HeldValues>| {
+    let mut through = |target: &mut dyn DeviceValues, mut room: Box<dyn DeviceSnapshot>| {
         fill(room.as_mut())?;
         target.overwrite(room.as_ref())?;
         *spare = Some(room);
@@ -279,6 +281,6 @@ fn overwrite_by(
         None | Some(Err(DeviceValuesError { kind: DeviceValuesErrorKind::Failed, .. })) => {}
         Some(done) => return done,
     }
-    let room = target.room(n_values)?;
+    let room = target.alloc(n_values)?;
     through(target, room)
 }

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use recoup_core::{CodecError, CodecId, Context, Encoded, HeldFrame, HeldValues, Values, ValuesMut};
+use recoup_core::{CodecError, CodecId, Context, DeviceFrame, DeviceSnapshot, Encoded, Values, ValuesMut};
 
 use crate::coding::CodingSettings;
 use crate::error::TapeError;
@@ -82,18 +82,18 @@ impl RecordCoder {
     ///
     /// # Errors
     /// [`CodecError`] of the place; work there may still be under way.
-    pub(crate) fn encode_held(
+    pub(crate) fn encode_on_device(
         &self,
         header: &StateHeader,
-        values: &dyn HeldValues,
+        values: &dyn DeviceSnapshot,
         payload: &mut Vec<u8>,
     ) -> Result<Option<StateHeader>, CodecError> {
         let CodingSettings { codec, bound, .. } = &self.settings;
         if !codec.reaches(values) {
             return Ok(None);
         }
-        let frame = HeldFrame { values, start: 0, parent: None };
-        let encoded = codec.encode_held(&frame, *bound, &self.context(header), payload).transpose()?;
+        let frame = DeviceFrame { values, start: 0, parent: None };
+        let encoded = codec.encode_on_device(&frame, *bound, &self.context(header), payload).transpose()?;
         let encoded = encoded.filter(|encoded| !encoded.stored_raw && payload.len() as u64 <= header.payload_bytes);
         Ok(encoded.map(|encoded| self.coded(header, &encoded, payload)))
     }
@@ -119,17 +119,17 @@ impl RecordCoder {
     ///
     /// # Errors
     /// [`CodecError`] of the place, or of the payload.
-    pub(crate) fn decode_held(
+    pub(crate) fn decode_on_device(
         &self,
         header: &StateHeader,
         payload: &[u8],
-        target: &mut dyn HeldValues,
+        target: &mut dyn DeviceSnapshot,
     ) -> Result<bool, CodecError> {
         let codec = &self.settings.codec;
         if header.codec == CodecId::Raw || self.check(header).is_err() || !codec.reaches(target) {
             return Ok(false);
         }
-        let decoded = codec.decode_held(payload, header.bound, &self.context(header), None, target, 0);
+        let decoded = codec.decode_on_device(payload, header.bound, &self.context(header), None, target, 0);
         decoded.transpose().map(|done| done.is_some())
     }
 

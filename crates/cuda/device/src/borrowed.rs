@@ -7,11 +7,15 @@
 
 use std::sync::Arc;
 
-use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldRooms, HeldValues};
+use recoup_core::{
+    DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, SnapshotAllocator,
+};
 
 use crate::element::with_type;
-use crate::held::other_place;
-use crate::{Device, DeviceError, DeviceHeld, DeviceView, DeviceViewMut, Stream, device_pointer, device_values_error};
+use crate::vector_snapshot::other_place;
+use crate::{
+    Device, DeviceError, DeviceView, DeviceViewMut, Stream, VectorSnapshot, device_pointer, device_values_error,
+};
 
 /// Values of the program in the memory of a device.
 #[derive(Debug)]
@@ -89,29 +93,29 @@ impl DeviceValues for BorrowedMemory {
     fn hold(
         &self,
         padded_len: usize,
-        earlier: Option<Box<dyn HeldValues>>,
-    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        earlier: Option<Box<dyn DeviceSnapshot>>,
+    ) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         self.settle().map_err(device_values_error)?;
         let held = with_type!(self.element, T => {
-            DeviceHeld::<T>::frozen(self.values::<T>(), padded_len, &self.stream, earlier)?
+            VectorSnapshot::<T>::frozen(self.values::<T>(), padded_len, &self.stream, earlier)?
         });
         self.stream.synchronize().map_err(device_values_error)?;
         Ok(held)
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
-        self.stream.device().room(self.element, padded_len)
+    fn alloc(&self, padded_len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
+        self.stream.device().alloc(self.element, padded_len)
     }
 
-    fn rooms(&self) -> Option<Arc<dyn HeldRooms>> {
+    fn allocator(&self) -> Option<Arc<dyn SnapshotAllocator>> {
         Some(Arc::new(self.stream.device().clone()))
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
+    fn overwrite(&mut self, held: &dyn DeviceSnapshot) -> Result<(), DeviceValuesError> {
         self.settle().map_err(device_values_error)?;
         let stream = self.stream.clone();
         with_type!(self.element, T => {
-            let held: &DeviceHeld<T> = held.as_any().downcast_ref().ok_or_else(other_place)?;
+            let held: &VectorSnapshot<T> = held.as_any().downcast_ref().ok_or_else(other_place)?;
             held.copy_to(&mut self.values_mut::<T>(), &stream)?;
         });
         stream.synchronize().map_err(device_values_error)

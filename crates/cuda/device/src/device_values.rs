@@ -1,21 +1,22 @@
 //! Values in the memory of a device, lent to a pipeline where they rest.
 //!
 //! A [`DeviceVector`] is values and the stream that works on them. A frozen copy of it is the next
-//! work of that stream: a [`DeviceHeld`], or a [`DeviceFrozen`], which is none until the vector is
-//! overwritten. All writes go through [`DeviceVector::write`], so the vector knows of them.
+//! work of that stream: a [`VectorSnapshot`], or a [`DeviceFrozen`], which is none until the vector
+//! is overwritten. All writes go through [`DeviceVector::write`], so the vector knows of them.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use recoup_core::{
-    DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldRooms, HeldValues, LastWrite, Mark, Zones,
+    DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, LastWrite, Mark,
+    SnapshotAllocator, Zones,
 };
 
 use crate::freezer::VectorFreezer;
 use crate::frozen::DeviceFrozen;
-use crate::held::{device_values_error, other_place};
+use crate::vector_snapshot::{device_values_error, other_place};
 use crate::{
-    DeviceElement, DeviceError, DeviceHeld, DeviceVec, DeviceView, DeviceViewMut, FreezeWay, Stream, ZoneRing,
+    DeviceElement, DeviceError, DeviceVec, DeviceView, DeviceViewMut, FreezeWay, Stream, VectorSnapshot, ZoneRing,
 };
 
 /// A vector of a solver on a device: its values, and the stream that works on them. A pipeline
@@ -98,7 +99,7 @@ impl<T> AsRef<DeviceVec<T>> for DeviceVector<T> {
     }
 }
 
-/// A vector freezes where it rests, by [`DeviceValues::hold`].
+/// A vector freezes where it rests, by [`DeviceValues::snapshot`].
 impl<T: DeviceElement> Zones for DeviceVector<T> {
     fn mark(&self) -> Mark {
         self.last_write.mark()
@@ -108,7 +109,7 @@ impl<T: DeviceElement> Zones for DeviceVector<T> {
         self.last_write.written_since(since, self.values.len())
     }
 
-    fn freeze(&self, _padded_len: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, _padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
         None
     }
 }
@@ -134,14 +135,14 @@ impl<T: DeviceElement> DeviceValues for DeviceVector<T> {
     fn hold(
         &self,
         padded_len: usize,
-        earlier: Option<Box<dyn HeldValues>>,
-    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        earlier: Option<Box<dyn DeviceSnapshot>>,
+    ) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         let Some(freezer) = &self.freezer else {
-            return DeviceHeld::frozen(self.view(), padded_len, &self.stream, earlier);
+            return VectorSnapshot::frozen(self.view(), padded_len, &self.stream, earlier);
         };
         let host = earlier.as_deref().and_then(DeviceFrozen::<T>::host_memory_of);
         if freezer.ring().settings().way == FreezeWay::Copy {
-            match DeviceHeld::frozen(self.view(), padded_len, &self.stream, earlier) {
+            match VectorSnapshot::frozen(self.view(), padded_len, &self.stream, earlier) {
                 Err(error) if error.kind == DeviceValuesErrorKind::NoRoom => (),
                 held => return held,
             }
@@ -151,17 +152,17 @@ impl<T: DeviceElement> DeviceValues for DeviceVector<T> {
         Ok(Box::new(DeviceFrozen::<T>::freeze(freezer, self.values.len(), padded_len, &self.stream, host)?))
     }
 
-    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
-        self.stream.device().room(T::ELEMENT, padded_len)
+    fn alloc(&self, padded_len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
+        self.stream.device().alloc(T::ELEMENT, padded_len)
     }
 
-    fn rooms(&self) -> Option<Arc<dyn HeldRooms>> {
+    fn allocator(&self) -> Option<Arc<dyn SnapshotAllocator>> {
         let is_copied = self.freezer.as_ref().is_none_or(|freezer| freezer.ring().settings().way == FreezeWay::Copy);
-        is_copied.then(|| Arc::new(self.stream.device().clone()) as Arc<dyn HeldRooms>)
+        is_copied.then(|| Arc::new(self.stream.device().clone()) as Arc<dyn SnapshotAllocator>)
     }
 
-    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), DeviceValuesError> {
-        let held: &DeviceHeld<T> = held.as_any().downcast_ref().ok_or_else(other_place)?;
+    fn overwrite(&mut self, held: &dyn DeviceSnapshot) -> Result<(), DeviceValuesError> {
+        let held: &VectorSnapshot<T> = held.as_any().downcast_ref().ok_or_else(other_place)?;
         let stream = self.stream.clone();
         held.copy_to(&mut self.write().map_err(device_values_error)?, &stream)
     }

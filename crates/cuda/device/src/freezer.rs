@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use recoup_core::DeviceValuesError;
 
-use crate::held::device_values_error;
 use crate::pending::PendingZones;
+use crate::vector_snapshot::device_values_error;
 use crate::zone_ring::SavedRuns;
 use crate::{DeviceError, DeviceTicket, DeviceView, HostBuffer, Stream, ZoneRing};
 

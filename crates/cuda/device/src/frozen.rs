@@ -4,11 +4,11 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use recoup_core::{DeviceValuesError, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceSnapshot, DeviceValuesError, ElementType, Values, ValuesMut};
 
 use crate::freezer::{FrozenCopy, VectorFreezer};
-use crate::held::{device_values_error, other_place};
-use crate::{DeviceElement, DeviceHeld, HostBuffer, Stream};
+use crate::vector_snapshot::{device_values_error, other_place};
+use crate::{DeviceElement, HostBuffer, Stream, VectorSnapshot};
 
 /// The values of a vector on a device as they were once. They are fetched from the vector as long
 /// as it has them, and are in the memory of the host from then on.
@@ -43,7 +43,7 @@ impl<T: DeviceElement> DeviceFrozen<T> {
     }
 
     /// Returns the memory of the host of values that were frozen like this.
-    pub(crate) fn host_memory_of(held: &dyn HeldValues) -> Option<Arc<HostBuffer>> {
+    pub(crate) fn host_memory_of(held: &dyn DeviceSnapshot) -> Option<Arc<HostBuffer>> {
         held.as_any().downcast_ref::<Self>().map(|frozen| Arc::clone(&frozen.copy.host))
     }
 
@@ -62,7 +62,7 @@ impl<T: DeviceElement> DeviceFrozen<T> {
     }
 }
 
-impl<T: DeviceElement> HeldValues for DeviceFrozen<T> {
+impl<T: DeviceElement> DeviceSnapshot for DeviceFrozen<T> {
     fn element(&self) -> ElementType {
         T::ELEMENT
     }
@@ -89,12 +89,12 @@ impl<T: DeviceElement> HeldValues for DeviceFrozen<T> {
         Err(other_place())
     }
 
-    fn is_alike(&self, _other: &dyn HeldValues) -> bool {
+    fn is_alike(&self, _other: &dyn DeviceSnapshot) -> bool {
         false
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
-        Ok(Box::new(DeviceHeld::<T>::new(self.freezer.ring().device(), self.len)?))
+    fn alloc(&self) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
+        Ok(Box::new(VectorSnapshot::<T>::new(self.freezer.ring().device(), self.len)?))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use recoup_core::{DeviceValues, DeviceValuesError, ElementType, HeldValues};
+use recoup_core::{DeviceSnapshot, DeviceValues, DeviceValuesError, ElementType};
 
 use crate::element::with_type;
-use crate::held::other_place;
-use crate::{Device, DeviceHeld, DeviceTicket, Mapped, device_values_error};
+use crate::vector_snapshot::other_place;
+use crate::{Device, DeviceTicket, Mapped, VectorSnapshot, device_values_error};
 
 /// A frozen copy, by its place.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub enum PlacedCopy {
     /// In the part that was offered, once the ticket is due.
     Here(DeviceTicket),
     /// In memory of its own: the values rest at another place.
-    Elsewhere(Box<dyn HeldValues>),
+    Elsewhere(Box<dyn DeviceSnapshot>),
 }
 
 /// Values in memory that grows.
@@ -45,11 +45,11 @@ impl Mapped {
         device: &Device,
         part: MappedPart,
         before: DeviceTicket,
-        work: impl FnOnce(&mut dyn HeldValues) -> Result<R, DeviceValuesError>,
+        work: impl FnOnce(&mut dyn DeviceSnapshot) -> Result<R, DeviceValuesError>,
     ) -> Result<R, DeviceValuesError> {
         let MappedPart { offset, element, len } = part;
         with_type!(element, T => {
-            let mut place = DeviceHeld::<T>::part_of(device, self, offset, len);
+            let mut place = VectorSnapshot::<T>::part_of(device, self, offset, len);
             place.wrote(before);
             let done = work(&mut place);
             let last = place.ticket().map_or(Ok(()), |last| last.wait()).map_err(device_values_error);
@@ -74,12 +74,12 @@ impl Mapped {
     ) -> Result<PlacedCopy, DeviceValuesError> {
         let len = source.len();
         with_type!(source.element(), T => {
-            let place = DeviceHeld::<T>::part_of(device, self, offset, len);
+            let place = VectorSnapshot::<T>::part_of(device, self, offset, len);
             let address = *place.view().address();
-            let held = source.hold(len, Some(Box::new(place))).inspect_err(|_| self.settle())?;
-            let own: Option<&DeviceHeld<T>> = held.as_any().downcast_ref();
+            let held = source.snapshot(len, Some(Box::new(place))).inspect_err(|_| self.settle())?;
+            let own: Option<&VectorSnapshot<T>> = held.as_any().downcast_ref();
             let own = own.filter(|own| own.is_on(device) && *own.view().address() == address);
-            Ok(match own.and_then(DeviceHeld::ticket) {
+            Ok(match own.and_then(VectorSnapshot::ticket) {
                 Some(ticket) => PlacedCopy::Here(ticket),
                 None => PlacedCopy::Elsewhere(held),
             })
@@ -105,7 +105,7 @@ impl Mapped {
     ) -> Result<DeviceTicket, DeviceValuesError> {
         let len = target.len();
         with_type!(target.element(), T => {
-            let place = DeviceHeld::<T>::part_of(device, self, offset, len);
+            let place = VectorSnapshot::<T>::part_of(device, self, offset, len);
             place.wrote(before);
             target.overwrite(&place).inspect_err(|_| self.settle())?;
             place.ticket().ok_or_else(other_place)

@@ -38,15 +38,15 @@ fn scenario() -> Result<Found, DeviceValuesError> {
     let [one, two] = [1, 5000].map(|first| DeviceVec::copy_of(&stream, &values(first)));
     let two = two.map_err(driver)?;
     let mut owner = DeviceVector::new(one.map_err(driver)?, stream.clone());
-    let frozen = owner.hold(LEN, None)?;
+    let frozen = owner.snapshot(LEN, None)?;
     stream.copy(two.view(), &mut owner.write().map_err(driver)?).map_err(driver)?;
     let mut first = vec![0.0; LEN];
     frozen.fetch(0, ValuesMut::F64(&mut first))?;
-    let again = owner.hold(LEN, Some(frozen))?;
+    let again = owner.snapshot(LEN, Some(frozen))?;
     stream.fill_zero(&mut owner.write().map_err(driver)?).map_err(driver)?;
     let mut second = vec![0.0; 300];
     again.fetch(700, ValuesMut::F64(&mut second))?;
-    let mut room = owner.room(LEN)?;
+    let mut room = owner.alloc(LEN)?;
     room.put(0, Values::F64(&values(9)[..600]))?;
     room.put(600, Values::F64(&values(9)[600..]))?;
     owner.overwrite(room.as_ref())?;
@@ -130,7 +130,7 @@ fn runs_are_fetched_to_their_places_and_nothing_between_them_changes() {
             // More than the pinned memory has room for at once.
             let all: Vec<f64> = (0..5 << 18).map(f64::from).collect();
             let owner = DeviceVector::new(DeviceVec::copy_of(&stream, &all).unwrap(), stream);
-            let held = owner.hold(all.len(), None).unwrap();
+            let held = owner.snapshot(all.len(), None).unwrap();
             let mut found = vec![-1.0; all.len() - 7];
             let runs = [0..3, 100..101, 5000..1_200_000, 1_200_001..1_300_000, found.len() - 2..found.len()];
             held.fetch_runs(7, &runs, ValuesMut::F64(&mut found)).unwrap();

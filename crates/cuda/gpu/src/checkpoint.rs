@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use recoup::comm::Solo;
 use recoup::compress::QbCuda;
-use recoup::core::{Bound, DeviceValues, HeldValues, Iteration, Resume, Scheme, ValuesMut};
+use recoup::core::{Bound, DeviceSnapshot, DeviceValues, Iteration, Resume, Scheme, ValuesMut};
 use recoup::device::{DeviceVec, DeviceVector, FreezeSettings, FreezeWay, HostBuffer, Stream, ZoneRing};
 use recoup::io::MemoryStore;
 use recoup::pipeline::{Outcome, Session};
@@ -96,7 +96,7 @@ struct IterateCopies {
     frame: Vec<u8>,
     /// A vector that is frozen without a copy, and its last version.
     zoned: DeviceVector<f64>,
-    frozen: Option<Box<dyn HeldValues>>,
+    frozen: Option<Box<dyn DeviceSnapshot>>,
 }
 
 impl IterateCopies {
@@ -136,7 +136,7 @@ impl IterateCopies {
     fn frames(&mut self, registered: f64) -> Result<Vec<TurnSample>> {
         let Self { vector, slice, codec, frame, .. } = self;
         let bytes = size_of_val(&slice[..]);
-        let held = vector.hold(slice.len(), None)?;
+        let held = vector.snapshot(slice.len(), None)?;
         let fetching = host_seconds(|| held.fetch(0, ValuesMut::F64(slice)))?;
         let encoding =
             host_seconds(|| codec.encode_resident(vector.view(), Bound::Absolute(1e-6), 1, frame).map(|_| ()))?;
@@ -162,15 +162,15 @@ impl IterateCopies {
                 stream.synchronize()
             })
         };
-        *frozen = Some(zoned.hold(slice.len(), frozen.take())?);
+        *frozen = Some(zoned.snapshot(slice.len(), frozen.take())?);
         let before = overwrite(zoned)?;
         let freezing = host_seconds(|| {
-            *frozen = Some(zoned.hold(slice.len(), frozen.take())?);
+            *frozen = Some(zoned.snapshot(slice.len(), frozen.take())?);
             anyhow::Ok(())
         })?;
         frozen.as_ref().map_or(Ok(()), |held| held.fetch(0, ValuesMut::F64(slice)))?;
         let after = overwrite(zoned)?;
-        let copied = vector.hold(slice.len(), None)?;
+        let copied = vector.snapshot(slice.len(), None)?;
         let hashing = host_seconds(|| copied.zone_hashes(0, slice.len(), ZONE_BYTES).map(|_| ()))?;
         Ok(vec![
             TurnSample::time("x frozen without a copy", bytes, freezing),

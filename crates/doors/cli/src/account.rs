@@ -133,7 +133,7 @@ impl Account {
             raw_bytes: saved.iter().map(|s| s.raw_bytes).sum(),
             payload_bytes: saved.iter().map(|s| s.payload_bytes).sum(),
             frozen_bytes: saved.iter().map(|s| s.frozen_bytes).sum(),
-            device_frames: saved.iter().map(|s| s.on_device.held_frames).sum(),
+            device_frames: saved.iter().map(|s| s.on_device.device_frames).sum(),
             device_bytes: saved.iter().map(|s| s.on_device.fetched_bytes).sum(),
             seconds_total: report.seconds_total,
             seconds_blocking: report.seconds_blocking,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Clock, HeldValues, ValuesMut};
+use recoup_core::{Clock, DeviceSnapshot, ValuesMut};
 use recoup_io::SystemClock;
 use recoup_snapshot::{Monitors, PageSize, WriteWatch};
 
@@ -178,7 +178,7 @@ fn copy_frames(source: &[f64], target: &mut [f64]) {
 }
 
 /// Fetches all frozen values, and ends the copies one after the other.
-fn fetch(frozen: [Box<dyn HeldValues>; 3], staged: &mut [Vec<f64>; 3]) {
+fn fetch(frozen: [Box<dyn DeviceSnapshot>; 3], staged: &mut [Vec<f64>; 3]) {
     for (frozen, staged) in frozen.into_iter().zip(staged) {
         for (frame, target) in staged.chunks_mut(FRAME).enumerate() {
             frozen.fetch(frame * FRAME, ValuesMut::F64(target)).expect("each value is fetched once");

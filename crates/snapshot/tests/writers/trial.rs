@@ -1,6 +1,6 @@
 //! One seed: rounds of writes, with up to two frozen copies that are fetched meanwhile.
 
-use recoup_core::{HeldValues, Mark, ValuesMut, Zones};
+use recoup_core::{DeviceSnapshot, Mark, ValuesMut, Zones};
 
 use crate::draw::Draw;
 use crate::plan::ThreadPlan;
@@ -26,7 +26,7 @@ pub(crate) trait Owner {
 
 /// A frozen copy, and what it must give.
 struct Expected {
-    frozen: Box<dyn HeldValues>,
+    frozen: Box<dyn DeviceSnapshot>,
     values: Vec<f64>,
     /// How it is fetched.
     draw: Draw,

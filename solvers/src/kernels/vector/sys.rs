@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{ElementType, HeldValues, Mark, Zones};
+use recoup_core::{DeviceSnapshot, ElementType, Mark, Zones};
 use recoup_snapshot::{TouchedZones, ZONE_BYTES, ZoneMemory};
 
 use crate::Pool;
@@ -94,7 +94,7 @@ impl Zones for Vector {
         self.zones.written_since(since)
     }
 
-    fn freeze(&self, padded_len: usize) -> Option<Box<dyn HeldValues>> {
+    fn freeze(&self, padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
         self.zones.freeze(padded_len)
     }
 }

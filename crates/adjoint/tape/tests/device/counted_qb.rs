@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_compress::{Qb, QbCuda};
 use recoup_core::{
-    Bound, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, HeldParent, HeldValues, Values, ValuesMut,
+    Bound, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, Encoded, Values, ValuesMut,
 };
 use recoup_device::DeviceError;
 
@@ -59,31 +59,31 @@ impl Codec for CountedQb {
         self.host.decode(source, bound, context, target)
     }
 
-    fn reaches(&self, values: &dyn HeldValues) -> bool {
+    fn reaches(&self, values: &dyn DeviceSnapshot) -> bool {
         self.device.reaches(values)
     }
 
-    fn encode_held(
+    fn encode_on_device(
         &self,
-        source: &HeldFrame<'_>,
+        source: &DeviceFrame<'_>,
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Option<Result<Encoded, CodecError>> {
-        let encoded = self.device.encode_held(source, bound, context, target);
+        let encoded = self.device.encode_on_device(source, bound, context, target);
         self.n_held.fetch_add(u64::from(matches!(encoded, Some(Ok(_)))), Ordering::Relaxed);
         encoded
     }
 
-    fn decode_held(
+    fn decode_on_device(
         &self,
         source: &[u8],
         bound: Bound,
         context: &Context,
-        parent: Option<HeldParent<'_>>,
-        target: &mut dyn HeldValues,
+        parent: Option<DeviceParent<'_>>,
+        target: &mut dyn DeviceSnapshot,
         start: usize,
     ) -> Option<Result<(), CodecError>> {
-        self.device.decode_held(source, bound, context, parent, target, start)
+        self.device.decode_on_device(source, bound, context, parent, target, start)
     }
 }

@@ -1,6 +1,6 @@
 //! Memory that a program lends by its address.
 
-use recoup_core::{DeviceValues, DeviceValuesError, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{DeviceSnapshot, DeviceValues, DeviceValuesError, ElementType, Values, ValuesMut};
 use recoup_cuda_double::{CudaStatus, Settings};
 use recoup_device::{BorrowedMemory, Device, DeviceVec, Stream, device_pointer};
 
@@ -35,7 +35,7 @@ impl Program {
     }
 }
 
-fn fetched(held: &dyn HeldValues) -> Result<Vec<f64>, DeviceValuesError> {
+fn fetched(held: &dyn DeviceSnapshot) -> Result<Vec<f64>, DeviceValuesError> {
     let mut found = vec![f64::NAN; LEN];
     let (first, rest) = found.split_at_mut(100);
     held.fetch(0, ValuesMut::F64(first))?;
@@ -51,10 +51,10 @@ fn bits(values: &[f64]) -> Vec<u64> {
 fn a_copy_holds_the_work_before_it_and_none_after() {
     in_every_order(|device| {
         let mut program = Program::new(device);
-        let first = program.lend().unwrap().hold(LEN, None).unwrap();
+        let first = program.lend().unwrap().snapshot(LEN, None).unwrap();
         program.clear();
         assert_eq!(bits(&fetched(&*first).unwrap()), bits(&numbers(0, LEN)));
-        let second = program.lend().unwrap().hold(LEN, Some(first)).unwrap();
+        let second = program.lend().unwrap().snapshot(LEN, Some(first)).unwrap();
         assert_eq!(bits(&fetched(&*second).unwrap()), bits(&[0.0; LEN]));
     });
 }
@@ -64,7 +64,7 @@ fn values_put_into_room_overwrite_the_program_s_after_its_work() {
     in_every_order(|device| {
         let mut program = Program::new(device);
         let mut lent = program.lend().unwrap();
-        let mut room = lent.room(LEN).unwrap();
+        let mut room = lent.alloc(LEN).unwrap();
         let wanted = numbers(5000, LEN);
         room.put(0, Values::F64(&wanted[..1])).unwrap();
         room.put(1, Values::F64(&wanted[1..])).unwrap();
@@ -100,11 +100,11 @@ fn an_address_is_told_by_the_memory_it_lies_in() {
 /// Lends, holds, fetches and overwrites; the first error.
 fn scenario(program: &Program) -> Result<Vec<f64>, DeviceValuesError> {
     let mut lent = program.lend()?;
-    let held = lent.hold(LEN, None)?;
-    let mut room = lent.room(LEN)?;
+    let held = lent.snapshot(LEN, None)?;
+    let mut room = lent.alloc(LEN)?;
     room.put(0, Values::F64(&fetched(&*held)?))?;
     lent.overwrite(&*room)?;
-    fetched(&*lent.hold(LEN, Some(held))?)
+    fetched(&*lent.snapshot(LEN, Some(held))?)
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn bytes(first: usize, n: usize) -> Vec<u8> {
 fn compare<T: DeviceElement>(device: &Device, values: &[T], start: usize, len: usize, zone_bytes: usize) {
     let stream = Stream::new(device).unwrap();
     let vector = DeviceVector::new(DeviceVec::copy_of(&stream, values).unwrap(), stream);
-    let held = vector.hold(values.len(), None).unwrap();
+    let held = vector.snapshot(values.len(), None).unwrap();
     let expected = hash_zones(bytemuck::cast_slice(&values[start..start + len]), zone_bytes);
     let found = held.zone_hashes(start, len, zone_bytes).unwrap();
     assert_eq!(found, Some(expected), "{len} of {} values from {start}, zones of {zone_bytes}", values.len());

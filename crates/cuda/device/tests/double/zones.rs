@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use recoup_core::{DeviceValues, DeviceValuesError, DeviceValuesErrorKind, HeldValues, ValuesMut, mix};
+use recoup_core::{DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ValuesMut, mix};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::{
-    Device, DeviceFrozen, DeviceHeld, DeviceVec, DeviceVector, FreezeSettings, FreezeWay, Stream, ZoneRing,
+    Device, DeviceFrozen, DeviceVec, DeviceVector, FreezeSettings, FreezeWay, Stream, VectorSnapshot, ZoneRing,
     device_values_error,
 };
 
@@ -34,7 +34,7 @@ fn overwrite(owner: &mut DeviceVector<f64>, source: &DeviceVec<f64>) -> Result<(
     written.map_err(device_values_error)
 }
 
-fn fetch(held: &dyn HeldValues, start: usize, len: usize) -> Result<Vec<f64>, DeviceValuesError> {
+fn fetch(held: &dyn DeviceSnapshot, start: usize, len: usize) -> Result<Vec<f64>, DeviceValuesError> {
     let mut found = vec![0.0; len];
     held.fetch(start, ValuesMut::F64(&mut found))?;
     Ok(found)
@@ -78,18 +78,18 @@ fn scenario() -> Result<Versions, DeviceValuesError> {
         [50, 90].map(|first| DeviceVec::copy_of(owner.stream(), &numbers(first, LEN)).map_err(device_values_error));
     let [second, third] = others;
     let [second, third] = [second?, third?];
-    let one = owner.hold(LEN + PADDING, None);
-    let held = |held: &Result<Box<dyn HeldValues>, DeviceValuesError>, start, len| match held {
+    let one = owner.snapshot(LEN + PADDING, None);
+    let held = |held: &Result<Box<dyn DeviceSnapshot>, DeviceValuesError>, start, len| match held {
         Ok(held) => fetch(held.as_ref(), start, len),
         Err(error) => Err(error.clone()),
     };
     let part = held(&one, 100, 200);
-    let again = owner.hold(LEN + PADDING, None);
+    let again = owner.snapshot(LEN + PADDING, None);
     overwrite(&mut owner, &second)?;
-    let two = owner.hold(LEN + PADDING, None);
+    let two = owner.snapshot(LEN + PADDING, None);
     overwrite(&mut owner, &third)?;
     let first = held(&again, 0, LEN + PADDING);
-    let three = owner.hold(LEN + PADDING, again.ok());
+    let three = owner.snapshot(LEN + PADDING, again.ok());
     let fetched = [held(&two, 0, LEN + PADDING), held(&one, 0, LEN + PADDING)];
     drop(owner);
     let [second, whole] = fetched;
@@ -141,7 +141,7 @@ fn a_device_lost_at_any_call_gives_no_wrong_value() {
 
 /// One frozen version, and the values that it is to give.
 struct Expected {
-    held: Box<dyn HeldValues>,
+    held: Box<dyn DeviceSnapshot>,
     first: usize,
 }
 
@@ -157,7 +157,7 @@ fn random_steps(device: &Device, seed: u64) {
     let mut versions: Vec<Expected> = Vec::new();
     for step in 0..40 {
         match random(4) {
-            0 if versions.len() < 3 => versions.push(Expected { held: owner.hold(LEN, None).unwrap(), first }),
+            0 if versions.len() < 3 => versions.push(Expected { held: owner.snapshot(LEN, None).unwrap(), first }),
             1 => {
                 first = random(500);
                 let source = DeviceVec::copy_of(owner.stream(), &numbers(first, LEN)).unwrap();
@@ -195,7 +195,7 @@ fn a_version_may_be_fetched_while_its_owner_writes() {
     in_every_order(|device| {
         let mut owner = owner(device, 3).unwrap();
         let source = DeviceVec::copy_of(owner.stream(), &numbers(60, LEN)).unwrap();
-        let held = owner.hold(LEN, None).unwrap();
+        let held = owner.snapshot(LEN, None).unwrap();
         let worker = std::thread::spawn(move || {
             let parts: Vec<f64> = (0..10).flat_map(|part| fetch(held.as_ref(), part * 100, 100).unwrap()).collect();
             assert_eq!(parts, numbers(3, LEN));
@@ -213,7 +213,7 @@ fn a_version_takes_the_slots_of_the_devices_memory_and_no_more() {
         let before = device.memory().unwrap().free;
         let mut versions = Vec::new();
         for _ in 0..3 {
-            versions.push(owner.hold(LEN, None).unwrap());
+            versions.push(owner.snapshot(LEN, None).unwrap());
             overwrite(&mut owner, &source).unwrap();
             versions.iter().for_each(|held| drop(fetch(held.as_ref(), 0, LEN).unwrap()));
             assert_eq!(before - device.memory().unwrap().free, SMALL.ring_bytes());
@@ -233,7 +233,7 @@ fn a_vector_is_frozen_without_a_copy_where_there_is_no_room_for_one() {
         let values = DeviceVec::copy_of(&stream, &numbers(0, n)).unwrap();
         let mut owner = DeviceVector::zoned(values, stream.clone(), &ring);
         let small = DeviceVector::zoned(DeviceVec::copy_of(&stream, &[1.0; 8]).unwrap(), stream.clone(), &ring);
-        assert!(small.hold(8, None).unwrap().as_any().is::<DeviceHeld<f64>>());
+        assert!(small.hold(8, None).unwrap().as_any().is::<VectorSnapshot<f64>>());
         let held = owner.hold(n, None).unwrap();
         let is_frozen = held.as_any().is::<DeviceFrozen<f64>>();
         assert!(is_frozen || device.memory().unwrap().total > memory_bytes as usize);
@@ -252,7 +252,7 @@ fn without_room_for_slots_a_version_is_refused_and_the_vector_stays() {
     {
         let device = Device::open(0).unwrap();
         let owner = owner(&device, 5).unwrap();
-        assert_eq!(owner.hold(LEN, None).unwrap_err().kind, DeviceValuesErrorKind::NoRoom);
+        assert_eq!(owner.snapshot(LEN, None).unwrap_err().kind, DeviceValuesErrorKind::NoRoom);
         let mut found = vec![0.0; LEN];
         owner.download(&mut found).unwrap();
         assert_eq!(found, numbers(5, LEN));

@@ -9,7 +9,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{DeviceValuesError, DeviceValuesErrorKind, ElementType, HeldRooms, HeldValues, Values, ValuesMut};
+use recoup_core::{
+    DeviceSnapshot, DeviceValuesError, DeviceValuesErrorKind, ElementType, SnapshotAllocator, Values, ValuesMut,
+};
 
 use crate::element::with_type;
 use crate::pending::pieces;
@@ -24,48 +26,48 @@ const PIECE_BYTES: usize = 8 << 20;
 const WORD_BYTES: u64 = 8;
 
 /// A frozen copy of values in a device's memory, in the same memory.
-pub struct DeviceHeld<T> {
+pub struct VectorSnapshot<T> {
     device: Device,
     values: DeviceVec<T>,
-    transfer: Mutex<HeldOrder>,
+    transfer: Mutex<SnapshotOrder>,
 }
 
-/// The order of the work on a frozen copy, and its road to the host.
-struct HeldOrder {
+/// The order of the work on a frozen copy, and its staging buffer.
+struct SnapshotOrder {
     /// Made when first needed: the owner does not wait for it.
-    road: Option<HostRoad>,
+    staging: Option<StagingBuffer>,
     /// The last work on the values, in whatever stream. All further work waits for it.
     last: Option<DeviceTicket>,
 }
 
 /// Memory that copies to and from the host pass through, and their stream.
-struct HostRoad {
+struct StagingBuffer {
     stream: Stream,
     pinned: HostBuffer,
     /// Made when first asked for.
     hashes: Option<ZoneHashes>,
 }
 
-impl<T> fmt::Debug for DeviceHeld<T> {
+impl<T> fmt::Debug for VectorSnapshot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceHeld").field("values", &self.values).finish_non_exhaustive()
+        f.debug_struct("VectorSnapshot").field("values", &self.values).finish_non_exhaustive()
     }
 }
 
-impl HeldOrder {
+impl SnapshotOrder {
     /// Lets later work of `stream` come after the last work on the values.
     fn order(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.last.as_ref().map_or(Ok(()), |last| stream.wait_for(last))
     }
 
-    /// Takes the road to the host out; made now if there is none. After an error it is not put
+    /// Takes the staging buffer out; made now if there is none. After an error it is not put
     /// back, and the next copy makes another.
-    fn take_road(&mut self, device: &Device, bytes: usize) -> Result<HostRoad, DeviceError> {
-        self.road.take().map_or_else(|| HostRoad::new(device, bytes), Ok)
+    fn take_staging_buffer(&mut self, device: &Device, bytes: usize) -> Result<StagingBuffer, DeviceError> {
+        self.staging.take().map_or_else(|| StagingBuffer::new(device, bytes), Ok)
     }
 }
 
-impl HostRoad {
+impl StagingBuffer {
     fn new(device: &Device, bytes: usize) -> Result<Self, DeviceError> {
         let pinned = HostBuffer::registered(device, bytes.clamp(1, PIECE_BYTES))?;
         Ok(Self { stream: Stream::new(device)?, pinned, hashes: None })
@@ -83,20 +85,20 @@ impl HostRoad {
     }
 }
 
-impl<T: DeviceElement> DeviceHeld<T> {
+impl<T: DeviceElement> VectorSnapshot<T> {
     /// Makes room for `len` values, which are whatever the memory holds.
     ///
     /// # Errors
     /// [`DeviceValuesError`] when the device has no more.
     pub(crate) fn new(device: &Device, len: usize) -> Result<Self, DeviceValuesError> {
         let values = DeviceVec::new(device, len).map_err(device_values_error)?;
-        let transfer = Mutex::new(HeldOrder { road: None, last: None });
+        let transfer = Mutex::new(SnapshotOrder { staging: None, last: None });
         Ok(Self { device: device.clone(), values, transfer })
     }
 
     /// Makes a frozen copy of `len` values from byte `offset` of memory that grows.
     pub(crate) fn part_of(device: &Device, mapped: &Arc<Mapped>, offset: usize, len: usize) -> Self {
-        let transfer = Mutex::new(HeldOrder { road: None, last: None });
+        let transfer = Mutex::new(SnapshotOrder { staging: None, last: None });
         Self { device: device.clone(), values: DeviceVec::part_of(mapped, offset, len), transfer }
     }
 
@@ -113,14 +115,14 @@ impl<T: DeviceElement> DeviceHeld<T> {
     }
 
     /// Returns the values, for a codec that works on this device. They are there once
-    /// [`DeviceHeld::ticket`] is done.
+    /// [`VectorSnapshot::ticket`] is done.
     #[must_use]
     pub fn view(&self) -> DeviceView<'_, T> {
         self.values.view()
     }
 
     /// Returns the values, for a codec that decodes on this device. It writes after
-    /// [`DeviceHeld::ticket`], and says by [`DeviceHeld::wrote`] when it is done.
+    /// [`VectorSnapshot::ticket`], and says by [`VectorSnapshot::wrote`] when it is done.
     pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
         self.values.view_mut()
     }
@@ -136,7 +138,7 @@ impl<T: DeviceElement> DeviceHeld<T> {
         self.transfer().last = Some(ticket);
     }
 
-    fn transfer(&self) -> MutexGuard<'_, HeldOrder> {
+    fn transfer(&self) -> MutexGuard<'_, SnapshotOrder> {
         // A ticket is replaced by one step.
         self.transfer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,8 +152,8 @@ impl<T: DeviceElement> DeviceHeld<T> {
         values: DeviceView<'_, T>,
         padded_len: usize,
         stream: &Stream,
-        earlier: Option<Box<dyn HeldValues>>,
-    ) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+        earlier: Option<Box<dyn DeviceSnapshot>>,
+    ) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         let device = stream.device();
         let fits = |held: &Self| held.values.len() == padded_len && held.is_on(device);
         let mut held = match earlier {
@@ -195,23 +197,23 @@ impl<T: DeviceElement> DeviceHeld<T> {
     /// pieces of runs as the pinned memory has room for are under way at once.
     fn download(&self, start: usize, runs: &[Range<usize>], target: &mut [T]) -> Result<(), DeviceError> {
         let mut transfer = self.transfer();
-        let road = transfer.take_road(&self.device, self.values.view().bytes())?;
-        transfer.order(&road.stream)?;
-        let room = (road.pinned.bytes().min(PIECE_BYTES) / size_of::<T>()).max(1);
+        let staging = transfer.take_staging_buffer(&self.device, self.values.view().bytes())?;
+        transfer.order(&staging.stream)?;
+        let room = (staging.pinned.bytes().min(PIECE_BYTES) / size_of::<T>()).max(1);
         let mut batch = Vec::new();
         let mut used = 0;
         for piece in pieces(runs, room) {
             if used + piece.len() > room {
-                road.unload(&mut batch, target)?;
+                staging.unload(&mut batch, target)?;
                 used = 0;
             }
             let source = self.values.slice(start + piece.start..start + piece.end);
-            transfer.last = Some(road.pinned.store(&road.stream, source, used * size_of::<T>())?);
+            transfer.last = Some(staging.pinned.store(&staging.stream, source, used * size_of::<T>())?);
             used += piece.len();
             batch.push(piece);
         }
-        road.unload(&mut batch, target)?;
-        transfer.road = Some(road);
+        staging.unload(&mut batch, target)?;
+        transfer.staging = Some(staging);
         Ok(())
     }
 
@@ -221,16 +223,16 @@ impl<T: DeviceElement> DeviceHeld<T> {
             return Ok(None);
         }
         let mut transfer = self.transfer();
-        let mut road = transfer.take_road(&self.device, self.values.view().bytes())?;
-        if road.hashes.is_none() {
-            road.hashes = ZoneHashes::on(&self.device)?;
+        let mut staging = transfer.take_staging_buffer(&self.device, self.values.view().bytes())?;
+        if staging.hashes.is_none() {
+            staging.hashes = ZoneHashes::on(&self.device)?;
         }
-        let HostRoad { stream, pinned, hashes } = &mut road;
+        let StagingBuffer { stream, pinned, hashes } = &mut staging;
         let Some(hashes) = hashes else { return Ok(None) };
         transfer.order(stream)?;
         let hashes = hashes.of(stream, values, zone_bytes, pinned)?;
-        transfer.last = Some(road.stream.ticket()?);
-        transfer.road = Some(road);
+        transfer.last = Some(staging.stream.ticket()?);
+        transfer.staging = Some(staging);
         Ok(Some(hashes))
     }
 
@@ -238,22 +240,22 @@ impl<T: DeviceElement> DeviceHeld<T> {
     fn upload(&mut self, start: usize, source: &[T]) -> Result<(), DeviceError> {
         let Self { device, values, transfer } = self;
         let transfer = transfer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let road = transfer.take_road(device, values.view().bytes())?;
+        let staging = transfer.take_staging_buffer(device, values.view().bytes())?;
         let mut start = start;
         for piece in source.chunks(PIECE_BYTES / size_of::<T>()) {
             let bytes: &[u8] = bytemuck::cast_slice(piece);
-            road.pinned.write(0..bytes.len())?.copy_from_slice(bytes);
-            transfer.order(&road.stream)?;
+            staging.pinned.write(0..bytes.len())?.copy_from_slice(bytes);
+            transfer.order(&staging.stream)?;
             let mut target = values.slice_mut(start..start + piece.len());
-            transfer.last = Some(road.pinned.load(&road.stream, 0, &mut target)?);
+            transfer.last = Some(staging.pinned.load(&staging.stream, 0, &mut target)?);
             start += piece.len();
         }
-        transfer.road = Some(road);
+        transfer.staging = Some(staging);
         Ok(())
     }
 }
 
-impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
+impl<T: DeviceElement> DeviceSnapshot for VectorSnapshot<T> {
     fn element(&self) -> ElementType {
         T::ELEMENT
     }
@@ -282,12 +284,12 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
         self.upload(start, source).map_err(device_values_error)
     }
 
-    fn is_alike(&self, other: &dyn HeldValues) -> bool {
+    fn is_alike(&self, other: &dyn DeviceSnapshot) -> bool {
         let other = other.as_any().downcast_ref::<Self>();
         other.is_some_and(|other| other.values.len() == self.values.len() && other.is_on(&self.device))
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
+    fn alloc(&self) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
         Ok(Box::new(Self::new(&self.device, self.values.len())?))
     }
 
@@ -300,9 +302,9 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
     }
 }
 
-impl HeldRooms for Device {
-    fn room(&self, element: ElementType, len: usize) -> Result<Box<dyn HeldValues>, DeviceValuesError> {
-        Ok(with_type!(element, T => Box::new(DeviceHeld::<T>::new(self, len)?)))
+impl SnapshotAllocator for Device {
+    fn alloc(&self, element: ElementType, len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
+        Ok(with_type!(element, T => Box::new(VectorSnapshot::<T>::new(self, len)?)))
     }
 }
 
