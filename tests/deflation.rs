@@ -131,7 +131,7 @@ impl Problem {
             clock: Arc::new(SystemClock::new()),
             timing: Timing::Real,
             keep: 2,
-            rivals: Vec::new(),
+            candidates: Vec::new(),
             key_every: 1,
             increments: IncrementMode::Auto,
             max_bytes: None,

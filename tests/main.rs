@@ -4,6 +4,7 @@
 mod bounded;
 mod bounds;
 mod chains;
+mod codec_selection;
 mod corruption;
 mod crashes;
 mod damage;
@@ -31,7 +32,6 @@ mod readers;
 mod recurrences;
 mod refusal;
 mod regions;
-mod rivals;
 mod rollback;
 mod support;
 mod tape_files;

@@ -29,7 +29,7 @@ pub struct SessionConfig {
     /// Limit on the bytes of published versions; the newest always stays. Tiers have their own.
     pub max_bytes: Option<u64>,
     /// Codecs that may replace the planned one for lossy variables if their ratio pays here.
-    pub rivals: Vec<CodecId>,
+    pub candidates: Vec<CodecId>,
     /// Versions from one key (an iterate coded alone) to the next; 1 for keys only. Above 1, one
     /// more copy of the iterate stays in memory.
     pub key_every: usize,

@@ -8,6 +8,7 @@ use recoup_core::{Bound, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Res
 
 use crate::PipelineError;
 use crate::chain::{ChainLink, Chains, payload_hash};
+use crate::codec_selection::CodecSelection;
 use crate::context::WorkerContext;
 use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
 use crate::increments::{ChangeTracker, Increments, StagedVariable, TrackedFrame};
@@ -15,7 +16,6 @@ use crate::job::CheckpointJob;
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{DeviceUse, Spent};
 use crate::part::{CheckpointFailure, DraftState, WrittenFrames};
-use crate::rivals::Rivals;
 use crate::staging::Staged;
 use crate::timing::since;
 use crate::verify::Verifier;
@@ -31,7 +31,7 @@ const WRITTEN_BYTES: usize = 4 << 20;
 pub(crate) struct VariableEncoder {
     pub(crate) chains: Chains,
     pub(crate) increments: Increments,
-    pub(crate) rivals: Rivals,
+    pub(crate) candidates: CodecSelection,
     pub(crate) verifier: Option<Verifier>,
     pub(crate) buffers: EncodeBuffers,
     pub(crate) near: NearCopy,
@@ -206,12 +206,12 @@ impl VariableEncoder {
         self.chains.bring_beside(&self.buffers.decoded, record);
         let version = job.progress.iteration;
         let link = self.chains.link(version, record, codec.as_ref(), context.store.as_ref());
-        let bandwidth = self.rivals.weighed_bandwidth();
+        let bandwidth = self.candidates.weighed_bandwidth();
         let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
         let source = if is_measured && !is_there { self.near.of(staged) } else { EncoderSource::staged(staged) };
         let mut judge = judge(self.verifier.as_mut(), job, &source, context.comm.as_ref())?;
         let encoded = encode_judged(&source, coding, judge.as_mut(), context, &mut self.buffers)?;
-        self.rivals.coded(staged, codec.as_ref(), link, &encoded);
+        self.candidates.coded(staged, codec.as_ref(), link, &encoded);
         if link.is_chained() {
             let hashes = encoded.frames.iter().map(|frame| payload_hash(&frame.payload)).collect();
             self.chains.drafted(version, &staged.record, &mut self.buffers.decoded, hashes);
@@ -231,7 +231,7 @@ impl VariableEncoder {
         }
     }
 
-    /// Returns the planned codec, or the rival that pays here. Collective.
+    /// Returns the planned codec, or the candidate that pays here. Collective.
     fn choose_codec(
         &self,
         job: &CheckpointJob,
@@ -240,7 +240,7 @@ impl VariableEncoder {
     ) -> Result<Arc<dyn Codec>, PipelineError> {
         let planned = context.codecs.find(job.plan.codec)?;
         let link = self.chains.link(job.progress.iteration, &staged.record, planned.as_ref(), context.store.as_ref());
-        let id = self.rivals.choose(job, staged, link, context)?;
+        let id = self.candidates.choose(job, staged, link, context)?;
         Ok(if id == job.plan.codec { planned } else { context.codecs.find(id)? })
     }
 }

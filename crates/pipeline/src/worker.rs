@@ -8,6 +8,7 @@ use recoup_core::{
 
 use crate::PipelineError;
 use crate::chain::Chains;
+use crate::codec_selection::{Bandwidth, CodecSelection};
 use crate::codecs::Codecs;
 use crate::config::SessionConfig;
 use crate::context::WorkerContext;
@@ -21,7 +22,6 @@ use crate::outcome::{DeviceUse, Outcome, Saved};
 use crate::part::{
     CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
 };
-use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
 use crate::timing::{RunClock, since};
 use crate::variable::{EncodingSummary, VariableEncoder};
@@ -83,7 +83,7 @@ impl Worker {
             encoder: VariableEncoder {
                 chains: Chains::new(config.key_every),
                 increments: Increments::new(config.increments, clock.is_virtual()),
-                rivals: Rivals::new(config.rivals.clone(), bandwidth),
+                candidates: CodecSelection::new(config.candidates.clone(), bandwidth),
                 verifier,
                 buffers: EncodeBuffers::new(),
                 near: NearCopy::new(),
@@ -171,7 +171,7 @@ impl Worker {
             self.encoder.chains.discard();
         }
         let payload_bytes = verdict?.payload_bytes;
-        self.encoder.rivals.bandwidth.wrote(payload_bytes, summary.spent.write_seconds);
+        self.encoder.candidates.bandwidth.wrote(payload_bytes, summary.spent.write_seconds);
         Ok(Saved {
             version: job.progress.iteration,
             plan: job.plan,

@@ -140,7 +140,7 @@ fn peak_of_version(codec: CodecId, owner: &dyn Registered) -> usize {
         timing: Timing::Real,
         keep: 1,
         max_bytes: None,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 1,
         increments: IncrementMode::Auto,
         checks_corruption: false,

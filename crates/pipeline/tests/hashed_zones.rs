@@ -50,7 +50,7 @@ fn session(dir: &Path) -> Session {
         timing: Timing::Real,
         keep: 9,
         max_bytes: None,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 3,
         increments: IncrementMode::Auto,
         checks_corruption: true,

@@ -67,7 +67,7 @@ fn config(store: Arc<dyn Store>, clock: Arc<dyn Clock>, policy: SavesAt) -> Sess
         timing: Timing::Real,
         keep: 2,
         max_bytes: None,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 1,
         increments: IncrementMode::Auto,
         checks_corruption: false,

@@ -44,7 +44,7 @@ fn session(store: Arc<dyn Store>, plan: Plan, staging: StagingMode) -> Session {
         timing: Timing::Real,
         keep: 9,
         max_bytes: None,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 3,
         increments: IncrementMode::Auto,
         checks_corruption: true,

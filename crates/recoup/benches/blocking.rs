@@ -122,7 +122,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dy
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,
         keep: 1,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 1,
         increments: IncrementMode::Auto,
         max_bytes: None,

@@ -112,7 +112,7 @@ fn session(mode: StagingMode) -> Session {
         timing: Timing::Real,
         keep: 1,
         max_bytes: None,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 1,
         increments: IncrementMode::Auto,
         checks_corruption: false,

@@ -87,7 +87,7 @@ fn run(way: &Way) -> StagingTimes {
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,
         keep: 1,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 1,
         increments: IncrementMode::Auto,
         max_bytes: None,

@@ -27,7 +27,7 @@ pub const RTOL: f64 = 1e-6;
 /// better ratios, that win on slow storage. One that is not in the build does not compete. Pyramid
 /// and SZ3 do not where an iterate is its own reflection: their errors are not, and a recovery of
 /// CG takes more iterations.
-pub const RIVALS: [CodecId; 3] = [CodecId::Pco, CodecId::Pyramid, CodecId::Sz3];
+pub const CANDIDATE_CODECS: [CodecId; 3] = [CodecId::Pco, CodecId::Pyramid, CodecId::Sz3];
 
 /// Returns the scheme if none is named. With an operator to verify bounds, it is lossy at the
 /// interval asked for, or decided from measured costs (`None`) if no interval is. Without an
@@ -65,7 +65,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             extra_fraction: None,
             profile: MethodProfile::UNKNOWN,
         },
-        rivals: RIVALS.to_vec(),
+        candidates: CANDIDATE_CODECS.to_vec(),
         scheme: None,
         interval: Interval::Auto,
         keep: 2,
@@ -106,7 +106,7 @@ pub struct Builder {
     checks_corruption: bool,
     tolerance: f64,
     bytes_per_second: Option<f64>,
-    rivals: Vec<CodecId>,
+    candidates: Vec<CodecId>,
     reference: Option<Reference>,
     /// Problems are given later.
     has_systems: bool,
@@ -220,11 +220,11 @@ impl Builder {
         if codec.needs_bound() { builder } else { builder.lossless_codec(codec) }
     }
 
-    /// Chooses the codec of lossy versions [default: QB, or one of [`RIVALS`] if the storage is so
-    /// slow that its ratio pays].
+    /// Chooses the codec of lossy versions [default: QB, or one of [`CANDIDATE_CODECS`] if the
+    /// storage is so slow that its ratio pays].
     #[must_use]
     pub fn lossy_codec(mut self, codec: CodecId) -> Self {
-        self.rivals.clear();
+        self.candidates.clear();
         self.policy.lossy_codec = codec;
         self
     }
@@ -289,7 +289,7 @@ impl Builder {
     /// Makes all choices about a checkpoint at once.
     #[must_use]
     pub fn plan(mut self, plan: Plan) -> Self {
-        self.rivals.clear();
+        self.candidates.clear();
         self.policy.lossy_codec = plan.codec;
         self.policy.lossless_codec = plan.codec;
         self.policy.rule = plan.rule;
@@ -562,7 +562,7 @@ impl Builder {
             timing: self.timing,
             keep: self.keep,
             max_bytes: self.max_bytes,
-            rivals: self.rivals,
+            candidates: self.candidates,
             key_every: self.key_every,
             increments: self.increments,
             synchronous,

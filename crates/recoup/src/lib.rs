@@ -12,7 +12,7 @@ mod device_memory;
 mod option_words;
 mod tiers;
 
-pub use builder::{Builder, Error, KEY_EVERY, RIVALS, RTOL, default_scheme, open};
+pub use builder::{Builder, CANDIDATE_CODECS, Error, KEY_EVERY, RTOL, default_scheme, open};
 pub use device_memory::device_memory;
 pub use option_words::{OPTION_KEYS, option_in_path};
 pub use recoup_cache as cache;

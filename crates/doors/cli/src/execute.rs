@@ -176,7 +176,7 @@ impl<'a> Execution<'a> {
             timing: self.machine.timing,
             keep: usize::from(self.protection.keep),
             max_bytes: self.protection.max_bytes,
-            rivals: self.protection.rivals(),
+            candidates: self.protection.candidates(),
             key_every: usize::from(self.protection.key_every),
             staging: self.protection.staging,
             increments: self.protection.increments,

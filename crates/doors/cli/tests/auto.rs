@@ -153,11 +153,11 @@ fn auto_under_kills_beside_every_fixed_choice() {
 #[ignore = "ten minutes of kills on the wall clock"]
 fn auto_under_many_kills_is_near_the_best_on_a_slow_store() {
     let scenario = &KILLED[0];
-    let rivals = ["auto", "lossy", "lossy --state x"].map(|choice| (choice.to_owned(), choice.to_owned()));
+    let candidates = ["auto", "lossy", "lossy --state x"].map(|choice| (choice.to_owned(), choice.to_owned()));
     let mut seconds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let parts = std::thread::scope(|scope| {
         let first = (1..=3).map(|part| KILLED_TRIALS + 20 * (part - 1) + 1);
-        let run = |first| killed(scenario, &rivals, first..=first + 19);
+        let run = |first| killed(scenario, &candidates, first..=first + 19);
         let runs: Vec<_> = first.map(|first| scope.spawn(move || run(first))).collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
     });

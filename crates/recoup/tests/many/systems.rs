@@ -136,7 +136,7 @@ fn policy_sees_iterations_of_each_system_and_intervals_that_go_on() {
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,
         keep: 2,
-        rivals: Vec::new(),
+        candidates: Vec::new(),
         key_every: 1,
         increments: IncrementMode::Auto,
         max_bytes: None,

@@ -36,7 +36,7 @@ pub(crate) struct ProtectionArgs {
           help = format!("Codec of the iterate in lossy versions, and of all variables in lossless ones ({}) \
                           [default: {LOSSY_CODEC}, or {} where the storage is so slow that the ratio pays; \
                           {LOSSLESS_CODEC} in lossless versions]",
-                         listed(lossless_codecs(), "or"), listed(names(&recoup::RIVALS), "or")))]
+                         listed(lossless_codecs(), "or"), listed(names(&recoup::CANDIDATE_CODECS), "or")))]
     pub(crate) codec: Option<CodecId>,
 
     /// Error bound of lossy versions: verified, statistical, guaranteed, corrected, theorem3,
@@ -393,8 +393,8 @@ impl ProtectionArgs {
     }
 
     /// Returns the codecs that may replace the default one on slow storage.
-    pub(crate) fn rivals(&self) -> Vec<CodecId> {
-        if self.codec.is_none() { recoup::RIVALS.to_vec() } else { Vec::new() }
+    pub(crate) fn candidates(&self) -> Vec<CodecId> {
+        if self.codec.is_none() { recoup::CANDIDATE_CODECS.to_vec() } else { Vec::new() }
     }
 
     /// Returns the codec that sets the pace of a scheme.

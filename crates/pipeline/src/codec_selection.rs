@@ -1,5 +1,5 @@
-//! Rivals: codecs that take the place of the planned one where the storage is slow enough for their
-//! better ratio.
+//! CodecSelection: codecs that take the place of the planned one where the storage is slow enough
+//! for their better ratio.
 //!
 //! A slower codec with a better ratio pays below a storage bandwidth `W* = (1/R_a - 1/R_b) /
 //! (1/C_b - 1/C_a)`, R being ratios, C rates. A slab of the variable, coded against the version
@@ -31,17 +31,17 @@ use crate::version::FrameCoding;
 
 /// Values of a slab, at least, where a frame has them.
 const SLAB_VALUES: usize = 1 << 15;
-/// The part of the time that a version takes to be written in which one rival is sampled.
-const LOOK_PART: f64 = 1.0 / 64.0;
+/// The part of the time that a version takes to be written in which one candidate is sampled.
+const SAMPLE_FRACTION: f64 = 1.0 / 64.0;
 /// Values per second that nearly every codec reaches on one core.
-const LOOK_RATE: f64 = 1e7;
-/// Versions between two looks at the rivals.
-const LOOK_EVERY: u64 = 10;
+const SAMPLE_RATE: f64 = 1e7;
+/// Versions between two looks at the candidates.
+const SAMPLE_EVERY: u64 = 10;
 
 /// The codecs a lossy variable may be coded with, and what became of it last time.
 #[derive(Debug)]
-pub(crate) struct Rivals {
-    rivals: Vec<CodecId>,
+pub(crate) struct CodecSelection {
+    candidates: Vec<CodecId>,
     /// Bytes per second: declared, or written so far.
     pub(crate) bandwidth: Bandwidth,
     seen: Vec<LastCoding>,
@@ -89,9 +89,9 @@ impl Bandwidth {
     }
 }
 
-impl Rivals {
-    pub(crate) fn new(rivals: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
-        Self { rivals, bandwidth, seen: Vec::new() }
+impl CodecSelection {
+    pub(crate) fn new(candidates: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
+        Self { candidates, bandwidth, seen: Vec::new() }
     }
 
     /// Chooses the codec for the next version of a variable: the planned one until its first
@@ -107,8 +107,8 @@ impl Rivals {
         let name = &staged.record.name;
         let Some(seen) = self.seen.iter().find(|seen| seen.name == *name) else { return Ok(planned) };
         let is_key = seen.is_key(link);
-        let is_due = is_key || seen.versions % LOOK_EVERY == 1;
-        if self.rivals.is_empty() || !is_due {
+        let is_due = is_key || seen.versions % SAMPLE_EVERY == 1;
+        if self.candidates.is_empty() || !is_due {
             return Ok(seen.codec);
         }
         let mine = self.bandwidth.bytes_per_second().map_or(planned, |bandwidth| {
@@ -121,8 +121,8 @@ impl Rivals {
             let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
             let is_deflated = job.plan.resume == Resume::Deflated && staged.record.role == Role::Iterate;
             let are_alone = is_deflated || job.gains_by_symmetry && has_symmetry(staged, seen.bound);
-            let rivals = self.rivals.iter().copied().filter(|rival| !are_alone || rounds_alone(*rival));
-            let codings = std::iter::once(planned).chain(rivals).filter_map(sampled);
+            let candidates = self.candidates.iter().copied().filter(|candidate| !are_alone || rounds_alone(*candidate));
+            let codings = std::iter::once(planned).chain(candidates).filter_map(sampled);
             codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)
         });
         let agreed = broadcast_json(context.comm.as_ref(), || mine)?;
@@ -135,7 +135,7 @@ impl Rivals {
     /// Returns the bandwidth a codec weighs against its own time: none where the codec was chosen
     /// by the user, who gets the fewest bytes.
     pub(crate) fn weighed_bandwidth(&self) -> Option<f64> {
-        (!self.rivals.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
+        (!self.candidates.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
     }
 
     /// Takes note of how a variable was coded.
@@ -164,7 +164,7 @@ impl LastCoding {
 
     /// Returns the values to sample where storage takes `bandwidth` bytes per second.
     fn slab_values(&self, bandwidth: f64) -> usize {
-        ((self.payload_bytes as f64 / bandwidth * LOOK_PART * LOOK_RATE) as usize).max(SLAB_VALUES)
+        ((self.payload_bytes as f64 / bandwidth * SAMPLE_FRACTION * SAMPLE_RATE) as usize).max(SLAB_VALUES)
     }
 }
 
