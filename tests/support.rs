@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use recoup::comm::Solo;
 use recoup::core::{
-    Bound, BoundRule, CodecId, FailureSource, Grain, Iteration, Operator, Plan, Resume, Scheme, SolveError,
+    Bound, BoundRule, BoundScale, CodecId, FailureSource, Iteration, Operator, Plan, Resume, Scheme, SolveError,
 };
 use recoup::model::failures::Never;
 use recoup::pipeline::{RunLimits, RunReport, Runner, Session, Timing};
@@ -143,7 +143,7 @@ pub(crate) fn plan(scheme: Scheme) -> Plan {
         Scheme::Lossless => (CodecId::Zstd, Resume::Traditional),
         Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
     };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
+    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
 }
 
 /// A lossy plan under a fixed absolute bound.

@@ -76,7 +76,7 @@ pub struct Repeats {
     pub iterations: u32,
 }
 
-/// Measures triad and solver in turns. The solver goes on from where it stands and keeps what it
+/// ResidualOps triad and solver in turns. The solver goes on from where it stands and keeps what it
 /// wins.
 ///
 /// # Errors

@@ -60,7 +60,7 @@ pub use mix::mix;
 pub use note::Note;
 pub use operator::{JacobiSweep, Operator};
 pub use policy::{
-    Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
+    BoundScale, Choice, Cost, Decision, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };
 pub use problem_on_device::ProblemOnDevice;
 pub use profile::MethodProfile;

@@ -50,7 +50,7 @@ pub struct Plan {
     /// The resume that the version must allow.
     pub resume: Resume,
     /// The grain of theta and delta against those configured.
-    pub grain: Grain,
+    pub grain: BoundScale,
 }
 
 impl Plan {
@@ -86,7 +86,7 @@ impl Plan {
 /// The size of the bounds of lossy versions, relative to those configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Grain {
+pub enum BoundScale {
     /// Smaller bounds: more bytes, less to win back.
     Fine,
     /// The bounds configured.
@@ -96,7 +96,7 @@ pub enum Grain {
     Coarse,
 }
 
-impl Grain {
+impl BoundScale {
     /// All grains, the finest first.
     pub const ALL: [Self; 3] = [Self::Fine, Self::Usual, Self::Coarse];
 
@@ -129,9 +129,9 @@ pub struct Choice {
     pub scheme: Scheme,
     /// The resume that a version allows.
     pub resume: Resume,
-    /// The grain of its bounds; [`Grain::Usual`] of versions without any.
+    /// The grain of its bounds; [`BoundScale::Usual`] of versions without any.
     #[serde(default)]
-    pub grain: Grain,
+    pub grain: BoundScale,
 }
 
 /// N': what a recovery is expected to cost beyond the work that was lost.

@@ -177,8 +177,8 @@ fn has_symmetry(staged: &Staged, bound: Bound) -> bool {
     }
 }
 
-/// Measures ratio and rate of a codec on a slab of the middle frame; `None` when it cannot encode
-/// that.
+/// ResidualOps ratio and rate of a codec on a slab of the middle frame; `None` when it cannot
+/// encode that.
 fn sample(coding: FrameCoding<'_>, staged: &Staged, seen: &LastCoding, clock: &dyn Clock) -> Option<CodecRates> {
     let FrameCoding { codec, link, bandwidth, threads } = coding;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;

@@ -44,7 +44,7 @@ pub struct SessionConfig {
     /// The way values are staged whose owner sees all writes to them.
     pub staging: StagingMode,
     /// Keeps the worker on the only core of a bound process, for nodes shared by such bindings.
-    pub worker_stays: bool,
+    pub pin_worker: bool,
     /// The solver's tolerance on the relative residual, for the policy.
     pub tolerance: f64,
     /// Storage bandwidth, bytes per second, where it is known before the first version is written.

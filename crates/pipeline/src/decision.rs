@@ -175,7 +175,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use recoup_comm::Solo;
-    use recoup_core::{BoundRule, CodecId, Grain, Resume, Scheme};
+    use recoup_core::{BoundRule, BoundScale, CodecId, Resume, Scheme};
 
     use super::*;
     use crate::Variables;
@@ -194,7 +194,7 @@ mod tests {
                 theta: 0.5,
                 delta: 0.05,
                 resume: Resume::Exact,
-                grain: Grain::Usual,
+                grain: BoundScale::Usual,
             };
             Decision { save: None, in_force, why: None, interval_seconds: f64::INFINITY, extra_iterations: None }
         }

@@ -11,7 +11,7 @@ use recoup_model::residual_bound::Verdict;
 use crate::PipelineError;
 use crate::encoding::{Judge, Stopwatch, largest};
 use crate::job::CheckpointJob;
-use crate::measures::{JudgedVector, Measures};
+use crate::residual_ops::{JudgedVector, ResidualOps};
 
 /// Bounds tried before the direction is saved without loss.
 const TRIES_MAX: u32 = 4;
@@ -51,10 +51,11 @@ impl EnergyNorm {
         self.spectral.is_none()
     }
 
-    /// Measures `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' - p||^2`.
+    /// ResidualOps `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' -
+    /// p||^2`.
     fn squared_error(
         &self,
-        measures: &mut Measures,
+        measures: &mut ResidualOps,
         p: JudgedVector<'_>,
         decoded: JudgedVector<'_>,
         comm: &dyn Comm,
@@ -79,7 +80,7 @@ fn over_ranks(mine: Result<f64, PipelineError>, comm: &dyn Comm) -> Result<f64, 
 /// `delta`, or saves it without loss where the operator gives no such norm.
 pub(crate) struct EnergyJudge<'a> {
     energy: &'a EnergyNorm,
-    measures: &'a mut Measures,
+    measures: &'a mut ResidualOps,
     p: JudgedVector<'a>,
     delta: f64,
     /// `p . A p`, where the program knows it.
@@ -93,7 +94,7 @@ pub(crate) struct EnergyJudge<'a> {
 impl<'a> EnergyJudge<'a> {
     pub(crate) fn new(
         energy: &'a EnergyNorm,
-        measures: &'a mut Measures,
+        measures: &'a mut ResidualOps,
         job: &CheckpointJob,
         p: JudgedVector<'a>,
         comm: &'a dyn Comm,
@@ -152,7 +153,7 @@ impl Judge for EnergyJudge<'_> {
 /// that of the residual, `||v' - v|| <= delta min(||v||, ||r||)`. A direction grows far beyond the
 /// residual it is to reduce where the operator is indefinite.
 pub(crate) struct RecurrenceBound<'a> {
-    measures: &'a Measures,
+    measures: &'a ResidualOps,
     v: JudgedVector<'a>,
     delta: f64,
     residual_norm: f64,
@@ -162,7 +163,7 @@ pub(crate) struct RecurrenceBound<'a> {
 impl<'a> RecurrenceBound<'a> {
     /// `residual_norm` is `||r||` of the column that the vector belongs to.
     pub(crate) fn new(
-        measures: &'a Measures,
+        measures: &'a ResidualOps,
         v: JudgedVector<'a>,
         delta: f64,
         residual_norm: f64,

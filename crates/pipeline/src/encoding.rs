@@ -12,10 +12,10 @@ use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
 use crate::context::WorkerContext;
-use crate::measures::{HeldVector, JudgedVector};
 use crate::near::EncoderSource;
 use crate::outcome::DeviceUse;
 use crate::placed::PlacedValues;
+use crate::residual_ops::{HeldVector, JudgedVector};
 use crate::staging::Staged;
 use crate::timing::since;
 use crate::version::{FrameBuffers, FrameCoding, decode_frames, encode};

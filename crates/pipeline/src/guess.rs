@@ -72,7 +72,7 @@ impl Session {
         Ok(Some(Guess { restored_norm: restored_norm.sqrt(), own_norm: own_norm.sqrt() }))
     }
 
-    /// Measures `||b - A x||^2` over all ranks. A product that fails on one rank fails on all.
+    /// ResidualOps `||b - A x||^2` over all ranks. A product that fails on one rank fails on all.
     fn squared_norm_of(
         &self,
         problem: &SessionProblem,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use recoup_core::{Choice, Cost, Grain, Measured, Resume, Scheme};
+use recoup_core::{BoundScale, Choice, Cost, Measured, Resume, Scheme};
 use recoup_model::staging::StagingMeasured;
 
 use crate::Saved;
@@ -28,7 +28,7 @@ pub(crate) struct Meter {
     staging: StagingMeasured,
     drain_bytes_per_second: f64,
     /// The newest versions, and how coarse their bounds are.
-    grains: VecDeque<(u64, Grain)>,
+    grains: VecDeque<(u64, BoundScale)>,
 }
 
 impl Meter {

@@ -7,7 +7,7 @@ use crate::PipelineError;
 use crate::buffer::Buffer;
 use crate::error::device_values_error;
 use crate::frames::padded_len;
-use crate::measures::{HeldVector, JudgedVector};
+use crate::residual_ops::{HeldVector, JudgedVector};
 use crate::staging::Staged;
 
 /// A variable brought near, in memory that is used again.

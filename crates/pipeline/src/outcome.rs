@@ -2,7 +2,7 @@
 
 use recoup_core::{Bound, Plan, Prediction, ResidualRecord};
 #[cfg(test)]
-use recoup_core::{BoundRule, CodecId, Grain, Resume, Scheme};
+use recoup_core::{BoundRule, BoundScale, CodecId, Resume, Scheme};
 
 use crate::Suspicion;
 
@@ -99,7 +99,7 @@ impl Saved {
             theta: 0.5,
             delta: 0.05,
             resume: Resume::Traditional,
-            grain: Grain::Usual,
+            grain: BoundScale::Usual,
         };
         Self {
             version,

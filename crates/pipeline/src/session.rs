@@ -114,7 +114,7 @@ impl Session {
             changes: VariableChanges::default(),
             staging: StagingMemory::default(),
             staging_mode: config.staging,
-            idle_cores: if config.worker_stays { 0 } else { idle_cores },
+            idle_cores: if config.pin_worker { 0 } else { idle_cores },
             has_frozen: false,
             checks_corruption: config.checks_corruption,
             is_prepared: false,

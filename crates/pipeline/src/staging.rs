@@ -314,7 +314,7 @@ mod tests {
 
     use recoup_core::Distribution::RankLocal;
     use recoup_core::{
-        BoundRule, Distribution, Grain, LastWrite, Resume, Role, ValuesMut, VariableMut, Zones, revision_of,
+        BoundRule, BoundScale, Distribution, LastWrite, Resume, Role, ValuesMut, VariableMut, Zones, revision_of,
     };
     use recoup_cuda_double::{Double, Settings};
     use recoup_device::{Device, DeviceVec, DeviceVector, Stream};
@@ -537,7 +537,7 @@ mod tests {
         let scheme = Scheme::Lossless;
         let rule = BoundRule::Verified;
         let resume = Resume::Restarted;
-        Plan { scheme, codec, rule, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
+        Plan { scheme, codec, rule, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
     }
 
     fn address(set: &StagingSet) -> *const f64 {

@@ -11,9 +11,9 @@ use crate::direction::{EnergyJudge, EnergyNorm, RecurrenceBound};
 use crate::encoding::{Judge, Stopwatch, largest};
 use crate::fingerprint::{SessionProblem, fingerprint};
 use crate::job::CheckpointJob;
-use crate::measures::{JudgedVector, Measures};
 use crate::near::EncoderSource;
 use crate::reference::Reference;
+use crate::residual_ops::{JudgedVector, ResidualOps};
 use crate::staging::Staged;
 use crate::suspicion::{ReportedResidual, Suspicion, explained};
 
@@ -25,7 +25,7 @@ const NORM_ROUNDING: f64 = 1e-9;
 
 /// The problem of a run, with what is measured of it and of its iterates.
 pub(crate) struct Verifier {
-    measures: Measures,
+    measures: ResidualOps,
     energy: EnergyNorm,
     /// Norms of the problem, and of the iterate measured last.
     norms: Norms,
@@ -83,7 +83,7 @@ impl Verifier {
         let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
         let inverse_diagonal = largest(comm, diagonal)?;
         Ok(Self {
-            measures: Measures::new(reference),
+            measures: ResidualOps::new(reference),
             energy,
             norms,
             columns,
@@ -95,8 +95,8 @@ impl Verifier {
         })
     }
 
-    /// Measures a staged iterate of the only column, and holds the residual norm its method reports
-    /// against the true one. Collective, with the same answer on all ranks.
+    /// ResidualOps a staged iterate of the only column, and holds the residual norm its method
+    /// reports against the true one. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
         reported: &ReportedResidual,
@@ -294,7 +294,7 @@ impl Verifier {
         }
     }
 
-    /// Measures `||b - A x||` of a column over all ranks. A rank whose `x` is not there, for the
+    /// ResidualOps `||b - A x||` of a column over all ranks. A rank whose `x` is not there, for the
     /// reason of `mine`, takes part in the product, and no rank gets a norm.
     fn residual_norm(
         &mut self,
@@ -307,12 +307,12 @@ impl Verifier {
         root_of_sum(mine.and(product), comm)
     }
 
-    /// Measures `||x||` over all ranks.
+    /// ResidualOps `||x||` over all ranks.
     fn norm(&self, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<f64, PipelineError> {
         root_of_sum(self.measures.squared_norm(x), comm)
     }
 
-    /// Measures `|| |A| |x| ||`, where the entries are known.
+    /// ResidualOps `|| |A| |x| ||`, where the entries are known.
     fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<Option<f64>, PipelineError> {
         let squared = self.measures.squared_abs_product(x);
         squared.map(|squared| root_of_sum(squared, comm)).transpose()

@@ -90,7 +90,7 @@ impl Worker {
             },
             next_begin: None,
             checks_corruption: config.checks_corruption,
-            cores: WorkerCores { ranks_here: ranks_here(comm)?, stays: config.worker_stays },
+            cores: WorkerCores { ranks_here: ranks_here(comm)?, stays: config.pin_worker },
         })
     }
 

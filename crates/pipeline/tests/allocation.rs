@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Borrowed, BorrowedMut, BoundRule, CodecId, Decision, Distribution, Grain, IncrementMode, Observation, Plan, Policy,
-    Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, BorrowedMut, BoundRule, BoundScale, CodecId, Decision, Distribution, IncrementMode, Observation, Plan,
+    Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
@@ -68,7 +68,7 @@ impl Policy for Never {
 fn plan(codec: CodecId) -> Plan {
     let rule = BoundRule::Verified;
     let resume = Resume::Exact;
-    Plan { scheme: Scheme::Exact, codec, rule, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
+    Plan { scheme: Scheme::Exact, codec, rule, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
 }
 
 /// One vector that rests elsewhere.
@@ -146,7 +146,7 @@ fn peak_of_version(codec: CodecId, owner: &dyn Registered) -> usize {
         checks_corruption: false,
         synchronous: false,
         staging: StagingMode::Touch,
-        worker_stays: false,
+        pin_worker: false,
         tolerance: 1e-10,
         bytes_per_second: None,
         reference: None,

@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
-    Borrowed, BorrowedMut, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision,
-    DeviceFrame, DeviceParent, DeviceSnapshot, Distribution, Encoded, Grain, IncrementMode, Manifest, Observation,
+    Borrowed, BorrowedMut, Bound, BoundRule, BoundScale, Chain, Codec, CodecError, CodecId, CommError, Context,
+    Decision, DeviceFrame, DeviceParent, DeviceSnapshot, Distribution, Encoded, IncrementMode, Manifest, Observation,
     Operator, Parent, Plan, Policy, ProblemOnDevice, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError,
     Status, Store, Values, ValuesMut, Variable, VariableMut,
 };
@@ -37,7 +37,7 @@ impl Policy for Never {
 
 fn plan(scheme: Scheme, codec: CodecId) -> Plan {
     let resume = if scheme == Scheme::Lossy { Resume::Deflated } else { Resume::Exact };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
+    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
 }
 
 /// `A = tridiag(-1, 2.5, -1)`.
@@ -121,7 +121,7 @@ fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
         checks_corruption: true,
         synchronous: false,
         staging: StagingMode::Copy,
-        worker_stays: false,
+        pin_worker: false,
         tolerance: 1e-10,
         bytes_per_second: None,
         reference: Some(reference),

@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Borrowed, BoundRule, CodecId, Decision, DeviceSnapshot, DeviceValues, DeviceValuesError, Distribution, ElementType,
-    Grain, IncrementMode, Manifest, Observation, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme,
-    Status, Store, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, BoundRule, BoundScale, CodecId, Decision, DeviceSnapshot, DeviceValues, DeviceValuesError, Distribution,
+    ElementType, IncrementMode, Manifest, Observation, Plan, Policy, Progress, Registered, Resume, Role, SafePoint,
+    Scheme, Status, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
@@ -36,7 +36,7 @@ fn plan() -> Plan {
         theta: 0.5,
         delta: 0.05,
         resume: Resume::Exact,
-        grain: Grain::Usual,
+        grain: BoundScale::Usual,
     }
 }
 
@@ -56,7 +56,7 @@ fn session(dir: &Path) -> Session {
         checks_corruption: true,
         synchronous: false,
         staging: StagingMode::Copy,
-        worker_stays: false,
+        pin_worker: false,
         tolerance: 1e-10,
         bytes_per_second: None,
         reference: None,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, Grain, IncrementMode,
+    BoundRule, BoundScale, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, IncrementMode,
     Iteration, NextCall, Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme,
     Sealed, Status, Store, StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
 };
@@ -47,7 +47,7 @@ const PLAN: Plan = Plan {
     theta: 0.5,
     delta: 0.05,
     resume: Resume::Exact,
-    grain: Grain::Usual,
+    grain: BoundScale::Usual,
 };
 
 impl Policy for SavesAt {
@@ -73,7 +73,7 @@ fn config(store: Arc<dyn Store>, clock: Arc<dyn Clock>, policy: SavesAt) -> Sess
         checks_corruption: false,
         synchronous: true,
         staging: StagingMode::Copy,
-        worker_stays: false,
+        pin_worker: false,
         tolerance: 1e-10,
         bytes_per_second: None,
         reference: None,

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, CodecId, Decision, Grain, IncrementMode, Iteration, Manifest, Observation, Plan, Policy, Registered,
-    Resume, Scheme, Store,
+    BoundRule, BoundScale, CodecId, Decision, IncrementMode, Iteration, Manifest, Observation, Plan, Policy,
+    Registered, Resume, Scheme, Store,
 };
 use recoup_io::{MemoryStore, SystemClock, Throttle};
 use recoup_pipeline::{Codecs, Outcome, Reference, Saved, Session, SessionConfig, StagingMode, Timing};
@@ -30,7 +30,7 @@ impl Policy for EveryThird {
 
 fn plan(scheme: Scheme, codec: CodecId) -> Plan {
     let resume = if scheme == Scheme::Lossy { Resume::Traditional } else { Resume::Exact };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
+    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
 }
 
 fn session(store: Arc<dyn Store>, plan: Plan, staging: StagingMode) -> Session {
@@ -50,7 +50,7 @@ fn session(store: Arc<dyn Store>, plan: Plan, staging: StagingMode) -> Session {
         checks_corruption: true,
         synchronous: false,
         staging,
-        worker_stays: false,
+        pin_worker: false,
         tolerance: 1e-10,
         bytes_per_second: None,
         reference: Some(Reference::new(Arc::new(Poisson3d::new(EDGE)), rhs)),

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use recoup::SystemClock;
 use recoup::comm::Solo;
 use recoup::core::{
-    BoundRule, Clock, CodecId, Decision, Grain, IncrementMode, Iteration, Observation, Plan, Policy, Resume, Scheme,
+    BoundRule, BoundScale, Clock, CodecId, Decision, IncrementMode, Iteration, Observation, Plan, Policy, Resume,
+    Scheme,
 };
 use recoup::io::MemoryStore;
 use recoup::pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
@@ -90,7 +91,7 @@ const PLAN: Plan = Plan {
     theta: 0.5,
     delta: 0.05,
     resume: Resume::Exact,
-    grain: Grain::Usual,
+    grain: BoundScale::Usual,
 };
 
 /// Saves when it is told to: the first version is due after the bench.
@@ -118,7 +119,7 @@ fn session(mode: StagingMode) -> Session {
         checks_corruption: false,
         synchronous: false,
         staging: mode,
-        worker_stays: false,
+        pin_worker: false,
         tolerance: 1e-30,
         bytes_per_second: None,
         reference: None,

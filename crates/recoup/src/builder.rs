@@ -58,7 +58,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             rule: BoundRule::Verified,
             theta: None,
             delta: 0.05,
-            has_grains: true,
+            varies_bounds: true,
             lossy_resume: None,
             resume: None,
             asynchronous: true,
@@ -73,7 +73,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         key_every: KEY_EVERY,
         staging: StagingMode::Auto,
         increments: IncrementMode::Auto,
-        worker_stays: false,
+        pin_worker: false,
         checks_corruption: true,
         tolerance: RTOL,
         bytes_per_second: None,
@@ -102,7 +102,7 @@ pub struct Builder {
     key_every: usize,
     staging: StagingMode,
     increments: IncrementMode,
-    worker_stays: bool,
+    pin_worker: bool,
     checks_corruption: bool,
     tolerance: f64,
     bytes_per_second: Option<f64>,
@@ -258,7 +258,7 @@ impl Builder {
     #[must_use]
     pub fn theta(mut self, theta: f64) -> Self {
         self.policy.theta = Some(theta);
-        self.policy.has_grains = false;
+        self.policy.varies_bounds = false;
         self
     }
 
@@ -275,7 +275,7 @@ impl Builder {
     #[must_use]
     pub fn delta(mut self, delta: f64) -> Self {
         self.policy.delta = delta;
-        self.policy.has_grains = false;
+        self.policy.varies_bounds = false;
         self
     }
 
@@ -365,8 +365,8 @@ impl Builder {
     /// they are more than the ranks on the machine. For nodes shared with other jobs whose cores
     /// are kept apart by such bindings alone [default: no].
     #[must_use]
-    pub fn worker_stays(mut self, stays: bool) -> Self {
-        self.worker_stays = stays;
+    pub fn pin_worker(mut self, stays: bool) -> Self {
+        self.pin_worker = stays;
         self
     }
 
@@ -567,7 +567,7 @@ impl Builder {
             increments: self.increments,
             synchronous,
             staging: self.staging,
-            worker_stays: self.worker_stays,
+            pin_worker: self.pin_worker,
             checks_corruption: self.checks_corruption,
             tolerance: self.tolerance,
             bytes_per_second: self.bytes_per_second.filter(|_| !is_behind_memory),

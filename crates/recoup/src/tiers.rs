@@ -291,8 +291,8 @@ fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
     Ok(firsts)
 }
 
-/// Measures the speed of each tier on rank 0, bytes per second, for all ranks; once in the life of
-/// a process. Collective.
+/// ResidualOps the speed of each tier on rank 0, bytes per second, for all ranks; once in the life
+/// of a process. Collective.
 fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result<[Option<f64>; 2], CommError> {
     static MEASURED: Mutex<Option<[Option<f64>; 2]>> = Mutex::new(None);
     let known = *MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -312,7 +312,8 @@ fn first_every(pace: Option<&Arc<TierPacing>>, comm: &dyn Comm) -> Result<u64, C
     Ok(broadcast_json(comm, every)?.max(1))
 }
 
-/// Measures one synced write to a directory, bytes per second; `None` where nothing can be written.
+/// ResidualOps one synced write to a directory, bytes per second; `None` where nothing can be
+/// written.
 fn probe_directory(directory: &Path) -> Option<f64> {
     remove_old_probes(directory);
     probe(nameless_file(directory).ok()?)

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use recoup_core::{Choice, Decision, Grain, Observation, Plan, Policy, Scheme};
+use recoup_core::{BoundScale, Choice, Decision, Observation, Plan, Policy, Scheme};
 
-use super::candidates::{Ballot, PricedChoice, best_states, candidates, choices, faithful};
+use super::candidates::{PricedCandidates, PricedChoice, best_states, candidates, choices, faithful};
 use super::config::PolicyConfig;
 use super::cost::raw_bytes;
 use super::in_force::{InForce, SafePoints, SavedChoice, Spacing, is_probe_due, probe};
@@ -98,7 +98,7 @@ impl AutoPolicy {
 
     /// Returns the cheapest choice at an interval that was asked for: the versions themselves, and
     /// the recoveries from them.
-    fn cheapest_at(&self, interval_seconds: f64, ballot: &Ballot) -> Option<Choice> {
+    fn cheapest_at(&self, interval_seconds: f64, ballot: &PricedCandidates) -> Option<Choice> {
         let failures = interval_seconds / ballot.question.mtti_seconds;
         let cost = |candidate: &PricedChoice| {
             let timing = ballot.question.timing(&candidate.cost);
@@ -128,7 +128,7 @@ impl AutoPolicy {
         }
     }
 
-    fn ballot(&self, seen: &Observation, all: Vec<PricedChoice>) -> Ballot {
+    fn ballot(&self, seen: &Observation, all: Vec<PricedChoice>) -> PricedCandidates {
         let mut question = self.question(seen);
         let fallback_seconds = self.fallback_seconds(&question, &all);
         let held = self.in_force.map(|held| held.choice);
@@ -136,12 +136,12 @@ impl AutoPolicy {
         question.costs = candidates.iter().map(|candidate| (candidate.choice.scheme, candidate.cost)).collect();
         let answer = question.answer_to_the_end(fallback_seconds);
         let all_over_remaining = 1.0 + seen.elapsed_seconds / question.remaining_seconds;
-        Ballot { question, answer, candidates, all, fallback_seconds, all_over_remaining }
+        PricedCandidates { question, answer, candidates, all, fallback_seconds, all_over_remaining }
     }
 
     /// Returns a choice to take once in place of the one in force: only an estimate says that it is
     /// worse or, under other bounds, that it is better.
-    fn explore(&mut self, ballot: &Ballot, held: Choice) -> Option<Choice> {
+    fn explore(&mut self, ballot: &PricedCandidates, held: Choice) -> Option<Choice> {
         let question = &ballot.question;
         let answer = &ballot.answer;
         let has_time = |scheme: Scheme| question.remaining_seconds >= EXPLORE_CHECKPOINTS * answer.interval(scheme);
@@ -175,7 +175,7 @@ impl AutoPolicy {
         };
         let probes = choices(&self.config, seen).into_iter();
         let probes = probes.filter(|choice| {
-            matches!(choice.scheme, Scheme::Traditional | Scheme::Lossy) && choice.grain == Grain::Usual
+            matches!(choice.scheme, Scheme::Traditional | Scheme::Lossy) && choice.grain == BoundScale::Usual
         });
         let probes = probes.map(|choice| (choice, seconds(choice).unwrap_or(f64::INFINITY)));
         let best = probes.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(choice, _)| choice);
@@ -184,8 +184,8 @@ impl AutoPolicy {
 
     /// Returns the best scheme, or the best measured one if the best is an estimate that does not
     /// win by a wide margin. A more faithful scheme of the same cost takes its place.
-    fn best(ballot: &Ballot) -> Scheme {
-        let Ballot { answer, candidates, .. } = ballot;
+    fn best(ballot: &PricedCandidates) -> Scheme {
+        let PricedCandidates { answer, candidates, .. } = ballot;
         let is_measured = |scheme: Scheme| {
             candidates.iter().any(|candidate| candidate.choice.scheme == scheme && candidate.is_measured)
         };
@@ -205,7 +205,7 @@ impl AutoPolicy {
     /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost.
     /// Returns whether scheme, state or interval have changed enough to be reported. Where the
     /// scheme kept is not worth another checkpoint, nothing is.
-    fn keep_or_change(&mut self, best: Scheme, ballot: &Ballot) -> (InForce, bool) {
+    fn keep_or_change(&mut self, best: Scheme, ballot: &PricedCandidates) -> (InForce, bool) {
         let answer = &ballot.answer;
         let choice_of = |scheme: Scheme| {
             let found = ballot.candidates.iter().find(|candidate| candidate.choice.scheme == scheme);
@@ -237,8 +237,8 @@ impl AutoPolicy {
     }
 
     /// The numbers behind a decision.
-    fn why(&self, seen: &Observation, ballot: &Ballot, next: Choice) -> String {
-        let Ballot { question, answer, .. } = ballot;
+    fn why(&self, seen: &Observation, ballot: &PricedCandidates, next: Choice) -> String {
+        let PricedCandidates { question, answer, .. } = ballot;
         let mut why = question.why_of(answer, next.scheme);
         let extra = ballot.prediction(next);
         if let Some((extra, most)) = extra.and_then(|extra| Some((extra, extra.at_most?))) {
@@ -262,7 +262,7 @@ impl AutoPolicy {
     }
 
     /// Adds the reason for the contents of versions, if there was a choice.
-    fn tell_state(&self, why: &mut String, ballot: &Ballot, next: Choice) {
+    fn tell_state(&self, why: &mut String, ballot: &PricedCandidates, next: Choice) {
         let cheaper = |candidate: &&PricedChoice| {
             ballot.answer.expected(candidate.choice.scheme) < ballot.answer.expected(next.scheme)
         };
@@ -278,7 +278,7 @@ impl AutoPolicy {
         let others =
             || ballot.all.iter().filter(|candidate| candidate.choice.scheme == next.scheme && candidate.choice != next);
         for other in others()
-            .filter(|candidate| candidate.choice.resume != next.resume && candidate.choice.grain == Grain::Usual)
+            .filter(|candidate| candidate.choice.resume != next.resume && candidate.choice.grain == BoundScale::Usual)
         {
             let resume = other.choice.resume;
             let found = expected(other);
@@ -299,7 +299,7 @@ impl AutoPolicy {
     /// A choice in a few words.
     fn name(&self, choice: Choice) -> String {
         match choice.grain {
-            Grain::Usual => choice.scheme.to_string(),
+            BoundScale::Usual => choice.scheme.to_string(),
             grain => format!("{} at theta {}", choice.scheme, self.config.theta_of(grain)),
         }
     }
@@ -353,7 +353,7 @@ impl AutoPolicy {
 
 impl AutoPolicy {
     /// The decision at an interval that was asked for.
-    fn decide_at(&mut self, interval_seconds: f64, is_due: bool, ballot: &Ballot) -> Decision {
+    fn decide_at(&mut self, interval_seconds: f64, is_due: bool, ballot: &PricedCandidates) -> Decision {
         let usual = || self.config.plan(Scheme::Lossless).choice();
         let choice = self.cheapest_at(interval_seconds, ballot).unwrap_or_else(usual);
         let has_changed = self.in_force.is_none_or(|held| held.choice != choice);

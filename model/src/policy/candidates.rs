@@ -1,7 +1,7 @@
 //! The choices of auto: every scheme, with what its versions may hold, its cost and its extra
 //! iterations; and which of several nearly equal choices a decision takes.
 
-use recoup_core::{Choice, Cost, Grain, Observation, Prediction, Resume, Scheme};
+use recoup_core::{BoundScale, Choice, Cost, Observation, Prediction, Resume, Scheme};
 
 use super::config::PolicyConfig;
 use super::cost::{measured, raw_bytes};
@@ -49,8 +49,9 @@ pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> 
     }
     let alone = config.resume.is_none() && holds_more(config.lossy_resume(), Resume::Restarted);
     let states = std::iter::once(lossy.resume).chain(alone.then_some(Resume::Restarted));
-    let grains: &[Grain] = if config.has_grains && config.follows_residual() { &Grain::ALL } else { &[Grain::Usual] };
-    let grains_of = |resume| if resume < Resume::Traditional { grains } else { &[Grain::Usual] };
+    let grains: &[BoundScale] =
+        if config.varies_bounds && config.follows_residual() { &BoundScale::ALL } else { &[BoundScale::Usual] };
+    let grains_of = |resume| if resume < Resume::Traditional { grains } else { &[BoundScale::Usual] };
     choices.extend(
         states.flat_map(|resume| grains_of(resume).iter().map(move |&grain| Choice { resume, grain, ..lossy })),
     );
@@ -79,7 +80,7 @@ pub(super) fn candidates(
 impl PricedChoice {
     /// Other bounds than the usual ones are taken up once they were measured, never on a guess.
     pub(super) fn is_eligible(&self) -> bool {
-        self.is_measured || self.choice.grain == Grain::Usual
+        self.is_measured || self.choice.grain == BoundScale::Usual
     }
 }
 
@@ -113,7 +114,7 @@ pub(super) fn best_states(
 }
 
 /// The numbers behind one decision.
-pub(super) struct Ballot {
+pub(super) struct PricedCandidates {
     pub(super) question: Question,
     pub(super) answer: Answer,
     /// A candidate for each scheme.
@@ -125,7 +126,7 @@ pub(super) struct Ballot {
     pub(super) all_over_remaining: f64,
 }
 
-impl Ballot {
+impl PricedCandidates {
     /// Returns whether the choice in force, which was measured, is expected to cost less under
     /// these other bounds: to take them once costs none of the extra iterations that they would
     /// cost in the long run.
@@ -133,9 +134,9 @@ impl Ballot {
         let overhead = |candidate: &PricedChoice| {
             self.question.protection(&candidate.cost, self.fallback_seconds).overhead_fraction
         };
-        let is_other_grain = Choice { grain: held.grain, ..other.choice } == held;
+        let is_other_scale = Choice { grain: held.grain, ..other.choice } == held;
         let kept = self.all.iter().find(|candidate| candidate.choice == held && candidate.is_measured);
-        is_other_grain
+        is_other_scale
             && kept.is_some_and(|kept| {
                 let extra_iterations = other.cost.extra_iterations.min(kept.cost.extra_iterations);
                 let once = PricedChoice { cost: Cost { extra_iterations, ..other.cost }, ..*other };
@@ -156,7 +157,7 @@ impl Ballot {
 
 /// The most faithful of those that cost next to nothing more than `best`, and of several the
 /// cheapest.
-pub(super) fn faithful(best: Scheme, ballot: &Ballot) -> Scheme {
+pub(super) fn faithful(best: Scheme, ballot: &PricedCandidates) -> Scheme {
     let candidates = &ballot.candidates;
     let expected = |scheme| ballot.answer.expected(scheme);
     let Some(mut kept) = candidates.iter().find(|candidate| candidate.choice.scheme == best) else { return best };

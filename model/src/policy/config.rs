@@ -1,6 +1,6 @@
 //! The configuration of both policies, and what follows from it.
 
-use recoup_core::{BoundRule, Choice, CodecId, Grain, MethodProfile, Observation, Plan, Resume, Scheme};
+use recoup_core::{BoundRule, BoundScale, Choice, CodecId, MethodProfile, Observation, Plan, Resume, Scheme};
 
 /// The configuration of both policies.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct PolicyConfig {
     /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
     pub delta: f64,
     /// Theta and delta may be made finer and coarser; not where they were asked for.
-    pub has_grains: bool,
+    pub varies_bounds: bool,
     /// The resume that lossy versions hold enough for, unless `resume` is set; `None` for what the
     /// method's directions are worth.
     pub lossy_resume: Option<Resume>,
@@ -48,7 +48,7 @@ impl PolicyConfig {
         let rule = self.rule;
         let theta = self.theta();
         let delta = self.delta;
-        let grain = Grain::Usual;
+        let grain = BoundScale::Usual;
         Plan { scheme, codec, rule, theta, delta, resume, grain }
     }
 
@@ -62,7 +62,7 @@ impl PolicyConfig {
     }
 
     /// Allowed growth of the residual under bounds this coarse.
-    pub(super) fn theta_of(&self, grain: Grain) -> f64 {
+    pub(super) fn theta_of(&self, grain: BoundScale) -> f64 {
         self.theta() * grain.theta_factor()
     }
 
@@ -106,7 +106,7 @@ impl PolicyConfig {
     }
 
     /// Growth of the residual that the rule allows, where it follows the residual.
-    pub(super) fn promised_jump(&self, grain: Grain) -> Option<f64> {
+    pub(super) fn promised_jump(&self, grain: BoundScale) -> Option<f64> {
         self.follows_residual().then(|| 1.0 + self.theta_of(grain))
     }
 }

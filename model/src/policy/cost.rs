@@ -1,6 +1,6 @@
 //! The cost of a scheme: as measured, else as estimated from sizes and bandwidth.
 
-use recoup_core::{Choice, CodecId, Cost, Grain, Observation, Resume, Scheme};
+use recoup_core::{BoundScale, Choice, CodecId, Cost, Observation, Resume, Scheme};
 
 use super::config::PolicyConfig;
 use crate::break_even::CodecRates;
@@ -61,7 +61,7 @@ impl PolicyConfig {
     /// `log2 (1 + c / e)` bits under a bound e. Of what coarser bounds save only a part is
     /// expected: in a chain the version before is as coarse, and the next one has to make up for
     /// it.
-    fn grain_part(&self, ratio: f64, from: Grain, to: Grain) -> f64 {
+    fn grain_part(&self, ratio: f64, from: BoundScale, to: BoundScale) -> f64 {
         let coarser = growth(self.theta_of(to)) / growth(self.theta_of(from));
         let bits = VALUE_BITS / ratio;
         let part = (1.0 + (bits.exp2() - 1.0) / coarser).log2() / bits;
@@ -146,7 +146,7 @@ impl PolicyConfig {
     /// than the iterate.
     fn encoded_bytes(&self, choice: Choice, seen: &Observation) -> f64 {
         let bytes = |resume| raw_bytes(resume, seen).unwrap_or(0.0);
-        let lossy = |bytes: f64, ratio: f64| bytes / ratio * self.grain_part(ratio, Grain::Usual, choice.grain);
+        let lossy = |bytes: f64, ratio: f64| bytes / ratio * self.grain_part(ratio, BoundScale::Usual, choice.grain);
         // Finer bounds add their bits to each value.
         let most = self.profile.continued_share * seen.tolerance / seen.relative_residual;
         let finer = |bytes: f64, ratio: f64, times: f64| {

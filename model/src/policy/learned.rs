@@ -1,6 +1,8 @@
 //! Numbers learned from a run: its rate of failures, and the extra iterations of lossy recoveries.
 
-use recoup_core::{Bound, BoundRule, Choice, Cost, Grain, Observation, Prediction, PredictionSource, Resume, Scheme};
+use recoup_core::{
+    Bound, BoundRule, BoundScale, Choice, Cost, Observation, Prediction, PredictionSource, Resume, Scheme,
+};
 
 use super::config::PolicyConfig;
 use super::in_force::SavedChoice;
@@ -149,7 +151,7 @@ impl RecoveryHistory {
         let prior = config.expected_extra_fraction(choice);
         let found = (EXTRA_RECOVERIES * prior + learned.fractions) / (EXTRA_RECOVERIES + learned.recoveries);
         // What recoveries have cost beyond the expected may be the bound's doing, or not.
-        let is_finer = own.recoveries == 0.0 && choice.grain == Grain::Fine;
+        let is_finer = own.recoveries == 0.0 && choice.grain == BoundScale::Fine;
         let restart = if is_finer { (found + found.min(prior)) / 2.0 * done } else { found * done };
         let restarts = choice.scheme == Scheme::Lossy && choice.resume < Resume::Traditional;
         let is_slow = restarts && config.profile.starts_slowly;
@@ -317,16 +319,16 @@ mod tests {
 
     #[test]
     fn what_one_grain_costs_is_expected_of_the_others() {
-        let config = PolicyConfig { extra_fraction: Some(0.1), has_grains: true, ..config() };
+        let config = PolicyConfig { extra_fraction: Some(0.1), varies_bounds: true, ..config() };
         let expected = |grain| {
             let choice = Choice { grain, ..lossy(&config) };
             recovered_with_20_extra().predict(choice, &config, &seen(300, 1), at_rate(0.01)).iterations
         };
         // 11.8 of 100 as learned, at 300 iterations; of the part beyond the 10 expected finer
         // bounds are taken to save half.
-        assert!((expected(Grain::Usual) - 35.4).abs() < 1e-9);
-        assert!((expected(Grain::Fine) - 32.7).abs() < 1e-9);
-        assert!((expected(Grain::Coarse) - 35.4 - COARSE_SHARE * 2f64.ln() / 0.01).abs() < 1e-9);
+        assert!((expected(BoundScale::Usual) - 35.4).abs() < 1e-9);
+        assert!((expected(BoundScale::Fine) - 32.7).abs() < 1e-9);
+        assert!((expected(BoundScale::Coarse) - 35.4 - COARSE_SHARE * 2f64.ln() / 0.01).abs() < 1e-9);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs of policies against a machine whose costs are known.
 
 use recoup_core::{
-    BoundRule, Choice, CodecId, Cost, Decision, Grain, MethodProfile, Observation, Plan, Policy, Resume, Scheme,
+    BoundRule, BoundScale, Choice, CodecId, Cost, Decision, MethodProfile, Observation, Plan, Policy, Resume, Scheme,
 };
 
 use super::candidates::candidates;
@@ -24,7 +24,7 @@ pub(super) fn config() -> PolicyConfig {
         rule: BoundRule::Verified,
         theta: Some(0.5),
         delta: 0.1,
-        has_grains: false,
+        varies_bounds: false,
         lossy_resume: Some(Resume::Restarted),
         resume: None,
         asynchronous: false,
@@ -65,7 +65,7 @@ fn run_grains(
     policy: &mut dyn Policy,
     bandwidth: f64,
     left_per_iteration: f64,
-    lossy: impl Fn(Grain) -> CodecRates,
+    lossy: impl Fn(BoundScale) -> CodecRates,
 ) -> (Vec<(u64, Plan)>, Vec<String>) {
     let machine = MachineBandwidths {
         write_bytes_per_second: bandwidth,
@@ -166,7 +166,7 @@ fn auto_finds_a_codec_that_is_better_than_its_guess() {
 fn near_the_end_no_scheme_is_measured_that_is_worth_no_checkpoint_there() {
     // A lossy version is written in the time of four iterations, a raw one in that of 40: at the
     // end no version pays, and all schemes come to the same.
-    let lossy = Choice { scheme: Scheme::Lossy, resume: Resume::Restarted, grain: Grain::Usual };
+    let lossy = Choice { scheme: Scheme::Lossy, resume: Resume::Restarted, grain: BoundScale::Usual };
     let cost =
         Cost { blocking_seconds: 0.001, drain_seconds: 0.4, recovery_seconds: 4.0, ratio: 10.0, ..Cost::default() };
     for mtti_seconds in [8.0, 16.0, 32.0, 64.0, 128.0] {
@@ -195,11 +195,12 @@ const FAST: f64 = 0.9;
 
 /// The bounds of the last half of what is saved, all of them and the reasons, where coarse bounds
 /// have this ratio and others 8.
-fn grains_kept(coarse_ratio: f64) -> (Vec<Grain>, Vec<Grain>, Vec<String>) {
-    let coding = |grain| CodecRates { ratio: if grain == Grain::Coarse { coarse_ratio } else { 8.0 }, ..LOSSY_GUESS };
-    let mut policy = AutoPolicy::new(PolicyConfig { has_grains: true, ..config() });
+fn grains_kept(coarse_ratio: f64) -> (Vec<BoundScale>, Vec<BoundScale>, Vec<String>) {
+    let coding =
+        |grain| CodecRates { ratio: if grain == BoundScale::Coarse { coarse_ratio } else { 8.0 }, ..LOSSY_GUESS };
+    let mut policy = AutoPolicy::new(PolicyConfig { varies_bounds: true, ..config() });
     let (saved, reasons) = run_grains(&mut policy, 20e6, FAST, coding);
-    let grains: Vec<Grain> =
+    let grains: Vec<BoundScale> =
         saved.iter().filter(|(_, plan)| plan.scheme == Scheme::Lossy).map(|(_, plan)| plan.grain).collect();
     (grains[grains.len() / 2..].to_vec(), grains, reasons)
 }
@@ -207,22 +208,22 @@ fn grains_kept(coarse_ratio: f64) -> (Vec<Grain>, Vec<Grain>, Vec<String>) {
 #[test]
 fn coarser_bounds_are_tried_once_and_kept_where_they_pay() {
     let (kept, _, reasons) = grains_kept(16.0);
-    assert!(kept.len() > 5 && kept.iter().all(|grain| *grain == Grain::Coarse), "{kept:?} {reasons:#?}");
+    assert!(kept.len() > 5 && kept.iter().all(|grain| *grain == BoundScale::Coarse), "{kept:?} {reasons:#?}");
     assert!(reasons.iter().any(|why| why.starts_with("lossy at theta 2 once, to measure it")), "{reasons:#?}");
     assert!(reasons.iter().any(|why| why.contains("; theta 2, where 0.5 costs")), "{reasons:#?}");
     let (kept, all, reasons) = grains_kept(8.0);
-    assert!(kept.iter().all(|grain| *grain == Grain::Usual), "{kept:?} {reasons:#?}");
-    assert_eq!(all.iter().filter(|grain| **grain == Grain::Coarse).count(), 1, "{reasons:#?}");
+    assert!(kept.iter().all(|grain| *grain == BoundScale::Usual), "{kept:?} {reasons:#?}");
+    assert_eq!(all.iter().filter(|grain| **grain == BoundScale::Coarse).count(), 1, "{reasons:#?}");
 }
 
 #[test]
 fn bounds_that_were_asked_for_stay() {
-    let coding = |grain| CodecRates { ratio: if grain == Grain::Coarse { 50.0 } else { 8.0 }, ..LOSSY_GUESS };
+    let coding = |grain| CodecRates { ratio: if grain == BoundScale::Coarse { 50.0 } else { 8.0 }, ..LOSSY_GUESS };
     let (saved, _) = run_grains(&mut AutoPolicy::new(config()), 20e6, FAST, coding);
-    assert!(saved.iter().all(|(_, plan)| plan.grain == Grain::Usual));
-    let fixed = PolicyConfig { has_grains: true, rule: BoundRule::Theorem3, ..config() };
+    assert!(saved.iter().all(|(_, plan)| plan.grain == BoundScale::Usual));
+    let fixed = PolicyConfig { varies_bounds: true, rule: BoundRule::Theorem3, ..config() };
     let (saved, _) = run_grains(&mut AutoPolicy::new(fixed), 20e6, FAST, coding);
-    assert!(saved.iter().all(|(_, plan)| plan.grain == Grain::Usual));
+    assert!(saved.iter().all(|(_, plan)| plan.grain == BoundScale::Usual));
 }
 
 #[test]

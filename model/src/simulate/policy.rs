@@ -7,7 +7,7 @@
 //! falls steadily; a lossy recovery throws it back by a part of the iterations done. Runs of the
 //! same seed fail at the same times whatever the policy, so two policies are compared pair by pair.
 
-use recoup_core::{Choice, Cost, Decision, Grain, Observation, Plan, Policy, Resume, Scheme};
+use recoup_core::{BoundScale, Choice, Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
 use serde::{Deserialize, Serialize};
 
 use super::estimate::Estimate;
@@ -148,7 +148,7 @@ impl PolicySimulation {
     }
 
     fn cost(&self, choice: Choice) -> Cost {
-        let usual = || self.costs.iter().find(|(other, _)| *other == Choice { grain: Grain::Usual, ..choice });
+        let usual = || self.costs.iter().find(|(other, _)| *other == Choice { grain: BoundScale::Usual, ..choice });
         let of_scheme = || self.costs.iter().find(|(other, _)| other.scheme == choice.scheme);
         let found = self.costs.iter().find(|(other, _)| *other == choice).or_else(usual).or_else(of_scheme);
         found.expect("a cost for every scheme that the policy takes").1
@@ -331,7 +331,7 @@ impl<'a> PolicyRun<'a> {
             (Scheme::Lossy, _) => method.extra_fraction,
             _ => 0.0,
         };
-        let coarse = if version.choice.grain == Grain::Coarse { method.coarse_fraction } else { 0.0 };
+        let coarse = if version.choice.grain == BoundScale::Coarse { method.coarse_fraction } else { 0.0 };
         let fraction = fraction + coarse;
         self.progress = (version.progress - fraction * version.iteration as f64).max(0.0);
         self.seen.iteration = version.iteration;

@@ -101,7 +101,7 @@ impl ResidualLimits {
         (progress.rhs_norm > 0.0).then(|| self.tolerance / progress.rhs_norm)
     }
 
-    /// Measures divergence against the initial guess, which no later iterate replaces.
+    /// ResidualOps divergence against the initial guess, which no later iterate replaces.
     pub(crate) fn set_start(&mut self, start: &Progress) {
         self.divergence = self.dtol * start.rhs_norm.max(start.residual_norm);
     }

@@ -151,7 +151,7 @@ impl HandleOptions {
     /// Returns the builder of the session they describe.
     pub(crate) fn builder(&self, has_operator: bool) -> Builder {
         let interval = self.interval.unwrap_or(Interval::Auto);
-        let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval).worker_stays(self.stays);
+        let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval).pin_worker(self.stays);
         builder = builder.same_operator(!self.has_other_operators);
         builder = match self.scheme(has_operator) {
             Some(scheme) => builder.scheme(scheme),

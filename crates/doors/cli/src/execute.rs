@@ -180,7 +180,7 @@ impl<'a> Execution<'a> {
             key_every: usize::from(self.protection.key_every),
             staging: self.protection.staging,
             increments: self.protection.increments,
-            worker_stays: false,
+            pin_worker: false,
             checks_corruption: !self.protection.no_corruption_check,
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,

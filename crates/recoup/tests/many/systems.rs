@@ -141,7 +141,7 @@ fn policy_sees_iterations_of_each_system_and_intervals_that_go_on() {
         increments: IncrementMode::Auto,
         max_bytes: None,
         staging: StagingMode::Copy,
-        worker_stays: false,
+        pin_worker: false,
         checks_corruption: true,
         synchronous: true,
         tolerance: RTOL,

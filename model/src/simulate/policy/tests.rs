@@ -45,7 +45,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     let lossy = CodecRates { ratio, encode_bytes_per_second: 0.25e9, decode_bytes_per_second: 0.8e9 };
     let priced = |choice, vectors, coding: &CodecRates| (choice, machine.cost(raw_bytes(vectors), coding));
     let cost = |scheme, resume, vectors, coding: &CodecRates| {
-        priced(Choice { scheme, resume, grain: Grain::Usual }, vectors, coding)
+        priced(Choice { scheme, resume, grain: BoundScale::Usual }, vectors, coding)
     };
     let lossy_resume = if name == "cg" { Resume::Deflated } else { Resume::Restarted };
     let mut costs = vec![
@@ -57,7 +57,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         costs.push(cost(Scheme::Exact, Resume::Exact, exact_vectors, &lossless));
         costs.push(cost(Scheme::Lossy, Resume::Restarted, 1, &lossy));
     }
-    for (grain, factor) in [(Grain::Fine, FINE_RATIO), (Grain::Coarse, COARSE_RATIO)] {
+    for (grain, factor) in [(BoundScale::Fine, FINE_RATIO), (BoundScale::Coarse, COARSE_RATIO)] {
         let coding = CodecRates { ratio: factor * lossy.ratio, ..lossy };
         let states = [(lossy_resume, vectors), (Resume::Restarted, 1)];
         let scheme = Scheme::Lossy;
@@ -104,7 +104,7 @@ fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
         rule: BoundRule::Verified,
         theta: Some(0.5),
         delta: 0.05,
-        has_grains: true,
+        varies_bounds: true,
         lossy_resume: Some(lossy_resume),
         resume: None,
         asynchronous: false,
@@ -204,7 +204,7 @@ fn auto_is_near_the_best_fixed_choice_in_twelve_scenarios() {
 #[test]
 fn choosing_the_bounds_costs_next_to_nothing() {
     for scenario in twelve(60) {
-        let usual = PolicyConfig { has_grains: false, ..scenario.config.clone() };
+        let usual = PolicyConfig { varies_bounds: false, ..scenario.config.clone() };
         let [with, without] =
             [&scenario.config, &usual].map(|config| scenario.runs.drive(|| AutoPolicy::new(config.clone())));
         let ratio = with.relative_to(&without);

@@ -17,6 +17,6 @@ pub(super) fn gather(how: Gathering, predicates: impl Iterator<Item = (usize, u6
         Gathering::Any => u64::from(n_true > 0),
         Gathering::Uniform => u64::from(n_true == 0 || n_true == n),
         Gathering::Count => n_true,
-        Gathering::Ballot => lanes,
+        Gathering::PricedCandidates => lanes,
     }
 }

@@ -287,7 +287,7 @@ pub(super) enum Gathering {
     Uniform,
     Count,
     /// A bit for each lane.
-    Ballot,
+    PricedCandidates,
 }
 
 /// An instruction that the lanes of a mask execute together.

@@ -378,7 +378,7 @@ impl ProtectionArgs {
             rule: self.bound,
             theta: self.theta,
             delta: self.delta.unwrap_or(DELTA),
-            has_grains: self.theta.is_none() && self.delta.is_none(),
+            varies_bounds: self.theta.is_none() && self.delta.is_none(),
             lossy_resume: None,
             resume: self.state.map(|state| match state {
                 StateKind::X => Resume::Restarted,

@@ -123,7 +123,7 @@ fn vote(resolver: &mut Resolver<'_, '_, '_>, how: &str, bits: u32) -> Result<Act
         "all" => Gathering::All,
         "any" => Gathering::Any,
         "uni" => Gathering::Uniform,
-        "ballot" if bits == 32 => Gathering::Ballot,
+        "ballot" if bits == 32 => Gathering::PricedCandidates,
         _ => return Err(resolver.refuse("not interpreted")),
     });
     let [target, source, mask] = resolver.operands()?;

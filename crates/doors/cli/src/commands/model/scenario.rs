@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use recoup::core::{Choice, Cost, Grain, Resume, Scheme};
+use recoup::core::{BoundScale, Choice, Cost, Resume, Scheme};
 use recoup::model::decide::Question;
 use recoup::model::multilevel::{self, LevelPlan};
 use recoup::model::simulate::{PolicySimulation, SimulatedMethod};
@@ -232,7 +232,7 @@ impl Scenario {
             coarse_fraction: 0.0,
             raw_bytes: self.schemes.iter().map(|of| (resume(of.scheme), bytes(of))).collect(),
         };
-        let choice = |scheme| Choice { scheme, resume: resume(scheme), grain: Grain::Usual };
+        let choice = |scheme| Choice { scheme, resume: resume(scheme), grain: BoundScale::Usual };
         Some(PolicySimulation {
             method,
             costs: costs.into_iter().map(|(scheme, cost)| (choice(scheme), cost)).collect(),

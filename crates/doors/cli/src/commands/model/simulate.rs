@@ -189,7 +189,7 @@ fn config(runs: &PolicySimulation) -> PolicyConfig {
         rule: BoundRule::Verified,
         theta: None,
         delta: 0.05,
-        has_grains: false,
+        varies_bounds: false,
         lossy_resume: Some(Resume::Restarted),
         resume: None,
         asynchronous: runs.asynchronous,

@@ -39,13 +39,13 @@ impl<'a> JudgedVector<'a> {
 }
 
 /// The problem, and memory for products.
-pub(crate) struct Measures {
+pub(crate) struct ResidualOps {
     pub(crate) reference: Reference,
     product: Vec<f64>,
     difference: Vec<f64>,
 }
 
-impl Measures {
+impl ResidualOps {
     pub(crate) fn new(reference: Reference) -> Self {
         let product = vec![0.0; reference.operator.rows()];
         Self { reference, product, difference: Vec::new() }
@@ -67,7 +67,7 @@ impl Measures {
         on_device.is_some_and(|problem| problem.is_beside(values))
     }
 
-    /// Measures `||b - A x||^2` for one right-hand side.
+    /// ResidualOps `||b - A x||^2` for one right-hand side.
     pub(crate) fn squared_residual(&mut self, x: JudgedVector<'_>, column: usize) -> Result<f64, PipelineError> {
         match x {
             JudgedVector::Host(x) => {
@@ -78,7 +78,7 @@ impl Measures {
         }
     }
 
-    /// Measures `x . x`.
+    /// ResidualOps `x . x`.
     pub(crate) fn squared_norm(&self, x: JudgedVector<'_>) -> Result<f64, PipelineError> {
         match x {
             JudgedVector::Host(x) => Ok(self.operator().squared_norm(x)),
@@ -86,13 +86,13 @@ impl Measures {
         }
     }
 
-    /// Measures `|| |A| |x| ||^2`; `None` where the entries are not known.
+    /// ResidualOps `|| |A| |x| ||^2`; `None` where the entries are not known.
     pub(crate) fn squared_abs_product(&mut self, x: &[f64]) -> Option<Result<f64, PipelineError>> {
         let applied = self.reference.operator.abs_apply(x, &mut self.product)?;
         Some(applied.map(|()| self.operator().squared_norm(&self.product)).map_err(PipelineError::from))
     }
 
-    /// Measures `v . A v`.
+    /// ResidualOps `v . A v`.
     pub(crate) fn squared_energy(&mut self, v: JudgedVector<'_>) -> Result<f64, PipelineError> {
         match v {
             JudgedVector::Host(v) => Ok(self.reference.operator.apply_dot(v, &mut self.product)?),
@@ -100,7 +100,7 @@ impl Measures {
         }
     }
 
-    /// Measures `(w - v) . A (w - v)`, w decoded at the place of v.
+    /// ResidualOps `(w - v) . A (w - v)`, w decoded at the place of v.
     pub(crate) fn squared_energy_of_error(
         &mut self,
         v: JudgedVector<'_>,
