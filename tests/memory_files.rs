@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use recoup::memory::{
-    ElementKind, MediumKind, Memory, MemoryOptions, MemoryReader, MvArray, MvElement, VersionView, Versioned,
-    VersionedArray as _,
+    AnyVersionedArray as _, ElementKind, MediumKind, Memory, MemoryOptions, MemoryReader, VersionView, Versioned,
+    VersionedArray, VersionedElement,
 };
 
 use crate::support::{python, said};
@@ -27,15 +27,16 @@ fn golden() -> PathBuf {
 /// versions share, and structures that grow, shrink, come and go.
 fn commit_all(path: &Path) {
     let mut memory = Memory::open(path, OPTIONS).unwrap();
-    let mut heat = MvArray::new("heat", (0..200).map(|i| f64::from(i) / 8.0).collect());
-    let mut specials = MvArray::new("specials", vec![f64::NAN, -0.0, f64::INFINITY, f64::MIN_POSITIVE / 8.0, 1e308]);
-    let mut single = MvArray::new("single", vec![1.5_f32, -2.25]);
-    let mut long = MvArray::new("long", vec![i64::MIN, -1, 7]);
-    let mut int = MvArray::new("int", vec![i32::MIN, 9]);
-    let mut offsets = MvArray::new("web.offsets", (0..300).map(|i| i * i).collect::<Vec<u64>>());
-    let mut targets = MvArray::new("web.targets", vec![3_u32; 5]);
-    let mut bytes = MvArray::new("bytes", b"a memory".to_vec());
-    let mut empty = MvArray::<f64>::zeros("empty", 0);
+    let mut heat = VersionedArray::new("heat", (0..200).map(|i| f64::from(i) / 8.0).collect());
+    let mut specials =
+        VersionedArray::new("specials", vec![f64::NAN, -0.0, f64::INFINITY, f64::MIN_POSITIVE / 8.0, 1e308]);
+    let mut single = VersionedArray::new("single", vec![1.5_f32, -2.25]);
+    let mut long = VersionedArray::new("long", vec![i64::MIN, -1, 7]);
+    let mut int = VersionedArray::new("int", vec![i32::MIN, 9]);
+    let mut offsets = VersionedArray::new("web.offsets", (0..300).map(|i| i * i).collect::<Vec<u64>>());
+    let mut targets = VersionedArray::new("web.targets", vec![3_u32; 5]);
+    let mut bytes = VersionedArray::new("bytes", b"a memory".to_vec());
+    let mut empty = VersionedArray::<f64>::zeros("empty", 0);
     memory.commit(0, &mut [&mut heat]).unwrap();
     heat.write(70..71)[0] = -1.0;
     let all: &mut [&mut dyn Versioned] =
@@ -48,8 +49,8 @@ fn commit_all(path: &Path) {
     memory.commit(u64::MAX, &mut [&mut specials, &mut heat, &mut offsets]).unwrap();
 }
 
-fn bytes_of<T: MvElement>(view: &VersionView, name: &str) -> Vec<u8> {
-    MvArray::new(name, view.values::<T>(name).unwrap()).bytes().to_vec()
+fn bytes_of<T: VersionedElement>(view: &VersionView, name: &str) -> Vec<u8> {
+    VersionedArray::new(name, view.values::<T>(name).unwrap()).bytes().to_vec()
 }
 
 /// Names of the files of values, and their bytes.

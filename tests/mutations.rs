@@ -16,7 +16,7 @@ use std::time::Duration;
 use recoup::Builder;
 use recoup::compress::Qb;
 use recoup::core::{Bound, CodecId, Plan, Scheme, Values, ValuesMut};
-use recoup::memory::{MediumKind, Memory, MemoryOptions, MemoryReader, MvArray};
+use recoup::memory::{MediumKind, Memory, MemoryOptions, MemoryReader, VersionedArray};
 use recoup::model::Rng;
 use recoup::tape::{Tape, TapeBuilder};
 use recoup_testkit::doubles;
@@ -133,7 +133,7 @@ impl SavedMemory {
     fn new() -> Self {
         let folder = folder();
         let mut memory = Memory::open(&folder.path().join("x.memory"), MEMORY).unwrap();
-        let mut field = MvArray::new("field", (0..300_u64).collect());
+        let mut field = VersionedArray::new("field", (0..300_u64).collect());
         let mut committed = BTreeMap::new();
         for step in 1..=5 {
             field.write(40 * step..40 * step + 30).fill(step as u64);
@@ -159,11 +159,11 @@ impl MutatedKind for SavedMemory {
         }
         // A writer goes on from what is whole, and what it commits is there.
         let Ok(mut memory) = Memory::open(&path, MEMORY) else { return };
-        let mut field = MvArray::<u64>::zeros("field", 0);
+        let mut field = VersionedArray::<u64>::zeros("field", 0);
         if let Ok(Some(version)) = memory.restore_newest(&mut [&mut field]) {
             assert!(self.committed.get(&version.number).is_some_and(|values| *values == field[..]), "{version:?}");
         }
-        let mut other = MvArray::new("field", vec![7_u64; 100]);
+        let mut other = VersionedArray::new("field", vec![7_u64; 100]);
         if let Ok(number) = memory.commit(u64::MAX, &mut [&mut other]) {
             assert_eq!(memory.view(number).unwrap().values::<u64>("field").unwrap(), other[..]);
         }

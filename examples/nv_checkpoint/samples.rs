@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use recoup::core::Clock as _;
-use recoup::memory::{CommitWork, MvArray, MvGraph, MvOctree, Versioned};
+use recoup::memory::{CommitWork, Versioned, VersionedArray, VersionedGraph, VersionedOctree};
 use recoup::model::Rng;
 
 use crate::Failed;
@@ -50,7 +50,7 @@ trait Parts: Versioned {
     fn touch_parts(&mut self, parts: Range<usize>);
 }
 
-impl Parts for MvArray<f64> {
+impl Parts for VersionedArray<f64> {
     fn n_parts(&self) -> usize {
         self.len()
     }
@@ -60,7 +60,7 @@ impl Parts for MvArray<f64> {
     }
 }
 
-impl Parts for MvOctree<f64, 3> {
+impl Parts for VersionedOctree<f64, 3> {
     fn n_parts(&self) -> usize {
         self.n_nodes()
     }
@@ -70,7 +70,7 @@ impl Parts for MvOctree<f64, 3> {
     }
 }
 
-impl Parts for MvGraph<u8, f64> {
+impl Parts for VersionedGraph<u8, f64> {
     fn n_parts(&self) -> usize {
         self.n_vertices()
     }
@@ -83,9 +83,9 @@ impl Parts for MvGraph<u8, f64> {
 /// Makes a structure of about as many parts.
 fn structure(structure: Structure, n_parts: usize) -> Box<dyn Parts> {
     match structure {
-        Structure::Array => Box::new(MvArray::<f64>::zeros("array", n_parts)),
+        Structure::Array => Box::new(VersionedArray::<f64>::zeros("array", n_parts)),
         Structure::Octree => {
-            let mut tree = MvOctree::<f64, 3>::new("octree", 0.0);
+            let mut tree = VersionedOctree::<f64, 3>::new("octree", 0.0);
             // Breadth first: nodes are refined in the order in which they come to be.
             for node in 0..n_parts / 8 {
                 tree.refine(node);
@@ -94,7 +94,7 @@ fn structure(structure: Structure, n_parts: usize) -> Box<dyn Parts> {
         }
         Structure::Graph => {
             let ring: Vec<(u32, u32)> = (0..n_parts as u32).map(|from| (from, (from + 1) % n_parts as u32)).collect();
-            Box::new(MvGraph::<u8, f64>::new("graph", n_parts, &ring))
+            Box::new(VersionedGraph::<u8, f64>::new("graph", n_parts, &ring))
         }
     }
 }

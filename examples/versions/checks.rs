@@ -10,7 +10,9 @@ use std::process::{Child, Command, Stdio};
 
 use changes::{changed_lines, code};
 use recoup::core::mix;
-use recoup::memory::{ElementKind, MemoryReader, MvArray, MvElement, VersionView, VersionedArray as _};
+use recoup::memory::{
+    AnyVersionedArray as _, ElementKind, MemoryReader, VersionView, VersionedArray, VersionedElement,
+};
 
 /// A place of versions, and the way in which their bytes are stored there.
 struct Medium {
@@ -88,8 +90,8 @@ fn ends_before_kill(child: &mut Child, file: &Path, step: u64) -> Result<bool, F
     Ok(child.wait()?.success())
 }
 
-fn bytes_of<T: MvElement>(view: &VersionView, name: &str) -> Result<Vec<u8>, Failed> {
-    Ok(MvArray::new(name, view.values::<T>(name)?).bytes().to_vec())
+fn bytes_of<T: VersionedElement>(view: &VersionView, name: &str) -> Result<Vec<u8>, Failed> {
+    Ok(VersionedArray::new(name, view.values::<T>(name)?).bytes().to_vec())
 }
 
 /// All bytes of the newest version, and their names.

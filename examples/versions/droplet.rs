@@ -11,7 +11,7 @@ mod keep;
 
 use std::error::Error;
 
-use recoup::memory::{MvOctree, Versioned};
+use recoup::memory::{Versioned, VersionedOctree};
 
 /// Dimensions.
 const D: usize = 3;
@@ -32,7 +32,7 @@ pub(crate) struct Droplet {
     #[versioned(constant)]
     levels: [u32; 2],
     /// Share of liquid in each octant.
-    mesh: MvOctree<f64, D>,
+    mesh: VersionedOctree<f64, D>,
 }
 
 /// A place in the mesh: an octant of a level, by its position along each axis.
@@ -70,7 +70,7 @@ impl Place {
 impl Droplet {
     /// Makes a droplet in a mesh whose coarsest and finest octants have these levels.
     pub(crate) fn new(levels: [u32; 2]) -> Self {
-        let mut droplet = Self { step: 0, levels, mesh: MvOctree::new("mesh", 0.0) };
+        let mut droplet = Self { step: 0, levels, mesh: VersionedOctree::new("mesh", 0.0) };
         (0..levels[0]).for_each(|_| droplet.refine_where(|_, _| true));
         droplet.fill();
         for _ in levels[0]..levels[1] {

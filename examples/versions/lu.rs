@@ -9,7 +9,7 @@ mod keep;
 
 use std::error::Error;
 
-use recoup::memory::{MvArray, Versioned};
+use recoup::memory::{Versioned, VersionedArray};
 
 /// Rows and columns.
 const N: usize = 200;
@@ -20,7 +20,7 @@ pub(crate) struct Lu {
     #[versioned(counter)]
     column: u64,
     /// Entries, row by row.
-    matrix: MvArray<f64>,
+    matrix: VersionedArray<f64>,
     /// Row of A that is in each row of P A.
     order: Vec<u64>,
 }

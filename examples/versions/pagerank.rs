@@ -9,7 +9,7 @@ mod keep;
 
 use std::error::Error;
 
-use recoup::memory::{MvGraph, Versioned};
+use recoup::memory::{Versioned, VersionedGraph};
 
 /// Binary logarithm of the number of pages.
 const SCALE: u32 = 15;
@@ -28,7 +28,7 @@ pub(crate) struct PageRank {
     #[versioned(counter)]
     step: u64,
     /// Links between pages, and the state and rank of each.
-    web: MvGraph<u8, f64>,
+    web: VersionedGraph<u8, f64>,
     /// Ranks that a step collects.
     #[versioned(skip = vec![0.0; self.web.n_vertices()])]
     next: Vec<f64>,
@@ -36,7 +36,7 @@ pub(crate) struct PageRank {
 
 impl PageRank {
     pub(crate) fn new(n_pages: usize, links: &[(u32, u32)]) -> Self {
-        let mut web = MvGraph::new("web", n_pages, links);
+        let mut web = VersionedGraph::new("web", n_pages, links);
         (0..n_pages).for_each(|page| web.set(page, 0, 1.0 / n_pages as f64));
         Self { step: 0, web, next: vec![0.0; n_pages] }
     }

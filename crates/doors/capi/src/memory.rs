@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::core::Clock;
 use recoup::io::SystemClock;
-use recoup::memory::{Memory, Versioned, VersionedArray as _};
+use recoup::memory::{AnyVersionedArray as _, Memory, Versioned};
 
 use crate::calls::{check_name, out, text, write_line};
 use crate::memory_array::{LentArray, LentValues, kind_of};

@@ -1,7 +1,7 @@
 //! Arrays of a program, lent to a versioned memory.
 
 use recoup::core::{Borrowed, BorrowedMut, Values, ValuesMut};
-use recoup::memory::{ArrayList, ArrayTracking, ElementKind, MemoryError, Versioned, VersionedArray};
+use recoup::memory::{AnyVersionedArray, ArrayList, ArrayTracking, ElementKind, MemoryError, Versioned};
 
 use crate::protected::{LentMemory, RECOUP_BYTES, RECOUP_F32, RECOUP_F64, RECOUP_I64};
 use crate::status::CallFailure;
@@ -113,7 +113,7 @@ impl Versioned for LentArray {
     }
 }
 
-impl VersionedArray for LentArray {
+impl AnyVersionedArray for LentArray {
     fn name(&self) -> &str {
         &self.name
     }

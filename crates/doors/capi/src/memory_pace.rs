@@ -80,7 +80,7 @@ impl MemoryPace {
 
 #[cfg(test)]
 mod tests {
-    use recoup::memory::{MemoryOptions, MvArray};
+    use recoup::memory::{MemoryOptions, VersionedArray};
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
     fn steps_are_counted_from_the_last_commit_and_the_last_restore() {
         let folder = tempfile::tempdir().unwrap();
         let mut memory = Memory::open(&folder.path().join("pace.memory"), MemoryOptions::default()).unwrap();
-        let mut array = MvArray::<f64>::zeros("x", 10);
+        let mut array = VersionedArray::<f64>::zeros("x", 10);
         let mut pace = MemoryPace::new(PaceRule::Steps(3));
         let mut steps = |pace: &mut MemoryPace, numbers: [u64; 3]| {
             numbers.map(|step| pace.step(&mut memory, step, &mut [&mut array]).unwrap())

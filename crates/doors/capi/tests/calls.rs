@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use recoup::memory::{Memory, MemoryOptions, MvGraph};
+use recoup::memory::{Memory, MemoryOptions, VersionedGraph};
 
 use crate::build::{compile, has, output, strict};
 
@@ -57,7 +57,7 @@ fn a_file_of_c_is_one_of_rust() {
     let program = compile("cc", "crates/doors/capi/tests/c/memory.c", &strict("-std=c11"), folder.path());
     output(&[text(&program), text(folder.path())]);
     let mut memory = Memory::open(&folder.path().join("structs"), MemoryOptions::default()).unwrap();
-    let mut web = MvGraph::<u8, i64>::new("web", 3, &[]);
+    let mut web = VersionedGraph::<u8, i64>::new("web", 3, &[]);
     memory.restore(2, &mut [&mut web]).unwrap();
     assert!(web.is_sound());
     assert_eq!((web.targets(0), web.targets(1), web.targets(2)), (&[1, 2][..], &[][..], &[0][..]));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use recoup::memory::{Memory, MemoryOptions, MvArray};
+use recoup::memory::{Memory, MemoryOptions, VersionedArray};
 use serde_json::Value;
 
 const CG: &str = "--poisson3d 8 --method cg --rtol 1e-8 --threads 1";
@@ -137,7 +137,7 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
 fn keys_of_every_command_are_those_of_the_schema() {
     let dir = tempfile::tempdir().unwrap();
     let mut memory = Memory::open(&dir.path().join("m.memory"), MemoryOptions::default()).unwrap();
-    memory.commit(1, &mut [&mut MvArray::<f64>::zeros("x", 9)]).unwrap();
+    memory.commit(1, &mut [&mut VersionedArray::<f64>::zeros("x", 9)]).unwrap();
     let documented = documented();
     let common = &documented["Every command"];
     for (command, lines) in cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")) {

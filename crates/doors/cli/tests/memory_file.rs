@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use recoup::memory::{MediumKind, Memory, MemoryOptions, MvArray};
+use recoup::memory::{MediumKind, Memory, MemoryOptions, VersionedArray};
 
 /// Runs a task of `recoup memory`, and returns its exit code and what it printed.
 fn memory(task: &str, dir: &Path) -> (i32, String) {
@@ -18,8 +18,8 @@ fn memory(task: &str, dir: &Path) -> (i32, String) {
 fn write_versions(path: &Path) {
     let options = MemoryOptions { keep: 2, block_bytes: 512, medium: MediumKind::File };
     let mut writer = Memory::open(path, options).unwrap();
-    let mut heat = MvArray::new("heat", vec![1.5_f64; 200]);
-    let mut names = MvArray::new("names", b"abc".to_vec());
+    let mut heat = VersionedArray::new("heat", vec![1.5_f64; 200]);
+    let mut names = VersionedArray::new("names", b"abc".to_vec());
     writer.commit(40, &mut [&mut heat, &mut names]).unwrap();
     heat.write(0..1)[0] = 2.75;
     writer.commit(41, &mut [&mut heat, &mut names]).unwrap();
@@ -92,7 +92,7 @@ fn names_give_the_terminal_no_orders_and_a_pipe_is_no_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("heat.memory");
     let mut writer = Memory::open(&path, MemoryOptions::default()).unwrap();
-    writer.commit(1, &mut [&mut MvArray::new("heat\u{1b}[2J\u{9b}31m", vec![1.5_f64; 20])]).unwrap();
+    writer.commit(1, &mut [&mut VersionedArray::new("heat\u{1b}[2J\u{9b}31m", vec![1.5_f64; 20])]).unwrap();
     for task in ["list", "verify"] {
         let (code, text) = memory(task, dir.path());
         assert!(code == 0 && text.contains("heat\\u{1b}[2J\\u{9b}31m"), "{text}");

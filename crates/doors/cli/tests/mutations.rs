@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use recoup::memory::{MediumKind, Memory, MemoryOptions, MvArray};
+use recoup::memory::{MediumKind, Memory, MemoryOptions, VersionedArray};
 use recoup::model::Rng;
 use recoup_testkit::mutation::MutatedFolder;
 
@@ -51,7 +51,7 @@ fn write_files(dir: &Path) {
     assert_eq!(recoup(RUN, dir).0, Some(0));
     let options = MemoryOptions { keep: 2, block_bytes: 512, medium: MediumKind::File };
     let mut memory = Memory::open(&dir.join("files/x.memory"), options).unwrap();
-    let mut heat = MvArray::new("heat", vec![1.5_f64; 200]);
+    let mut heat = VersionedArray::new("heat", vec![1.5_f64; 200]);
     memory.commit(40, &mut [&mut heat]).unwrap();
     heat.write(0..1)[0] = 2.75;
     memory.commit(41, &mut [&mut heat]).unwrap();

@@ -2,7 +2,7 @@
 
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use recoup::memory::{ArrayList, ArrayTracking, ElementKind, MemoryError, Versioned, VersionedArray};
+use recoup::memory::{AnyVersionedArray, ArrayList, ArrayTracking, ElementKind, MemoryError, Versioned};
 
 use crate::refused;
 
@@ -107,7 +107,7 @@ impl Versioned for LentStructure<'_> {
     }
 }
 
-impl VersionedArray for LentStructure<'_> {
+impl AnyVersionedArray for LentStructure<'_> {
     fn name(&self) -> &str {
         self.name
     }

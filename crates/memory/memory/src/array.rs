@@ -2,10 +2,10 @@
 
 use std::ops::{Deref, Range};
 
-use crate::element::{ElementKind, MvElement};
+use crate::any_array::{AnyVersionedArray, ArrayTracking};
+use crate::element::{ElementKind, VersionedElement};
 use crate::error::MemoryError;
 use crate::structure::{ArrayList, Versioned};
-use crate::versioned_array::{ArrayTracking, VersionedArray};
 
 /// An array in the memory of the process that knows what was touched since its last version.
 ///
@@ -13,7 +13,7 @@ use crate::versioned_array::{ArrayTracking, VersionedArray};
 /// through [`values_mut`](Self::values_mut) and [`touch`](Self::touch). An array that is
 /// [`compared`](Self::compared) needs no marks.
 #[derive(Clone, Debug)]
-pub struct MvArray<T: MvElement> {
+pub struct VersionedArray<T: VersionedElement> {
     name: String,
     values: Vec<T>,
     /// Values that are being restored.
@@ -21,7 +21,7 @@ pub struct MvArray<T: MvElement> {
     tracking: ArrayTracking,
 }
 
-impl<T: MvElement> MvArray<T> {
+impl<T: VersionedElement> VersionedArray<T> {
     /// Makes an array of zeros.
     #[must_use]
     pub fn zeros(name: impl Into<String>, len: usize) -> Self {
@@ -89,20 +89,20 @@ impl<T: MvElement> MvArray<T> {
     }
 }
 
-impl<T: MvElement> Default for MvArray<T> {
+impl<T: VersionedElement> Default for VersionedArray<T> {
     fn default() -> Self {
         Self::from(Vec::new())
     }
 }
 
 /// Makes an array without a name, for a field of a state: the field names it.
-impl<T: MvElement> From<Vec<T>> for MvArray<T> {
+impl<T: VersionedElement> From<Vec<T>> for VersionedArray<T> {
     fn from(values: Vec<T>) -> Self {
         Self::new("", values)
     }
 }
 
-impl<T: MvElement> Deref for MvArray<T> {
+impl<T: VersionedElement> Deref for VersionedArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -110,13 +110,13 @@ impl<T: MvElement> Deref for MvArray<T> {
     }
 }
 
-impl<T: MvElement> Versioned for MvArray<T> {
+impl<T: VersionedElement> Versioned for VersionedArray<T> {
     fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
         arrays.array(self);
     }
 }
 
-impl<T: MvElement> VersionedArray for MvArray<T> {
+impl<T: VersionedElement> AnyVersionedArray for VersionedArray<T> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use recoup_memory_derive::Versioned;
 use recoup_model::Rng;
 
-use crate::array::MvArray;
+use crate::array::VersionedArray;
 use crate::blocks::ViewHold;
 use crate::file_array::FileArray;
-use crate::graph::MvGraph;
+use crate::graph::VersionedGraph;
 use crate::listed::ListedArray;
 use crate::load::load;
 use crate::memory::{Memory, first_bytes};
-use crate::octree::MvOctree;
+use crate::octree::VersionedOctree;
 use crate::order::{CommitOrder, OrderRule};
 use crate::structure::{ArrayList, Versioned};
 use crate::view::VersionView;
@@ -38,8 +38,8 @@ trait CrashProgram: Versioned {
 
 /// Two arrays that belong together.
 struct ArrayProgram {
-    field: MvArray<u64>,
-    flags: MvArray<u8>,
+    field: VersionedArray<u64>,
+    flags: VersionedArray<u8>,
 }
 
 impl Versioned for ArrayProgram {
@@ -67,7 +67,7 @@ impl CrashProgram for ArrayProgram {
     }
 }
 
-impl CrashProgram for MvGraph<u8, f64> {
+impl CrashProgram for VersionedGraph<u8, f64> {
     fn advance(&mut self, parts: usize, rng: &mut Rng) {
         if self.n_vertices() == 0 || rng.next_u64().is_multiple_of(4) {
             let n_vertices = 1 + rng.next_u64() as u32 % (40 * parts as u32);
@@ -81,7 +81,7 @@ impl CrashProgram for MvGraph<u8, f64> {
     }
 }
 
-impl CrashProgram for MvOctree<u64, 2> {
+impl CrashProgram for VersionedOctree<u64, 2> {
     fn advance(&mut self, parts: usize, rng: &mut Rng) {
         for _ in 0..parts {
             let leaves: Vec<usize> = self.leaves().collect();
@@ -165,11 +165,11 @@ impl ProgramKind {
     fn start(self) -> Box<dyn CrashProgram> {
         match self {
             Self::Arrays => Box::new(ArrayProgram {
-                field: MvArray::zeros("field", 2 * BLOCK_BYTES / 8 + 3),
-                flags: MvArray::zeros("flags", 90),
+                field: VersionedArray::zeros("field", 2 * BLOCK_BYTES / 8 + 3),
+                flags: VersionedArray::zeros("flags", 90),
             }),
-            Self::Graph => Box::new(MvGraph::<u8, f64>::new("graph", 0, &[])),
-            Self::Tree => Box::new(MvOctree::<u64, 2>::new("tree", 0)),
+            Self::Graph => Box::new(VersionedGraph::<u8, f64>::new("graph", 0, &[])),
+            Self::Tree => Box::new(VersionedOctree::<u64, 2>::new("tree", 0)),
             Self::Plain => {
                 Box::new(PlainProgram { step: 0, pairs: vec![[7; 2]; 20], fixed: [0; 2 * BLOCK_BYTES / 4 + 1] })
             }

@@ -56,14 +56,14 @@ impl ElementKind {
 }
 
 /// A type of values: any bytes are one of them.
-pub trait MvElement: Pod {
+pub trait VersionedElement: Pod {
     /// Its kind in the file.
     const KIND: ElementKind;
 }
 
 macro_rules! elements {
     ($($type:ty => $kind:ident),*) => {
-        $(impl MvElement for $type {
+        $(impl VersionedElement for $type {
             const KIND: ElementKind = ElementKind::$kind;
         })*
     };

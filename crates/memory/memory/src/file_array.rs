@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use crate::element::MvElement;
+use crate::element::VersionedElement;
 use crate::error::MemoryError;
 use crate::filed::FiledBytes;
 use crate::structure::{ArrayList, Versioned};
@@ -45,7 +45,7 @@ impl<T> fmt::Debug for FileArray<T> {
     }
 }
 
-impl<T: MvElement> FileArray<T> {
+impl<T: VersionedElement> FileArray<T> {
     /// Makes an array of zeros, which take no memory. The first commit stores all of them.
     #[must_use]
     pub fn zeros(name: impl Into<String>, len: usize) -> Self {
@@ -136,13 +136,13 @@ impl<T: MvElement> FileArray<T> {
 }
 
 /// Makes an array without values or a name, for a field of a state.
-impl<T: MvElement> Default for FileArray<T> {
+impl<T: VersionedElement> Default for FileArray<T> {
     fn default() -> Self {
         Self::zeros("", 0)
     }
 }
 
-impl<T: MvElement> Versioned for FileArray<T> {
+impl<T: VersionedElement> Versioned for FileArray<T> {
     fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
         arrays.filed(&self.name, &mut self.bytes);
     }

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::any_array::ArrayTracking;
 use crate::blocks::StructureBlocks;
 use crate::checked_map::CheckedMap;
 use crate::element::ElementKind;
 use crate::error::MemoryError;
-use crate::versioned_array::ArrayTracking;
 
 /// Bytes of a piece, the unit in which values come to memory.
 const PIECE_BYTES: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! Graphs with versions: rows of targets, and two values of each vertex.
 
-use crate::array::MvArray;
-use crate::element::MvElement;
+use crate::array::VersionedArray;
+use crate::element::VersionedElement;
 use crate::structure::{ArrayList, Versioned};
 
 /// A graph in the memory of the process: the targets of each vertex in compressed rows, a state and
@@ -9,23 +9,23 @@ use crate::structure::{ArrayList, Versioned};
 /// data of another step.
 ///
 /// ```
-/// use recoup_memory::MvGraph;
+/// use recoup_memory::VersionedGraph;
 ///
-/// let mut web = MvGraph::<u8, f64>::new("web", 3, &[(0, 1), (0, 2), (2, 0)]);
+/// let mut web = VersionedGraph::<u8, f64>::new("web", 3, &[(0, 1), (0, 2), (2, 0)]);
 /// assert_eq!(web.targets(0), [1, 2]);
 /// web.set(1, 1, 0.5);
 /// assert_eq!((web.states()[1], web.data()[1]), (1, 0.5));
 /// ```
 #[derive(Clone, Debug)]
-pub struct MvGraph<S: MvElement, D: MvElement> {
+pub struct VersionedGraph<S: VersionedElement, D: VersionedElement> {
     /// Begin of the row of each vertex, and the end of the last.
-    offsets: MvArray<u64>,
-    targets: MvArray<u32>,
-    states: MvArray<S>,
-    data: MvArray<D>,
+    offsets: VersionedArray<u64>,
+    targets: VersionedArray<u32>,
+    states: VersionedArray<S>,
+    data: VersionedArray<D>,
 }
 
-impl<S: MvElement, D: MvElement> MvGraph<S, D> {
+impl<S: VersionedElement, D: VersionedElement> VersionedGraph<S, D> {
     /// Makes a graph of edges from one vertex to another; states and data are zeros. Its arrays are
     /// called `NAME.offsets`, `NAME.targets`, `NAME.states` and `NAME.data`; in a field of a state,
     /// the field takes the place of the name.
@@ -35,10 +35,10 @@ impl<S: MvElement, D: MvElement> MvGraph<S, D> {
     #[must_use]
     pub fn new(name: &str, n_vertices: usize, edges: &[(u32, u32)]) -> Self {
         let mut graph = Self {
-            offsets: MvArray::zeros(format!("{name}.offsets"), 1),
-            targets: MvArray::zeros(format!("{name}.targets"), 0),
-            states: MvArray::zeros(format!("{name}.states"), 0),
-            data: MvArray::zeros(format!("{name}.data"), 0),
+            offsets: VersionedArray::zeros(format!("{name}.offsets"), 1),
+            targets: VersionedArray::zeros(format!("{name}.targets"), 0),
+            states: VersionedArray::zeros(format!("{name}.states"), 0),
+            data: VersionedArray::zeros(format!("{name}.data"), 0),
         };
         graph.set_edges(n_vertices, edges);
         graph
@@ -75,12 +75,12 @@ impl<S: MvElement, D: MvElement> MvGraph<S, D> {
     }
 
     /// Array of the states, to be written.
-    pub fn states_mut(&mut self) -> &mut MvArray<S> {
+    pub fn states_mut(&mut self) -> &mut VersionedArray<S> {
         &mut self.states
     }
 
     /// Array of the data, to be written.
-    pub fn data_mut(&mut self) -> &mut MvArray<D> {
+    pub fn data_mut(&mut self) -> &mut VersionedArray<D> {
         &mut self.data
     }
 
@@ -129,18 +129,18 @@ impl<S: MvElement, D: MvElement> MvGraph<S, D> {
 }
 
 /// Makes a graph without vertices and without a name, for a field of a state: the field names it.
-impl<S: MvElement, D: MvElement> Default for MvGraph<S, D> {
+impl<S: VersionedElement, D: VersionedElement> Default for VersionedGraph<S, D> {
     fn default() -> Self {
         Self {
             offsets: vec![0].into(),
-            targets: MvArray::default(),
-            states: MvArray::default(),
-            data: MvArray::default(),
+            targets: VersionedArray::default(),
+            states: VersionedArray::default(),
+            data: VersionedArray::default(),
         }
     }
 }
 
-impl<S: MvElement, D: MvElement> Versioned for MvGraph<S, D> {
+impl<S: VersionedElement, D: VersionedElement> Versioned for VersionedGraph<S, D> {
     fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
         arrays.part("offsets", &mut self.offsets);
         arrays.part("targets", &mut self.targets);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn rows_hold_the_targets_in_the_order_of_the_edges() {
         let edges = [(2, 0), (0, 1), (2, 2), (0, 0), (2, 1)];
-        let mut graph = MvGraph::<u8, f32>::new("g", 4, &edges);
+        let mut graph = VersionedGraph::<u8, f32>::new("g", 4, &edges);
         assert_eq!((graph.n_vertices(), graph.n_edges()), (4, 5));
         assert_eq!(
             [0, 1, 2, 3].map(|vertex| graph.targets(vertex).to_vec()),
@@ -171,6 +171,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "of a graph of 2 vertices")]
     fn an_edge_to_no_vertex_is_refused() {
-        let _ = MvGraph::<u8, u8>::new("g", 2, &[(0, 2)]);
+        let _ = VersionedGraph::<u8, u8>::new("g", 2, &[(0, 2)]);
     }
 }

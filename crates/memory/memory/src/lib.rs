@@ -13,11 +13,11 @@
 //! `docs/decisions/memory.md`.
 //!
 //! ```
-//! use recoup_memory::{Memory, MemoryOptions, MvArray};
+//! use recoup_memory::{Memory, MemoryOptions, VersionedArray};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("heat.memory");
-//! let mut heat = MvArray::<f64>::zeros("heat", 100_000);
+//! let mut heat = VersionedArray::<f64>::zeros("heat", 100_000);
 //! let mut memory = Memory::open(&path, MemoryOptions::default())?;
 //! let start = memory.restore_newest(&mut [&mut heat])?.map_or(0, |version| version.step);
 //! for step in start + 1..=start + 10 {
@@ -25,7 +25,7 @@
 //!     memory.commit(step, &mut [&mut heat])?;
 //! }
 //! # drop(memory);
-//! # let mut again = MvArray::<f64>::zeros("heat", 0);
+//! # let mut again = VersionedArray::<f64>::zeros("heat", 0);
 //! # let mut memory = Memory::open(&path, MemoryOptions::default())?;
 //! # assert_eq!(memory.restore_newest(&mut [&mut again])?.map(|version| version.step), Some(10));
 //! # assert_eq!((again.len(), again[505]), (100_000, 10.0));
@@ -36,6 +36,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("values rest in the file as they rest in memory, which must be little-endian");
 
+mod any_array;
 mod array;
 mod block_map;
 mod blocks;
@@ -70,20 +71,20 @@ mod state;
 mod structure;
 mod sys;
 mod version;
-mod versioned_array;
 mod view;
 
-pub use array::MvArray;
-pub use element::{ElementKind, MvElement};
+pub use any_array::{AnyVersionedArray, ArrayTracking};
+pub use array::VersionedArray;
+pub use element::{ElementKind, VersionedElement};
 pub use error::{MemoryError, MemoryFinding};
 pub use file_array::FileArray;
 pub use file_medium::FileMedium;
-pub use graph::MvGraph;
+pub use graph::VersionedGraph;
 pub use map_medium::MapMedium;
 pub use mapped::MappedValues;
 pub use medium::{ByteSource, Medium, MediumKind};
 pub use memory::{Memory, first_bytes};
-pub use octree::MvOctree;
+pub use octree::VersionedOctree;
 pub use options::MemoryOptions;
 pub use parts::{FieldView, Viewed};
 pub use plain::PlainValue;
@@ -91,9 +92,8 @@ pub use reader::MemoryReader;
 pub use recoup_memory_derive::Versioned;
 pub use recoup_model::commit_cost::{CommitCost, CommitWork};
 pub use recoup_model::saving::{SaveDecision, SavePolicy};
-pub use region::MvRegion;
+pub use region::VersionedRegion;
 pub use saver::Saver;
 pub use structure::{ArrayList, Versioned};
 pub use version::{KeptVersion, StructureSummary};
-pub use versioned_array::{ArrayTracking, VersionedArray};
 pub use view::VersionView;

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::any_array::{AnyVersionedArray, ArrayTracking};
 use crate::blocks::StructureBlocks;
 use crate::element::ElementKind;
 use crate::error::MemoryError;
 use crate::filed::FiledBytes;
-use crate::versioned_array::{ArrayTracking, VersionedArray};
 
 /// An array under the name that it has in a version.
 pub(crate) struct ListedArray<'a> {
@@ -19,9 +19,9 @@ pub(crate) struct ListedArray<'a> {
 /// The place that an array of a list comes from.
 pub(crate) enum ListedSource<'a> {
     /// An array of the program, with its marks.
-    Kept(&'a mut dyn VersionedArray),
+    Kept(&'a mut dyn AnyVersionedArray),
     /// An array that is made for the list, around plain values of the program.
-    Plain(Box<dyn VersionedArray + 'a>),
+    Plain(Box<dyn AnyVersionedArray + 'a>),
     /// An array that stays in the file.
     Filed(&'a mut FiledBytes),
 }

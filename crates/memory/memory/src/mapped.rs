@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::blocks::{StructureBlocks, ViewHold};
-use crate::element::{ElementKind, MvElement};
+use crate::element::{ElementKind, VersionedElement};
 use crate::error::{MemoryError, refused};
 use crate::sys::PieceMap;
 use crate::version::StructureTable;
@@ -46,7 +46,7 @@ impl MappedValues {
 
     /// Lends the values; `None` if they are of another type.
     #[must_use]
-    pub fn values<T: MvElement>(&self) -> Option<&[T]> {
+    pub fn values<T: VersionedElement>(&self) -> Option<&[T]> {
         (T::KIND == self.kind).then(|| bytemuck::cast_slice(self.bytes()))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::array::MvArray;
-use crate::element::MvElement;
+use crate::array::VersionedArray;
+use crate::element::VersionedElement;
 use crate::structure::{ArrayList, Versioned};
 
 /// The key of the root. A child's key is that of its parent, and D bits that say which child it is.
@@ -20,24 +20,24 @@ const LEAF: u32 = 0;
 /// coarsening, and marks them and their parent alone.
 ///
 /// ```
-/// use recoup_memory::MvOctree;
+/// use recoup_memory::VersionedOctree;
 ///
-/// let mut tree = MvOctree::<f64, 2>::new("mesh", 1.0);
+/// let mut tree = VersionedOctree::<f64, 2>::new("mesh", 1.0);
 /// let children = tree.refine(0);
 /// tree.set(children.start, 2.0);
 /// let leaves: Vec<f64> = tree.leaves().map(|node| *tree.data(node)).collect();
 /// assert_eq!(leaves, [2.0, 1.0, 1.0, 1.0]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct MvOctree<T: MvElement, const D: usize> {
-    keys: MvArray<u64>,
-    first_children: MvArray<u32>,
-    data: MvArray<T>,
+pub struct VersionedOctree<T: VersionedElement, const D: usize> {
+    keys: VersionedArray<u64>,
+    first_children: VersionedArray<u32>,
+    data: VersionedArray<T>,
     /// First nodes of groups that were given back.
-    free: MvArray<u32>,
+    free: VersionedArray<u32>,
 }
 
-impl<T: MvElement, const D: usize> MvOctree<T, D> {
+impl<T: VersionedElement, const D: usize> VersionedOctree<T, D> {
     /// Number of children of a node that is no leaf.
     pub const CHILDREN: usize = 1 << D;
     /// Refinements that the bits of a key suffice for.
@@ -48,10 +48,10 @@ impl<T: MvElement, const D: usize> MvOctree<T, D> {
     #[must_use]
     pub fn new(name: &str, data: T) -> Self {
         Self {
-            keys: MvArray::new(format!("{name}.keys"), vec![ROOT_KEY]),
-            first_children: MvArray::new(format!("{name}.first_children"), vec![LEAF]),
-            data: MvArray::new(format!("{name}.data"), vec![data]),
-            free: MvArray::zeros(format!("{name}.free"), 0),
+            keys: VersionedArray::new(format!("{name}.keys"), vec![ROOT_KEY]),
+            first_children: VersionedArray::new(format!("{name}.first_children"), vec![LEAF]),
+            data: VersionedArray::new(format!("{name}.data"), vec![data]),
+            free: VersionedArray::zeros(format!("{name}.free"), 0),
         }
     }
 
@@ -202,18 +202,18 @@ impl<T: MvElement, const D: usize> MvOctree<T, D> {
 }
 
 /// Makes a root with zero as data and without a name, for a field of a state: the field names it.
-impl<T: MvElement, const D: usize> Default for MvOctree<T, D> {
+impl<T: VersionedElement, const D: usize> Default for VersionedOctree<T, D> {
     fn default() -> Self {
         Self {
             keys: vec![ROOT_KEY].into(),
             first_children: vec![LEAF].into(),
             data: vec![T::zeroed()].into(),
-            free: MvArray::default(),
+            free: VersionedArray::default(),
         }
     }
 }
 
-impl<T: MvElement, const D: usize> Versioned for MvOctree<T, D> {
+impl<T: VersionedElement, const D: usize> Versioned for VersionedOctree<T, D> {
     fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
         arrays.part("keys", &mut self.keys);
         arrays.part("first_children", &mut self.first_children);
@@ -231,7 +231,7 @@ mod tests {
         let seed = 23;
         println!("seed {seed}");
         let mut rng = recoup_model::Rng::new(seed);
-        let mut tree = MvOctree::<u32, 3>::new("tree", 0);
+        let mut tree = VersionedOctree::<u32, 3>::new("tree", 0);
         for step in 0..400 {
             let leaves: Vec<usize> = tree.leaves().collect();
             let leaf = leaves[rng.next_u64() as usize % leaves.len()];
@@ -254,14 +254,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "is no leaf")]
     fn a_node_is_refined_once() {
-        let mut tree = MvOctree::<u8, 2>::new("tree", 0);
+        let mut tree = VersionedOctree::<u8, 2>::new("tree", 0);
         tree.refine(0);
         tree.refine(0);
     }
 
     #[test]
     fn arrays_that_make_no_tree_are_found() {
-        let mut tree = MvOctree::<u8, 2>::new("tree", 0);
+        let mut tree = VersionedOctree::<u8, 2>::new("tree", 0);
         tree.refine(0);
         for (node, child) in [(0, 2), (1, 1), (1, 0xffff), (2, 1)] {
             let mut other = tree.clone();

@@ -4,12 +4,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use crate::array::MvArray;
-use crate::element::MvElement;
+use crate::array::VersionedArray;
+use crate::element::VersionedElement;
 use crate::error::MemoryError;
 use crate::file_array::FileArray;
 use crate::plain::{PlainValue, lanes};
-use crate::region::MvRegion;
+use crate::region::VersionedRegion;
 use crate::structure::Versioned;
 use crate::view::VersionView;
 
@@ -107,7 +107,7 @@ macro_rules! partial_reads {
 partial_reads! {
     [V: PlainValue] Vec<V>, V,
     [V: PlainValue, const N: usize] [V; N], V,
-    [T: MvElement + PlainValue] MvArray<T>, T,
-    [T: MvElement + PlainValue] FileArray<T>, T,
-    [T: MvElement + PlainValue, R: Deref<Target = [T]>] MvRegion<R>, T,
+    [T: VersionedElement + PlainValue] VersionedArray<T>, T,
+    [T: VersionedElement + PlainValue] FileArray<T>, T,
+    [T: VersionedElement + PlainValue, R: Deref<Target = [T]>] VersionedRegion<R>, T,
 }

@@ -5,10 +5,10 @@
 
 use bytemuck::Pod;
 
-use crate::element::{ElementKind, MvElement};
+use crate::any_array::{AnyVersionedArray, ArrayTracking};
+use crate::element::{ElementKind, VersionedElement};
 use crate::error::MemoryError;
 use crate::structure::{ArrayList, Versioned};
-use crate::versioned_array::{ArrayTracking, VersionedArray};
 
 /// A value that rests in memory as one element, or as a fixed number of them.
 #[diagnostic::on_unimplemented(
@@ -17,7 +17,7 @@ use crate::versioned_array::{ArrayTracking, VersionedArray};
 )]
 pub trait PlainValue: Pod {
     /// The type of the elements.
-    type Element: MvElement;
+    type Element: VersionedElement;
 }
 
 impl<V: PlainValue, const N: usize> PlainValue for [V; N]
@@ -87,7 +87,7 @@ impl<'a, V: PlainValue> PlainArray<'a, V> {
     }
 }
 
-impl<V: PlainValue> VersionedArray for PlainArray<'_, V> {
+impl<V: PlainValue> AnyVersionedArray for PlainArray<'_, V> {
     fn name(&self) -> &str {
         ""
     }

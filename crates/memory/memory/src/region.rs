@@ -5,10 +5,10 @@ use std::ops::{Deref, DerefMut};
 
 use recoup_core::{Mark, Zones};
 
-use crate::element::{ElementKind, MvElement};
+use crate::any_array::{AnyVersionedArray, ArrayTracking};
+use crate::element::{ElementKind, VersionedElement};
 use crate::error::MemoryError;
 use crate::structure::{ArrayList, Versioned};
-use crate::versioned_array::{ArrayTracking, VersionedArray};
 
 /// An array in memory that knows what was written to it, so the program marks nothing and a commit
 /// compares nothing.
@@ -17,7 +17,7 @@ use crate::versioned_array::{ArrayTracking, VersionedArray};
 /// `TrackedRegion` of recoup-snapshot, the system takes notes of written pages; with its
 /// `TouchedRegion`, each borrow does. The array is written in the ways of `R`. The number of its
 /// values stays.
-pub struct MvRegion<R: Deref> {
+pub struct VersionedRegion<R: Deref> {
     name: String,
     values: R,
     /// Values that are being restored.
@@ -27,13 +27,13 @@ pub struct MvRegion<R: Deref> {
     tracking: ArrayTracking,
 }
 
-impl<R: Deref> fmt::Debug for MvRegion<R> {
+impl<R: Deref> fmt::Debug for VersionedRegion<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MvRegion").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("VersionedRegion").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl<T: MvElement, R: Zones + DerefMut<Target = [T]>> MvRegion<R> {
+impl<T: VersionedElement, R: Zones + DerefMut<Target = [T]>> VersionedRegion<R> {
     /// Makes an array of memory of an owner.
     #[must_use]
     pub fn new(name: impl Into<String>, values: R) -> Self {
@@ -56,7 +56,7 @@ impl<T: MvElement, R: Zones + DerefMut<Target = [T]>> MvRegion<R> {
     }
 }
 
-impl<R: Deref> Deref for MvRegion<R> {
+impl<R: Deref> Deref for VersionedRegion<R> {
     type Target = R;
 
     fn deref(&self) -> &R {
@@ -64,20 +64,20 @@ impl<R: Deref> Deref for MvRegion<R> {
     }
 }
 
-impl<R: Deref> DerefMut for MvRegion<R> {
+impl<R: Deref> DerefMut for VersionedRegion<R> {
     fn deref_mut(&mut self) -> &mut R {
         &mut self.values
     }
 }
 
-impl<T: MvElement, R: Zones + DerefMut<Target = [T]>> Versioned for MvRegion<R> {
+impl<T: VersionedElement, R: Zones + DerefMut<Target = [T]>> Versioned for VersionedRegion<R> {
     fn list_arrays<'a>(&'a mut self, arrays: &mut ArrayList<'a>) {
         self.note_writes();
         arrays.array(self);
     }
 }
 
-impl<T: MvElement, R: Zones + DerefMut<Target = [T]>> VersionedArray for MvRegion<R> {
+impl<T: VersionedElement, R: Zones + DerefMut<Target = [T]>> AnyVersionedArray for VersionedRegion<R> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -21,15 +21,15 @@ use crate::structure::Versioned;
 ///
 /// The cost of the next commit follows from the marks: what was touched since the last version.
 /// Marks are counted, and no values are read. An array that is
-/// [`compared`](crate::MvArray::compared) has no marks; it is expected to change in as many blocks
-/// as its last commit has stored.
+/// [`compared`](crate::VersionedArray::compared) has no marks; it is expected to change in as many
+/// blocks as its last commit has stored.
 ///
 /// ```
-/// use recoup_memory::{Memory, MemoryOptions, MvArray, Saver};
+/// use recoup_memory::{Memory, MemoryOptions, VersionedArray, Saver};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("heat.memory");
-/// let mut heat = MvArray::<f64>::zeros("heat", 100_000);
+/// let mut heat = VersionedArray::<f64>::zeros("heat", 100_000);
 /// let mut memory = Memory::open(&path, MemoryOptions::default())?;
 /// let mut saver = Saver::new("auto".parse()?);
 /// for step in 0..10 {

@@ -1,9 +1,9 @@
 //! The states that a memory keeps versions of.
 
+use crate::any_array::AnyVersionedArray;
 use crate::filed::FiledBytes;
 use crate::listed::{ListedArray, ListedSource};
 use crate::options::MemoryOptions;
-use crate::versioned_array::VersionedArray;
 
 /// A state that a commit takes and a restore fills: one array, or several that belong together.
 ///
@@ -11,14 +11,14 @@ use crate::versioned_array::VersionedArray;
 /// long, since a call of a trait goes before a `step(&mut self)` of the program.
 ///
 /// ```
-/// use recoup_memory::{MvArray, Versioned};
+/// use recoup_memory::{VersionedArray, Versioned};
 ///
 /// #[derive(Versioned)]
 /// #[versioned(crate = recoup_memory)] // `recoup::memory` without it
 /// struct Heat {
 ///     #[versioned(counter)]
 ///     step: u64,
-///     field: MvArray<f64>,
+///     field: VersionedArray<f64>,
 /// }
 ///
 /// let heat = Heat { step: 7, field: vec![20.0; 100].into() };
@@ -37,7 +37,7 @@ use crate::versioned_array::VersionedArray;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in a version",
     label = "not a type that a version can hold",
-    note = "a version holds `MvArray`, `MvRegion`, `FileArray`, `MvGraph`, `MvOctree`, structs that derive `Versioned`, \
+    note = "a version holds `VersionedArray`, `VersionedRegion`, `FileArray`, `VersionedGraph`, `VersionedOctree`, structs that derive `Versioned`, \
             and f64, f32, i64, i32, u64, u32 and u8: single ones, `Vec`s and arrays of them",
     note = "usize and isize differ between machines: use u64 or i64",
     note = "`#[versioned(skip)]` is for a field that a restart makes again, `#[versioned(constant)]` for one that stays"
@@ -97,13 +97,13 @@ impl<'a> ArrayList<'a> {
     }
 
     /// Adds an array under the name of the field it is in, or else its own.
-    pub fn array(&mut self, array: &'a mut dyn VersionedArray) {
+    pub fn array(&mut self, array: &'a mut dyn AnyVersionedArray) {
         let name = array.name().to_owned();
         self.push(&name, ListedSource::Kept(array));
     }
 
     /// Adds an array that is made for the list, under the name of the field.
-    pub(crate) fn plain(&mut self, array: Box<dyn VersionedArray + 'a>) {
+    pub(crate) fn plain(&mut self, array: Box<dyn AnyVersionedArray + 'a>) {
         self.push("", ListedSource::Plain(array));
     }
 

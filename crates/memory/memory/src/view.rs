@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::blocks::{StructureBlocks, ViewHold};
-use crate::element::{ElementKind, MvElement};
+use crate::element::{ElementKind, VersionedElement};
 use crate::error::{MemoryError, MemoryFinding};
 use crate::listed::ListedArray;
 use crate::medium::ByteSource;
@@ -42,7 +42,7 @@ impl VersionView {
     /// # Errors
     /// [`MemoryError::NoStructure`], [`MemoryError::Kind`], [`MemoryError::Damaged`],
     /// [`MemoryError::Retired`] and [`MemoryError::Io`].
-    pub fn values<T: MvElement>(&self, name: &str) -> Result<Vec<T>, MemoryError> {
+    pub fn values<T: VersionedElement>(&self, name: &str) -> Result<Vec<T>, MemoryError> {
         let blocks = self.typed_blocks(name, T::KIND)?;
         let mut values = vec![T::zeroed(); blocks.table.len as usize];
         blocks.read(0, bytemuck::cast_slice_mut(&mut values))?;
@@ -53,7 +53,7 @@ impl VersionView {
     ///
     /// # Errors
     /// As for [`values`](Self::values), and [`MemoryError::Range`]; then `target` is undefined.
-    pub fn read<T: MvElement>(&self, name: &str, first: usize, target: &mut [T]) -> Result<(), MemoryError> {
+    pub fn read<T: VersionedElement>(&self, name: &str, first: usize, target: &mut [T]) -> Result<(), MemoryError> {
         self.read_kind(name, T::KIND, first, bytemuck::cast_slice_mut(target))
     }
 

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use recoup_memory::{Memory, MemoryError, MemoryReader, MvArray, MvElement, MvGraph, MvOctree, Versioned};
+use recoup_memory::{
+    Memory, MemoryError, MemoryReader, Versioned, VersionedArray, VersionedElement, VersionedGraph, VersionedOctree,
+};
 
 /// Particles of one kind.
 #[derive(Versioned, Debug, Default)]
@@ -12,7 +14,7 @@ struct Particles {
     #[versioned(counter)]
     pushes: u64,
     places: Vec<[f64; 2]>,
-    charges: MvArray<f32>,
+    charges: VersionedArray<f32>,
 }
 
 /// A field of each kind.
@@ -25,9 +27,9 @@ struct Plasma {
     ions: Particles,
     electrons: Particles,
     metric: [[i32; 3]; 2],
-    mesh: MvOctree<f64, 2>,
+    mesh: VersionedOctree<f64, 2>,
     #[versioned(name = "links")]
-    web: MvGraph<u8, f64>,
+    web: VersionedGraph<u8, f64>,
     #[versioned(skip)]
     scratch: Vec<f64>,
     #[versioned(skip = self.ions.places.len() + self.electrons.places.len())]
@@ -49,8 +51,8 @@ impl Plasma {
             ions: particles(100),
             electrons: particles(300),
             metric: [[1, 0, 0], [0, 1, 0]],
-            mesh: MvOctree::new("mesh", 1.0),
-            web: MvGraph::new("web", 3, &[(0, 1), (1, 2)]),
+            mesh: VersionedOctree::new("mesh", 1.0),
+            web: VersionedGraph::new("web", 3, &[(0, 1), (1, 2)]),
             scratch: vec![3.0],
             n_particles: 400,
             title: "a test",
@@ -192,11 +194,11 @@ fn views_show_the_fields_of_an_old_version_in_this_process_and_in_others() {
 /// A state with as many values as its type says.
 #[derive(Versioned, Debug)]
 #[versioned(crate = recoup_memory)]
-struct Sized<T: MvElement, const N: usize>
+struct Sized<T: VersionedElement, const N: usize>
 where
     T: Versioned,
 {
-    first: MvArray<T>,
+    first: VersionedArray<T>,
     values: [f64; N],
 }
 
@@ -240,9 +242,9 @@ fn parts_that_neither_a_field_nor_the_program_names_are_refused() {
     let mut memory = Memory::open(&file(&folder), Plasma::memory_options()).unwrap();
     let nameless: [&mut dyn Versioned; 4] = [
         &mut vec![1.0],
-        &mut MvArray::<u8>::default(),
-        &mut MvGraph::<u8, f64>::default(),
-        &mut MvOctree::<f64, 2>::default(),
+        &mut VersionedArray::<u8>::default(),
+        &mut VersionedGraph::<u8, f64>::default(),
+        &mut VersionedOctree::<f64, 2>::default(),
     ];
     for part in nameless {
         let refused = memory.commit(1, &mut [part]).unwrap_err();

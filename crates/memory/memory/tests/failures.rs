@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recoup_memory::{
-    ByteSource, FileArray, FileMedium, Medium, Memory, MemoryError, MvArray, MvGraph, Versioned, first_bytes,
+    ByteSource, FileArray, FileMedium, Medium, Memory, MemoryError, Versioned, VersionedArray, VersionedGraph,
+    first_bytes,
 };
 
 /// A file whose call with this number fails; it has then done half of its work.
@@ -69,14 +70,18 @@ fn open(path: &Path, calls: &Arc<AtomicUsize>, fails: usize) -> Memory {
 #[derive(Versioned)]
 #[versioned(crate = recoup_memory)]
 struct State {
-    field: MvArray<u64>,
-    graph: MvGraph<u8, f32>,
+    field: VersionedArray<u64>,
+    graph: VersionedGraph<u8, f32>,
     table: FileArray<u64>,
 }
 
 impl State {
     fn new() -> Self {
-        Self { field: MvArray::default(), graph: MvGraph::new("", 1, &[]), table: FileArray::zeros("", 200) }
+        Self {
+            field: VersionedArray::default(),
+            graph: VersionedGraph::new("", 1, &[]),
+            table: FileArray::zeros("", 200),
+        }
     }
 
     fn advance(&mut self, step: u64) {

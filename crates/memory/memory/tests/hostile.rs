@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recoup_memory::{ByteSource, MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, MvArray};
+use recoup_memory::{ByteSource, MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, VersionedArray};
 
 /// Bytes of a file.
 struct FileBytes(Vec<u8>);
@@ -32,8 +32,8 @@ fn small_file() -> (Vec<u8>, Vec<Values>) {
     let path = folder.path().join("small.memory");
     let options = MemoryOptions { keep: 3, block_bytes: 512, medium: MediumKind::File };
     let mut memory = Memory::open(&path, options).unwrap();
-    let mut field = MvArray::new("field", (0..150_u64).collect());
-    let mut flags = MvArray::new("flags", vec![1_u8; 20]);
+    let mut field = VersionedArray::new("field", (0..150_u64).collect());
+    let mut flags = VersionedArray::new("flags", vec![1_u8; 20]);
     let mut history = Vec::new();
     for step in 1..=5 {
         field.write(20 * step..20 * step + 30).fill(step as u64);
@@ -118,8 +118,8 @@ fn damaged_files_opened_to_be_written_keep_what_is_whole_and_go_on() {
         flipped[at] ^= 4;
         std::fs::write(&path, &flipped).unwrap();
         let Ok(mut memory) = Memory::open(&path, options) else { panic!("byte {at}: one root and its list are whole") };
-        let mut field = MvArray::<u64>::zeros("field", 0);
-        let mut flags = MvArray::<u8>::zeros("flags", 0);
+        let mut field = VersionedArray::<u64>::zeros("field", 0);
+        let mut flags = VersionedArray::<u8>::zeros("flags", 0);
         match memory.restore_newest(&mut [&mut field, &mut flags]) {
             Ok(Some(version)) => {
                 let same = expected.iter().find(|values| values.0 == version.number);
@@ -240,7 +240,7 @@ fn a_list_with_a_version_above_its_root_loses_no_later_commit() {
     assert!(bytes.len() >= 8192 + list_bytes);
     bytes[..64].copy_from_slice(&older[..64]);
     std::fs::write(&path, bytes).unwrap();
-    let mut heat = MvArray::new("heat", vec![1.5_f64; 100]);
+    let mut heat = VersionedArray::new("heat", vec![1.5_f64; 100]);
     let mut memory = Memory::open(&path, MemoryOptions::default()).unwrap();
     assert!(memory.findings().iter().any(|finding| finding.to_string().contains("the version of its root")));
     let last = (1..=3).map(|step| memory.commit(step, &mut [&mut heat]).unwrap()).last();

@@ -7,7 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use recoup_memory::{FileArray, Memory, MemoryError, MemoryFinding, MemoryOptions, MemoryReader, MvArray, Versioned};
+use recoup_memory::{
+    FileArray, Memory, MemoryError, MemoryFinding, MemoryOptions, MemoryReader, Versioned, VersionedArray,
+};
 use recoup_model::Rng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -203,7 +205,7 @@ fn values_in_memory_are_lent_from_the_file_and_stay_those_of_their_version() {
     assert!(matches!(table.get(1000..20_000).unwrap(), Cow::Borrowed(_)), "values one after the other are copied");
     assert_eq!(table.bytes_in_memory(), 0);
     // Commits of another array use the places that they find, and none of the table.
-    let mut other = MvArray::<u64>::zeros("other", 512);
+    let mut other = VersionedArray::<u64>::zeros("other", 512);
     {
         let lent = table.get(0..40 * 512).unwrap();
         for step in 2..20 {
@@ -300,7 +302,7 @@ fn child() {
     setrlimit(Resource::Data, Rlimit { current: Some(LIMIT_BYTES), maximum }).unwrap();
     let mut memory = Memory::open(Path::new(&file), MemoryOptions::default()).unwrap();
     if std::env::var_os(LOADED).is_some() {
-        memory.restore_newest(&mut [&mut MvArray::<u64>::zeros("table", 0)]).unwrap();
+        memory.restore_newest(&mut [&mut VersionedArray::<u64>::zeros("table", 0)]).unwrap();
         return;
     }
     let mut table = FileArray::<u64>::zeros("table", 0);

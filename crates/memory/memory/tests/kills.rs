@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use recoup_memory::{FileArray, MediumKind, Memory, MemoryOptions, MemoryReader, MvArray, Versioned};
+use recoup_memory::{FileArray, MediumKind, Memory, MemoryOptions, MemoryReader, Versioned, VersionedArray};
 use recoup_model::Rng;
 
 /// The file of a child; without it the child's test does nothing.
@@ -26,8 +26,8 @@ fn change(step: u64) -> (usize, f64) {
 #[derive(Versioned)]
 #[versioned(crate = recoup_memory)]
 struct State {
-    field: MvArray<f64>,
-    counts: MvArray<u64>,
+    field: VersionedArray<f64>,
+    counts: VersionedArray<u64>,
     table: FileArray<f64>,
 }
 

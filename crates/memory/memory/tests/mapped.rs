@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use recoup_memory::{MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, MvArray};
+use recoup_memory::{MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, VersionedArray};
 
 const BLOCK: usize = 4096;
 /// Values of a block.
@@ -24,7 +24,7 @@ fn mapped_values_stay_those_of_their_version_while_its_blocks_are_wanted() {
     let Some(folder) = folder() else { return };
     let mut memory = open(folder.path(), BLOCK);
     let values: Vec<f64> = (0..20 * VALUES + 100).map(|index| index as f64).collect();
-    let mut state = MvArray::new("state", values);
+    let mut state = VersionedArray::new("state", values);
     memory.commit(1, &mut [&mut state]).unwrap();
     // Now the blocks lie apart in the file.
     for block in [3, 4, 9, 20] {
@@ -54,7 +54,7 @@ fn mapped_values_stay_those_of_their_version_while_its_blocks_are_wanted() {
 fn damage_is_named_and_not_mapped() {
     let Some(folder) = folder() else { return };
     let mut memory = open(folder.path(), BLOCK);
-    let mut state = MvArray::new("state", vec![1.5_f64; 3 * VALUES]);
+    let mut state = VersionedArray::new("state", vec![1.5_f64; 3 * VALUES]);
     state.write(VALUES..VALUES + 1)[0] = 2.75;
     memory.commit(1, &mut [&mut state]).unwrap();
     let path = folder.path().join(format!("{BLOCK}.memory"));
@@ -70,8 +70,8 @@ fn damage_is_named_and_not_mapped() {
 fn what_cannot_be_mapped_is_left_to_be_read() {
     let Some(folder) = folder() else { return };
     let mut small = open(folder.path(), 512);
-    let mut state = MvArray::new("state", vec![1.0_f64; 200]);
-    let mut empty = MvArray::<u8>::zeros("empty", 0);
+    let mut state = VersionedArray::new("state", vec![1.0_f64; 200]);
+    let mut empty = VersionedArray::<u8>::zeros("empty", 0);
     small.commit(1, &mut [&mut state, &mut empty]).unwrap();
     assert!(small.view(1).unwrap().mapped("state").unwrap().is_none(), "blocks of less than a page");
     assert!(small.view(1).unwrap().mapped("empty").unwrap().is_none());
@@ -92,9 +92,9 @@ fn large_structures_come_back_whichever_threads_read_them() {
     let mut memory = open(folder.path(), 64 << 10);
     // Not a multiple of blocks or of threads.
     let values: Vec<u32> = (0..9_000_001).collect();
-    let mut state = MvArray::new("state", values);
+    let mut state = VersionedArray::new("state", values);
     memory.commit(1, &mut [&mut state]).unwrap();
-    let mut other = MvArray::<u32>::zeros("state", 0);
+    let mut other = VersionedArray::<u32>::zeros("state", 0);
     memory.restore(1, &mut [&mut other]).unwrap();
     assert!(other[..] == state[..]);
     let mut part = vec![0_u32; 8_500_000];

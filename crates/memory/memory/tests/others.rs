@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use recoup_memory::{MediumKind, Memory, MemoryOptions, MemoryReader, MvArray};
+use recoup_memory::{MediumKind, Memory, MemoryOptions, MemoryReader, VersionedArray};
 
 /// Names the file to the child process.
 const FILE: &str = "RECOUP_TEST_MEMORY_FILE";
@@ -24,7 +24,7 @@ fn refusal(path: &Path) -> String {
 fn a_file_that_others_may_have_written_can_be_read_and_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("heat.memory");
-    let mut heat = MvArray::new("heat", vec![1.5_f64; 100]);
+    let mut heat = VersionedArray::new("heat", vec![1.5_f64; 100]);
     Memory::open(&path, MemoryOptions::default()).unwrap().commit(1, &mut [&mut heat]).unwrap();
     let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     set_mode(0o666);
@@ -63,8 +63,8 @@ fn child() {
     for medium in [MediumKind::File, MediumKind::Map] {
         let options = MemoryOptions { medium, block_bytes: 4096, ..MemoryOptions::default() };
         let mut memory = Memory::open(path, options).unwrap();
-        let mut small = MvArray::new("heat", vec![1.5_f64; 100]);
-        let mut large = MvArray::new("heat", vec![2.5_f64; 1024 * LIMIT_KILOBYTES / 8]);
+        let mut small = VersionedArray::new("heat", vec![1.5_f64; 100]);
+        let mut large = VersionedArray::new("heat", vec![2.5_f64; 1024 * LIMIT_KILOBYTES / 8]);
         let kept = memory.commit(1, &mut [&mut small]).unwrap();
         let error = format!("{:?}", memory.commit(2, &mut [&mut large]).unwrap_err());
         assert!(error.contains("FileTooLarge"), "{error}");

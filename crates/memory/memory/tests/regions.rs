@@ -7,7 +7,7 @@ use std::ops::DerefMut;
 use std::path::Path;
 
 use recoup_core::Zones;
-use recoup_memory::{Memory, MemoryError, MemoryOptions, MvArray, MvRegion, Versioned};
+use recoup_memory::{Memory, MemoryError, MemoryOptions, Versioned, VersionedArray, VersionedRegion};
 use recoup_model::Rng;
 use recoup_snapshot::{Monitors, NoMonitor, PageSize, TouchedRegion, TrackedRegion};
 
@@ -39,7 +39,7 @@ fn open(path: &Path) -> Memory {
 #[derive(Versioned)]
 #[versioned(crate = recoup_memory)]
 struct State<R: Zones + DerefMut<Target = [f64]>> {
-    field: MvRegion<R>,
+    field: VersionedRegion<R>,
     step: u64,
 }
 
@@ -48,7 +48,7 @@ fn live<R: Zones + DerefMut<Target = [f64]>>(region: R, seed: u64, write: impl F
     println!("seed {seed}");
     let folder = tempfile::tempdir().unwrap();
     let mut memory = open(&folder.path().join("region.memory"));
-    let mut state = State { field: MvRegion::new("", region), step: 0 };
+    let mut state = State { field: VersionedRegion::new("", region), step: 0 };
     let mut rng = Rng::new(seed);
     let mut history: Vec<Vec<f64>> = Vec::new();
     for step in 1..=40 {
@@ -94,8 +94,8 @@ fn a_touched_region_is_committed_by_its_borrows() {
 fn a_region_of_another_length_is_refused_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = open(&folder.path().join("region.memory"));
-    memory.commit(1, &mut [&mut MvArray::new("field", vec![1.0_f64; LEN - 1])]).unwrap();
-    let mut region = MvRegion::new("field", touched());
+    memory.commit(1, &mut [&mut VersionedArray::new("field", vec![1.0_f64; LEN - 1])]).unwrap();
+    let mut region = VersionedRegion::new("field", touched());
     let error = memory.restore(1, &mut [&mut region]).unwrap_err();
     assert!(
         matches!(&error, MemoryError::Length { name, expected: LEN, found } if name == "field" && *found == LEN - 1)
@@ -107,7 +107,7 @@ fn a_region_of_another_length_is_refused_and_stays_as_it_is() {
 fn other_memory_in_the_place_of_a_region_is_stored_as_a_whole() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = open(&folder.path().join("region.memory"));
-    let mut region = MvRegion::new("field", touched());
+    let mut region = VersionedRegion::new("field", touched());
     memory.commit(1, &mut [&mut region]).unwrap();
     let mut other = touched();
     other.write(0..LEN).fill(2.0);

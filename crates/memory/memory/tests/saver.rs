@@ -10,7 +10,7 @@ use std::time::Duration;
 use recoup_core::Clock;
 use recoup_io::VirtualClock;
 use recoup_memory::{
-    ByteSource, CommitWork, FileMedium, Medium, Memory, MvArray, SavePolicy, Saver, Versioned, first_bytes,
+    ByteSource, CommitWork, FileMedium, Medium, Memory, SavePolicy, Saver, Versioned, VersionedArray, first_bytes,
 };
 use recoup_model::Rng;
 
@@ -75,8 +75,8 @@ fn work_that_marks_foretell_is_the_work_of_the_commit() {
     let mut rng = Rng::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let (mut memory, _) = timed_memory(&folder);
-    let mut floats = MvArray::<f64>::zeros("floats", 5 * VALUES);
-    let mut bytes = MvArray::new("bytes", vec![0_u8; 100]);
+    let mut floats = VersionedArray::<f64>::zeros("floats", 5 * VALUES);
+    let mut bytes = VersionedArray::new("bytes", vec![0_u8; 100]);
     for step in 0..200 {
         if rng.next_u64().is_multiple_of(4) {
             floats.resize(rng.next_u64() as usize % (12 * VALUES), 1.0);
@@ -108,7 +108,7 @@ fn work_that_marks_foretell_is_the_work_of_the_commit() {
 fn array_without_marks_is_expected_to_change_as_it_did() {
     let folder = tempfile::tempdir().unwrap();
     let (mut memory, _) = timed_memory(&folder);
-    let mut array = MvArray::<f64>::zeros("array", 10 * VALUES).compared();
+    let mut array = VersionedArray::<f64>::zeros("array", 10 * VALUES).compared();
     memory.commit(0, &mut [&mut array]).unwrap();
     for step in 1..4 {
         array.values_mut()[3 * VALUES..5 * VALUES].fill(step as f64);
@@ -129,7 +129,7 @@ fn array_without_marks_is_expected_to_change_as_it_did() {
 fn run(policy: SavePolicy, steps: u64) -> Vec<(f64, f64)> {
     let folder = tempfile::tempdir().unwrap();
     let (mut memory, clock) = timed_memory(&folder);
-    let mut heat = MvArray::<f64>::zeros("heat", 1000 * VALUES);
+    let mut heat = VersionedArray::<f64>::zeros("heat", 1000 * VALUES);
     let mut saver = Saver::with_clock(policy, Arc::clone(&clock) as Arc<dyn Clock>);
     let mut saved = clock.now();
     let mut intervals = Vec::new();

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use recoup_memory::{MediumKind, Memory, MemoryError, MemoryFinding, MemoryOptions, MemoryReader, MvArray, MvGraph};
+use recoup_memory::{
+    MediumKind, Memory, MemoryError, MemoryFinding, MemoryOptions, MemoryReader, VersionedArray, VersionedGraph,
+};
 use recoup_model::Rng;
 
 const BLOCK: usize = 4096;
@@ -30,7 +32,7 @@ fn file(folder: &tempfile::TempDir, medium: MediumKind) -> PathBuf {
 }
 
 /// Changes some values, marks them, and at times changes the length.
-fn change(array: &mut MvArray<f64>, rng: &mut Rng) {
+fn change(array: &mut VersionedArray<f64>, rng: &mut Rng) {
     if rng.next_u64().is_multiple_of(3) {
         array.resize((rng.next_u64() % (9 * VALUES as u64)) as usize, rng.next_u64() as f64);
     }
@@ -69,8 +71,8 @@ fn random_changes_come_back_from_every_kept_version_on_every_medium() {
             println!("seed {seed}, {medium:?}, {}", folder.path().display());
             let mut rng = Rng::new(seed);
             let path = file(&folder, medium);
-            let mut floats = MvArray::<f64>::zeros("floats", 5 * VALUES + 7);
-            let mut bytes = MvArray::<u8>::zeros("bytes", 100);
+            let mut floats = VersionedArray::<f64>::zeros("floats", 5 * VALUES + 7);
+            let mut bytes = VersionedArray::<u8>::zeros("bytes", 100);
             let mut history = Vec::new();
             let mut memory = Memory::open(&path, options(3, medium)).unwrap();
             for step in 1..=60 {
@@ -84,7 +86,7 @@ fn random_changes_come_back_from_every_kept_version_on_every_medium() {
                     drop(memory);
                     memory = Memory::open(&path, options(3, medium)).unwrap();
                     assert_eq!(memory.findings(), []);
-                    floats = MvArray::zeros("floats", 0);
+                    floats = VersionedArray::zeros("floats", 0);
                     let restored = memory.restore_newest(&mut [&mut bytes, &mut floats]).unwrap().unwrap();
                     assert_eq!((restored.number, restored.step), (step as u64, 10 * step as u64));
                     assert_eq!((bits(&floats), bytes.to_vec()), history[step - 1]);
@@ -99,8 +101,8 @@ fn versions_share_the_blocks_that_were_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shared.memory");
     let mut memory = Memory::open(&path, options(4, MediumKind::Auto)).unwrap();
-    let mut still = MvArray::new("still", vec![1_i64; 10 * VALUES]);
-    let mut moving = MvArray::new("moving", vec![1.0_f64; 20 * VALUES]);
+    let mut still = VersionedArray::new("still", vec![1_i64; 10 * VALUES]);
+    let mut moving = VersionedArray::new("moving", vec![1.0_f64; 20 * VALUES]);
     memory.commit(0, &mut [&mut still, &mut moving]).unwrap();
     let before = memory.used_bytes();
     moving.write(VALUES..VALUES + 1)[0] = 2.0;
@@ -118,7 +120,7 @@ fn a_graph_comes_back_with_states_and_data_of_one_step() {
     let path = folder.path().join("g.memory");
     let mut memory = Memory::open(&path, options(2, MediumKind::Auto)).unwrap();
     let ring = |n: u32| (0..n).map(|vertex| (vertex, (vertex + 1) % n)).collect::<Vec<(u32, u32)>>();
-    let mut web = MvGraph::<u8, f64>::new("web", 3000, &ring(3000));
+    let mut web = VersionedGraph::<u8, f64>::new("web", 3000, &ring(3000));
     memory.commit(1, &mut [&mut web]).unwrap();
     (0..100).for_each(|vertex| web.set(vertex, 1, 0.5));
     memory.commit(2, &mut [&mut web]).unwrap();
@@ -126,7 +128,7 @@ fn a_graph_comes_back_with_states_and_data_of_one_step() {
     assert_eq!(new, [0, 0, 1, 1], "edges that stay are shared");
     web.set_edges(4000, &ring(4000));
     web.set(0, 7, -1.0);
-    let mut again = MvGraph::<u8, f64>::new("web", 0, &[]);
+    let mut again = VersionedGraph::<u8, f64>::new("web", 0, &[]);
     memory.restore(2, &mut [&mut again]).unwrap();
     assert!(again.is_sound());
     assert_eq!(
@@ -143,7 +145,7 @@ fn values_that_were_written_without_a_mark_are_found_by_comparison() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("compared.memory");
     let mut memory = Memory::open(&path, options(2, MediumKind::Auto)).unwrap();
-    let mut x = MvArray::<f64>::zeros("x", 8 * VALUES).compared();
+    let mut x = VersionedArray::<f64>::zeros("x", 8 * VALUES).compared();
     memory.commit(0, &mut [&mut x]).unwrap();
     x.values_mut()[3 * VALUES + 1] = -0.0;
     memory.commit(1, &mut [&mut x]).unwrap();
@@ -155,7 +157,7 @@ fn values_that_were_written_without_a_mark_are_found_by_comparison() {
 fn a_view_keeps_the_blocks_of_a_retired_version() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = Memory::open(&folder.path().join("v.memory"), options(1, MediumKind::Auto)).unwrap();
-    let mut x = MvArray::new("x", vec![1.0_f64; 4 * VALUES]);
+    let mut x = VersionedArray::new("x", vec![1.0_f64; 4 * VALUES]);
     memory.commit(1, &mut [&mut x]).unwrap();
     let view = memory.view(1).unwrap();
     for step in 2..20 {
@@ -174,7 +176,7 @@ fn a_view_keeps_the_blocks_of_a_retired_version() {
 fn an_array_of_an_older_version_goes_on_from_there() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = Memory::open(&folder.path().join("b.memory"), options(3, MediumKind::Auto)).unwrap();
-    let mut x = MvArray::new("x", vec![1.0_f64; 4 * VALUES]);
+    let mut x = VersionedArray::new("x", vec![1.0_f64; 4 * VALUES]);
     memory.commit(1, &mut [&mut x]).unwrap();
     x.write(0..2 * VALUES).fill(2.0);
     memory.commit(2, &mut [&mut x]).unwrap();
@@ -192,7 +194,7 @@ fn reads_of_a_part_are_the_values_there_and_wrong_ones_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = Memory::open(&folder.path().join("p.memory"), options(1, MediumKind::Auto)).unwrap();
     let values: Vec<f32> = (0..5000).map(|i| i as f32).collect();
-    let mut x = MvArray::new("x", values.clone());
+    let mut x = VersionedArray::new("x", values.clone());
     memory.commit(1, &mut [&mut x]).unwrap();
     let view = memory.view(1).unwrap();
     for (first, len) in [(0, 5000), (1, 0), (5000, 0), (1023, 2), (1000, 3000), (4999, 1)] {
@@ -211,10 +213,10 @@ fn reads_of_a_part_are_the_values_there_and_wrong_ones_are_refused() {
 fn commits_that_cannot_be_named_are_refused_and_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut memory = Memory::open(&folder.path().join("n.memory"), options(1, MediumKind::Auto)).unwrap();
-    let mut x = MvArray::<f64>::zeros("x", 3);
-    let mut same = MvArray::<f64>::zeros("x", 4);
-    let mut long = MvArray::<u8>::zeros("y".repeat(256), 1);
-    let mut empty = MvArray::<u8>::zeros("", 1);
+    let mut x = VersionedArray::<f64>::zeros("x", 3);
+    let mut same = VersionedArray::<f64>::zeros("x", 4);
+    let mut long = VersionedArray::<u8>::zeros("y".repeat(256), 1);
+    let mut empty = VersionedArray::<u8>::zeros("", 1);
     assert!(matches!(memory.commit(1, &mut [&mut x, &mut same]), Err(MemoryError::TwoOfOneName { .. })));
     assert!(matches!(memory.commit(1, &mut [&mut long]), Err(MemoryError::Name { found: 256, .. })));
     assert!(matches!(memory.commit(1, &mut [&mut empty]), Err(MemoryError::Name { found: 0, .. })));
@@ -248,7 +250,7 @@ fn commits_to_a_file_that_its_path_names_no_longer_are_refused_by_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gone.memory");
         let mut memory = Memory::open(&path, options(2, medium)).unwrap();
-        let mut x = MvArray::<f64>::zeros("x", 3 * VALUES);
+        let mut x = VersionedArray::<f64>::zeros("x", 3 * VALUES);
         assert_eq!(memory.commit(1, &mut [&mut x]).unwrap(), 1);
         let moved = folder.path().join("moved.memory");
         std::fs::hard_link(&path, &moved).unwrap();
@@ -282,8 +284,8 @@ fn a_damaged_block_is_named_and_the_version_before_is_restored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("d.memory");
     let mut memory = Memory::open(&path, options(2, MediumKind::Auto)).unwrap();
-    let mut x = MvArray::new("x", vec![1.0_f64; 3 * VALUES]);
-    let mut y = MvArray::new("y", vec![0_u8; 10]);
+    let mut x = VersionedArray::new("x", vec![1.0_f64; 3 * VALUES]);
+    let mut y = VersionedArray::new("y", vec![0_u8; 10]);
     memory.commit(1, &mut [&mut x, &mut y]).unwrap();
     x.write(2 * VALUES..3 * VALUES).fill(2.5);
     y.write(0..1)[0] = 1;
@@ -308,7 +310,7 @@ fn a_reader_in_the_way_of_a_writer_sees_whole_versions_or_is_told() {
         for medium in media() {
             let path = file(&folder, medium);
             let mut memory = Memory::open(&path, options(1, medium)).unwrap();
-            let mut x = MvArray::<u64>::zeros("x", 8 * VALUES);
+            let mut x = VersionedArray::<u64>::zeros("x", 8 * VALUES);
             memory.commit(0, &mut [&mut x]).unwrap();
             let is_done = std::sync::atomic::AtomicBool::new(false);
             let (read, retired) = std::thread::scope(|scope| {

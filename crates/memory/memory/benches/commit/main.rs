@@ -15,7 +15,7 @@ use std::path::Path;
 
 use recoup_core::Clock;
 use recoup_io::SystemClock;
-use recoup_memory::{MediumKind, Memory, MemoryOptions, MemoryReader, MvArray};
+use recoup_memory::{MediumKind, Memory, MemoryOptions, MemoryReader, VersionedArray};
 use sys::{Lmdb, SharedMap};
 
 const MIB: usize = 1 << 20;
@@ -64,7 +64,7 @@ fn values(block: usize) -> std::ops::Range<usize> {
     block * VALUES..(block + 1) * VALUES
 }
 
-fn advance(state: &mut MvArray<f64>, step: usize) {
+fn advance(state: &mut VersionedArray<f64>, step: usize) {
     dirty_blocks(step).for_each(|block| state.write(values(block)).fill(step as f64 + block as f64));
 }
 
@@ -110,7 +110,7 @@ fn copy_blocks<'a>(target: &mut [u8], blocks: impl Iterator<Item = &'a [u8]>) {
 fn commits(name: &str, folder: &Path, is_memory: bool) {
     let dirty = dirty_blocks(0).count() * BLOCK_BYTES;
     println!("{name}: {} MiB of state, {:.1} MiB of dirty blocks", STATE_BYTES / MIB, dirty as f64 / MIB as f64);
-    let mut state = MvArray::<f64>::zeros("state", STATE_BYTES / 8);
+    let mut state = VersionedArray::<f64>::zeros("state", STATE_BYTES / 8);
     state.write(0..STATE_BYTES / 8).iter_mut().enumerate().for_each(|(i, value)| *value = i as f64);
     let options = |medium| MemoryOptions { keep: 1, block_bytes: BLOCK_BYTES, medium };
     let mut plain = PlainStore::new(folder, is_memory, dirty);
@@ -172,7 +172,7 @@ fn heat_step(target: &mut [f64], source: &[f64]) {
 fn streaming() {
     let n = STATE_BYTES / 16;
     let mut plain = [vec![0.0; n], vec![0.0; n]];
-    let mut kept = ["old", "new"].map(|name| MvArray::<f64>::zeros(name, n));
+    let mut kept = ["old", "new"].map(|name| VersionedArray::<f64>::zeros(name, n));
     let mut times: [Times; 2] = Default::default();
     for round in 0..2 * ROUNDS {
         for way in [round % 2, 1 - round % 2] {
@@ -196,7 +196,7 @@ fn streaming() {
 /// Opening 1 GiB.
 fn opening(folder: &Path) {
     let path = folder.join("opened");
-    let mut state = MvArray::<f64>::zeros("state", 2 * STATE_BYTES / 8);
+    let mut state = VersionedArray::<f64>::zeros("state", 2 * STATE_BYTES / 8);
     let mut memory = Memory::open(&path, MemoryOptions::default()).unwrap();
     memory.commit(1, &mut [&mut state]).unwrap();
     state.write(0..VALUES).fill(1.0);
@@ -224,7 +224,7 @@ fn opening(folder: &Path) {
 fn space(folder: &Path) {
     let path = folder.join("space");
     let n_blocks = STATE_BYTES / BLOCK_BYTES;
-    let mut state = MvArray::<f64>::zeros("state", STATE_BYTES / 8);
+    let mut state = VersionedArray::<f64>::zeros("state", STATE_BYTES / 8);
     let mut memory = Memory::open(&path, MemoryOptions { keep: 20, ..MemoryOptions::default() }).unwrap();
     for step in 0..60 {
         for block in (0..n_blocks / 20).map(|i| (i * 7919 + step * 104_729) % n_blocks) {

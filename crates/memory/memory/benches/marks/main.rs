@@ -12,7 +12,7 @@ use std::path::Path;
 
 use recoup_core::Clock;
 use recoup_io::SystemClock;
-use recoup_memory::{Memory, MemoryOptions, MvArray, MvRegion, Versioned};
+use recoup_memory::{Memory, MemoryOptions, Versioned, VersionedArray, VersionedRegion};
 use recoup_snapshot::{PageSize, TrackedRegion};
 
 const STATE_BYTES: usize = 512 << 20;
@@ -70,9 +70,9 @@ fn main() {
     fill(&mut plain);
     let mut region = TrackedRegion::<f64>::zeros(STATE_BYTES / 8, PageSize::Small).unwrap();
     fill(&mut region);
-    let mut touched = Row::new("marks of the program", folder.path(), MvArray::new("state", plain.clone()));
-    let mut noted = Row::new("notes of the system", folder.path(), MvRegion::new("state", region));
-    let mut compared = Row::new("comparison", folder.path(), MvArray::new("state", plain).compared());
+    let mut touched = Row::new("marks of the program", folder.path(), VersionedArray::new("state", plain.clone()));
+    let mut noted = Row::new("notes of the system", folder.path(), VersionedRegion::new("state", region));
+    let mut compared = Row::new("comparison", folder.path(), VersionedArray::new("state", plain).compared());
     for every in [100, 10, 1] {
         println!("{} MiB, a value in one of {every} blocks of 64 KiB", STATE_BYTES >> 20);
         for step in 0..ROUNDS {

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use recoup_core::Clock;
 use recoup_io::SystemClock;
-use recoup_memory::{Memory, MemoryOptions, MvArray};
+use recoup_memory::{Memory, MemoryOptions, VersionedArray};
 use recoup_model::Rng;
 use recoup_model::commit_cost::CommitWork;
 
@@ -49,7 +49,7 @@ fn draw_runs(block_bytes: usize, rng: &mut Rng) -> Vec<Range<usize>> {
 }
 
 /// Commits the state, and returns the time in seconds.
-fn timed_commit(memory: &mut Memory, state: &mut MvArray<f64>, step: usize) -> f64 {
+fn timed_commit(memory: &mut Memory, state: &mut VersionedArray<f64>, step: usize) -> f64 {
     black_box(state.iter().sum::<f64>());
     let clock = SystemClock::new();
     memory.commit(step as u64, &mut [state]).unwrap();
@@ -59,7 +59,7 @@ fn timed_commit(memory: &mut Memory, state: &mut MvArray<f64>, step: usize) -> f
 fn sample(medium: &str, folder: &Path, block_bytes: usize, is_compared: bool, rng: &mut Rng) {
     let path = folder.join(format!("{block_bytes}-{is_compared}"));
     let mut memory = Memory::open(&path, MemoryOptions { block_bytes, ..MemoryOptions::default() }).unwrap();
-    let mut state = MvArray::<f64>::zeros("state", STATE_BYTES / 8);
+    let mut state = VersionedArray::<f64>::zeros("state", STATE_BYTES / 8);
     if is_compared {
         state = state.compared();
     }

@@ -9,7 +9,7 @@ use crate::error::MemoryError;
 use crate::version::StructureTable;
 
 /// One array of values in the memory of the process.
-pub trait VersionedArray {
+pub trait AnyVersionedArray {
     /// Its name where no field names it, which no other array of a commit has.
     fn name(&self) -> &str;
 
@@ -40,7 +40,7 @@ pub trait VersionedArray {
 }
 
 /// Marks of the values of an array that were touched, and the table of all others. Every type with
-/// values of its own that implements [`VersionedArray`] has one.
+/// values of its own that implements [`AnyVersionedArray`] has one.
 #[derive(Clone, Debug, Default)]
 pub struct ArrayTracking {
     pub(crate) dirty: DirtyMap,
