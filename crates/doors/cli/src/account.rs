@@ -7,7 +7,7 @@ use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
 use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
-use crate::inject::heartbeat::Beat;
+use crate::inject::heartbeat::HeartbeatCounters;
 use crate::inject::virtual_time::MachineRates;
 use crate::options::protection::SchemeChoice;
 use crate::report::parts::OverheadParts;
@@ -15,7 +15,7 @@ use crate::solved::SolveReport;
 
 /// The sums of one life of a run, or of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Account {
+pub(crate) struct RunCosts {
     /// The version the first life went on from; 0 for the start.
     pub(crate) start_version: u64,
     pub(crate) executed: u64,
@@ -116,7 +116,7 @@ pub(crate) struct DecisionJson {
     why: String,
 }
 
-impl Account {
+impl RunCosts {
     /// The sums of one process.
     pub(crate) fn of(report: &RunReport) -> Self {
         let resumed = report.resumed_from();
@@ -155,7 +155,7 @@ impl Account {
     }
 
     /// Adds what a killed life left behind.
-    pub(crate) fn add_life(&mut self, beat: &Beat) {
+    pub(crate) fn add_life(&mut self, beat: &HeartbeatCounters) {
         self.executed += beat.executed;
         self.recoveries += u64::from(beat.restored > 0);
         self.checkpoints += beat.checkpoints;
@@ -366,7 +366,7 @@ pub(crate) struct Baseline {
 }
 
 /// The facts of a run besides its sums.
-pub(crate) struct Terms {
+pub(crate) struct RunConditions {
     pub(crate) scheme: SchemeChoice,
     pub(crate) baseline: Baseline,
     pub(crate) mtti_seconds: Option<f64>,
@@ -439,7 +439,7 @@ pub(crate) struct RunJson {
 
 impl RunJson {
     /// Puts sums, solve and terms together.
-    pub(crate) fn new(mut solve: SolveReport, account: Account, terms: &Terms) -> Self {
+    pub(crate) fn new(mut solve: SolveReport, account: RunCosts, terms: &RunConditions) -> Self {
         let computing = account.seconds_total - account.seconds_blocking - account.seconds_recovery;
         solve.seconds_solve = computing.max(0.0);
         solve.seconds_per_iteration = solve.seconds_solve / account.executed.max(1) as f64;
@@ -523,7 +523,7 @@ pub(crate) fn ended_name(ended: Ended) -> &'static str {
 mod tests {
     use super::*;
 
-    fn expected(account: &Account) -> OverheadParts {
+    fn expected(account: &RunCosts) -> OverheadParts {
         let scheme = SchemeChoice::Traditional;
         let mtti_seconds = 100.0;
         let iteration_seconds = 1.0;
@@ -538,14 +538,14 @@ mod tests {
     /// The first-order formula expects twice the measured overhead at an MTTI of ten checkpoints.
     #[test]
     fn expected_overhead_is_that_of_exponential_failures_at_the_spacing_of_versions() {
-        let account = Account { executed: 999, checkpoints: 50, seconds_blocking: 500.0, ..Account::default() };
-        let timed = Account { interval_seconds: Some(40.0), ..account.clone() };
+        let account = RunCosts { executed: 999, checkpoints: 50, seconds_blocking: 500.0, ..RunCosts::default() };
+        let timed = RunCosts { interval_seconds: Some(40.0), ..account.clone() };
         let parts = expected(&timed);
         let daly = (10.0_f64 / 100.0).exp() * (50.0_f64 / 100.0).exp_m1() * 100.0 / 40.0 - 1.0;
         assert!((parts.total() - daly).abs() <= 16.0 * f64::EPSILON * daly, "{parts:?} {daly}");
         assert_eq!(parts.checkpoints, 0.25);
         // 51 pieces of 999 iterations: safe points lie further apart than was asked for.
-        let asked = |seconds| expected(&Account { interval_seconds: Some(seconds), ..account.clone() });
+        let asked = |seconds| expected(&RunCosts { interval_seconds: Some(seconds), ..account.clone() });
         assert_eq!(asked(0.01), asked(999.0 / 51.0));
         assert!(asked(0.01) != asked(40.0));
     }

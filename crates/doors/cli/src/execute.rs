@@ -25,7 +25,7 @@ use crate::observe::observers::Observers;
 use crate::observe::progress::Bar;
 use crate::observe::residual_log::LogLost;
 use crate::observe::saves::Saves;
-use crate::observe::solver::{Observed, Pulse};
+use crate::observe::solver::{Observed, StepTimer};
 use crate::observe::status_file::CountedFailures;
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::ranks::{agree, is_first};
@@ -109,7 +109,7 @@ impl<'a> Execution<'a> {
         let mut origin = self.origin.filter(|_| is_first());
         let told = status.clone();
         let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {
-            let pulse = heartbeat.clone().map(|heartbeat| Pulse { heartbeat, clock: clock.clone(), since: begin });
+            let pulse = heartbeat.clone().map(|heartbeat| StepTimer { heartbeat, clock: clock.clone(), since: begin });
             // Restores after a failure are no news.
             let observed = Observed::new(setup.make()?, iterate.clone(), pulse, pace.clone());
             Ok(Box::new(observed.announcing(origin.take(), told.clone())))

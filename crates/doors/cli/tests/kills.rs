@@ -113,7 +113,7 @@ fn two_hundred_kills_lose_nothing() {
 /// before its last one has arrived there.
 const IN_TIERS: &str = "run --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --scheme exact \
     --interval 10it --tiers memory,pfs --memory-dir m --dir d --pfs-bandwidth 1M";
-/// Lives of a run in tiers, at most. One in eleven is not killed.
+/// LifeHistory of a run in tiers, at most. One in eleven is not killed.
 const LIVES_MAX: u64 = 400;
 
 /// Kills a run in memory tiers at random times, in computing and in draining, until a life ends

@@ -12,7 +12,7 @@ use recoup::core::Store;
 use recoup::pipeline::Ended;
 use serde::Serialize;
 
-use crate::account::{Account, Baseline, RunJson, Terms};
+use crate::account::{Baseline, RunConditions, RunCosts, RunJson};
 use crate::commands::report::FIGURES;
 use crate::execute::{Execution, WriteOptions, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
@@ -268,7 +268,7 @@ impl Contest<'_> {
         }
         let mut report = SolveReport::of(setup)?;
         report.judge(&executed.report.progress, executed.relative_residual);
-        let terms = Terms {
+        let terms = RunConditions {
             scheme,
             baseline: Baseline {
                 iterations: Some(self.baseline_iterations()),
@@ -284,7 +284,7 @@ impl Contest<'_> {
             rates,
             ended: executed.report.ended,
         };
-        let json = RunJson::new(report, Account::of(&executed.report), &terms);
+        let json = RunJson::new(report, RunCosts::of(&executed.report), &terms);
         let curve = curves::of(&json.scheme, &executed.report, protection.is_virtual());
         Ok(Some(Trial { scheme, json, curve }))
     }

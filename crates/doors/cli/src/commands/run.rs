@@ -13,7 +13,7 @@ use recoup::core::{Clock, Comm, Progress, Store};
 use recoup::pipeline::{Ended, RunReport};
 use recoup::{SystemClock, TierCosts};
 
-use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
+use crate::account::{Baseline, FlipsJson, RunConditions, RunCosts, RunJson, ended_name};
 use crate::directory;
 use crate::execute::{
     Executed, Execution, WriteOptions, failures_to_save, memory, open_directory, stop_on_signals, throttle,
@@ -21,7 +21,7 @@ use crate::execute::{
 use crate::exit::Exit;
 use crate::inject::heartbeat::Heartbeat;
 use crate::inject::kill::{self, ChildResult};
-use crate::inject::lives::Lives;
+use crate::inject::lives::LifeHistory;
 use crate::inject::planned;
 use crate::inject::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
 use crate::inject::virtual_time::{self, Machine, SolveMeasurement};
@@ -39,7 +39,7 @@ use crate::problem::LinearProblem;
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve_watched, too_short};
 use crate::tell::tell;
-use last::{Ending, RunDocument, last_note, solution_note, unkept_note};
+use last::{RunDocument, RunEnd, last_note, solution_note, unkept_note};
 
 /// Runs and reports.
 ///
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     } else {
         Some(in_process(args, signals, None)?)
     };
-    let Some(Ending { report, note }) = outcome else { return Ok(Exit::Done) };
+    let Some(RunEnd { report, note }) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, |report| table(&report.run))?;
     if let Some(note) = note.filter(|_| is_first()) {
         tell(note);
@@ -82,7 +82,7 @@ fn check_memory(args: &Args) -> Result<()> {
 
 /// Runs the solve among processes that may be lost; returns nothing for a spare that was not
 /// needed.
-fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<Ending>> {
+fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<RunEnd>> {
     let spares = args.spares.unwrap_or(0);
     let tiers = &args.protection.tiers;
     let job_processes = job_processes(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;
@@ -111,7 +111,7 @@ fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<Ending>> {
 
 /// Runs the solve in this process, which may lose state on request; one of several lives if ranks
 /// may be lost.
-fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut Lives>) -> Result<Ending> {
+fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut LifeHistory>) -> Result<RunEnd> {
     let clock = SystemClock::new();
     let problem = LinearProblem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
@@ -151,19 +151,19 @@ fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut Lives>) 
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = last_note(args, &executed, &results);
     let run = noted(args, RunJson::new(solve, account, &terms));
-    Ok(Ending { report: RunDocument { run, results }, note })
+    Ok(RunEnd { report: RunDocument { run, results }, note })
 }
 
 /// Returns the sums of one process, and the reasons why versions failed, each once.
-fn account(report: &RunReport) -> Account {
-    let mut account = Account::of(report);
+fn account(report: &RunReport) -> RunCosts {
+    let mut account = RunCosts::of(report);
     account.notes.extend(failures_to_save(&report.failed));
     account
 }
 
 /// Sums the bytes of all ranks. Collective.
-fn all_ranks(mut account: Account, comm: &dyn Comm) -> Result<Account> {
-    let Account { raw_bytes, payload_bytes, frozen_bytes, device_frames, device_bytes, .. } = account;
+fn all_ranks(mut account: RunCosts, comm: &dyn Comm) -> Result<RunCosts> {
+    let RunCosts { raw_bytes, payload_bytes, frozen_bytes, device_frames, device_bytes, .. } = account;
     let mut sums = [raw_bytes, payload_bytes, frozen_bytes, device_frames, device_bytes].map(|count| count as f64);
     comm.sum(&mut sums)?;
     let sums = sums.map(|sum| sum as u64);
@@ -173,13 +173,13 @@ fn all_ranks(mut account: Account, comm: &dyn Comm) -> Result<Account> {
 }
 
 /// Takes an undisturbed run as its own baseline.
-fn known_baseline(baseline: Baseline, account: &Account) -> Baseline {
+fn known_baseline(baseline: Baseline, account: &RunCosts) -> Baseline {
     let is_undisturbed = account.failures == 0 && account.flips == FlipsJson::default() && account.recoveries == 0;
     Baseline { iterations: baseline.iterations.or(is_undisturbed.then_some(account.executed)), ..baseline }
 }
 
-fn terms(args: &Args, baseline: Baseline, machine: &Machine, ended: Ended) -> Terms {
-    Terms {
+fn terms(args: &Args, baseline: Baseline, machine: &Machine, ended: Ended) -> RunConditions {
+    RunConditions {
         scheme: args.scheme,
         baseline,
         mtti_seconds: args.protection.mtti_seconds(),
@@ -326,7 +326,7 @@ fn forget(args: &Args, executed: &Executed, comm: &dyn Comm) {
 }
 
 /// Runs the parent of a run that is killed: the undisturbed solve, then life after life.
-fn killed(args: &Args, signals: &StopSignals) -> Result<Ending> {
+fn killed(args: &Args, signals: &StopSignals) -> Result<RunEnd> {
     let (mut solve_report, baseline) = {
         let clock = SystemClock::new();
         let problem = LinearProblem::load(&args.problem)?;
@@ -362,7 +362,7 @@ fn killed(args: &Args, signals: &StopSignals) -> Result<Ending> {
         _ => solution,
     };
     let run = noted(args, RunJson::new(solve_report, lives.account, &terms));
-    Ok(Ending { report: RunDocument { run, results }, note })
+    Ok(RunEnd { report: RunDocument { run, results }, note })
 }
 
 /// Starts the files that all lives append to, unless the run resumes an earlier one.

@@ -1,9 +1,9 @@
 //! Counters that survive a SIGKILL: a run writes them to a small file after every step, and the
 //! page cache keeps them when the process is gone.
 //!
-//! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`Beat`]. The file has no readers
-//! but this program. A life whose process survives it, because only another rank was killed, keeps
-//! the counters in memory.
+//! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`HeartbeatCounters`]. The file
+//! has no readers but this program. A life whose process survives it, because only another rank was
+//! killed, keeps the counters in memory.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ const WORDS: usize = 9;
 
 /// The counters of one life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beat {
+pub(crate) struct HeartbeatCounters {
     /// 1 once the run proper has begun: the problem is read, a restore or the first step comes
     /// next.
     pub(crate) started: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Beat {
     pub(crate) blocking_nanoseconds: u64,
 }
 
-impl Beat {
+impl HeartbeatCounters {
     fn words(self) -> [u64; WORDS] {
         [
             self.started,
@@ -126,8 +126,8 @@ impl Heartbeat {
     }
 
     /// The counters now.
-    pub(crate) fn beats(&self) -> Beat {
-        Beat::of_words(std::array::from_fn(|w| self.words[w].load(Ordering::Relaxed)))
+    pub(crate) fn beats(&self) -> HeartbeatCounters {
+        HeartbeatCounters::of_words(std::array::from_fn(|w| self.words[w].load(Ordering::Relaxed)))
     }
 
     /// Returns the times of its steps.
@@ -158,7 +158,7 @@ impl Heartbeat {
 
     /// Changes the counters and writes them. A write that fails costs a line of a report, not the
     /// run.
-    pub(crate) fn beat(&self, change: impl FnOnce(&mut Beat)) {
+    pub(crate) fn beat(&self, change: impl FnOnce(&mut HeartbeatCounters)) {
         let before = self.beats();
         let mut beat = before;
         change(&mut beat);
@@ -227,13 +227,19 @@ mod tests {
     fn last_beat_is_read_back_and_a_missing_file_is_all_zeros() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("beat");
-        assert_eq!(Beat::read(&path), Beat::default());
+        assert_eq!(HeartbeatCounters::read(&path), HeartbeatCounters::default());
         let heartbeat = Heartbeat::create(&path).unwrap();
         heartbeat.beat(|beat| beat.started = 1);
         heartbeat.beat(|beat| (beat.iteration, beat.executed) = (40, 7));
         heartbeat.beat(|beat| beat.checkpoints += 2);
-        let expected = Beat { started: 1, iteration: 40, executed: 7, checkpoints: 2, ..Beat::default() };
-        assert_eq!(Beat::read(&path), expected);
+        let expected = HeartbeatCounters {
+            started: 1,
+            iteration: 40,
+            executed: 7,
+            checkpoints: 2,
+            ..HeartbeatCounters::default()
+        };
+        assert_eq!(HeartbeatCounters::read(&path), expected);
     }
 
     #[test]

@@ -20,9 +20,9 @@ use recoup::model::failures::Exponential;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::account::Account;
+use crate::account::RunCosts;
 use crate::exit::Exit;
-use crate::inject::heartbeat::Beat;
+use crate::inject::heartbeat::HeartbeatCounters;
 use crate::inject::lives::LifeSums;
 use crate::options::FailureChoice;
 use crate::options::protection::ProtectionArgs;
@@ -33,9 +33,9 @@ use crate::tell::tell;
 
 /// Limit on the number of lives.
 const LIVES_MAX: u32 = 100_000;
-/// Lives in a row without a newer version before the next ones are given more time.
+/// LifeHistory in a row without a newer version before the next ones are given more time.
 const PATIENCE: u32 = 25;
-/// Lives whose first iterations are reported.
+/// LifeHistory whose first iterations are reported.
 const LIVES_SHOWN: usize = 12;
 /// Time between two looks at the child.
 const POLL: Duration = Duration::from_micros(500);
@@ -48,12 +48,12 @@ pub(crate) struct ChildResult {
     pub(crate) reason: Option<String>,
     pub(crate) relative_residual: f64,
     pub(crate) results: Results,
-    account: Account,
+    account: RunCosts,
 }
 
 impl ChildResult {
     /// The result of a life.
-    pub(crate) fn new(solve: &SolveReport, results: Results, account: Account) -> Self {
+    pub(crate) fn new(solve: &SolveReport, results: Results, account: RunCosts) -> Self {
         let iterations = solve.iterations;
         let converged = solve.converged;
         let reason = solve.reason.clone();
@@ -95,7 +95,7 @@ pub(crate) struct Killed {
     /// Exit of that life.
     pub(crate) exit: Exit,
     /// The sums of all.
-    pub(crate) account: Account,
+    pub(crate) account: RunCosts,
 }
 
 /// Runs, kills and restarts until a life comes to its end, or `stop` is raised; `memory` goes with
@@ -127,7 +127,7 @@ pub(crate) fn lives(
                     // A node that dies takes its memory with it.
                     memory.remove(&Dispensable::given_up()).map_err(refused)?;
                 }
-                let beat = Beat::read(&heartbeat);
+                let beat = HeartbeatCounters::read(&heartbeat);
                 origins.push(beat.restored);
                 sums.add(&beat, 1);
                 if sums.idle >= PATIENCE {
@@ -228,7 +228,7 @@ impl Reaper {
                 is_told = true;
                 kill_process(Pid::from_child(child), Signal::TERM).context("stopping the solver's process")?;
             }
-            if started.is_none() && Beat::read(heartbeat).started > 0 {
+            if started.is_none() && HeartbeatCounters::read(heartbeat).started > 0 {
                 started = Some(clock.now());
             }
             let due = self.kills.next_at().saturating_sub(self.lived) * self.stretch;

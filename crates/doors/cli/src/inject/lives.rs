@@ -12,18 +12,18 @@ use recoup::SystemClock;
 use recoup::core::{Clock, Comm, gather_json};
 use serde::{Deserialize, Serialize};
 
-use crate::account::{Account, RepairJson};
-use crate::inject::heartbeat::{Beat, Heartbeat, Steps};
+use crate::account::{RepairJson, RunCosts};
+use crate::inject::heartbeat::{Heartbeat, HeartbeatCounters, Steps};
 
 /// The sums while lives come and go.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LifeSums {
-    account: Account,
+    account: RunCosts,
     /// Index of the last iteration of the life before.
     at: u64,
     /// A life has gone on from somewhere.
     has_begun: bool,
-    /// Lives in a row that saved nothing.
+    /// LifeHistory in a row that saved nothing.
     pub(crate) idle: u32,
     /// Time of an iteration of the undisturbed solve, where it is known.
     iteration_seconds: Option<f64>,
@@ -36,7 +36,7 @@ impl LifeSums {
     }
 
     /// Adds a life that was ended by failures.
-    pub(crate) fn add(&mut self, beat: &Beat, failures: u64) {
+    pub(crate) fn add(&mut self, beat: &HeartbeatCounters, failures: u64) {
         self.account.add_life(beat);
         self.account.failures += failures;
         if beat.executed > 0 || beat.restored > 0 {
@@ -57,7 +57,7 @@ impl LifeSums {
     }
 
     /// The life that came to its end, and the time all of them took.
-    pub(crate) fn finish(mut self, last: &Account, took: Duration) -> Account {
+    pub(crate) fn finish(mut self, last: &RunCosts, took: Duration) -> RunCosts {
         self.begin_life(last.start_version);
         self.account.add_last(last, took.as_secs_f64());
         self.account
@@ -67,7 +67,7 @@ impl LifeSums {
 /// The record of all lives that every rank keeps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Past {
-    /// Lives begun.
+    /// LifeHistory begun.
     lives: u64,
     sums: LifeSums,
     /// Processes lost.
@@ -79,7 +79,7 @@ struct Past {
 }
 
 /// The lives of a run whose processes outlive lost ranks.
-pub(crate) struct Lives {
+pub(crate) struct LifeHistory {
     clock: Arc<SystemClock>,
     past: Past,
     /// Counters of the life in progress.
@@ -88,7 +88,7 @@ pub(crate) struct Lives {
     since: Duration,
 }
 
-impl Lives {
+impl LifeHistory {
     pub(crate) fn new() -> Self {
         Self { clock: Arc::new(SystemClock::new()), past: Past::default(), heartbeat: None, since: Duration::ZERO }
     }
@@ -142,7 +142,7 @@ impl Lives {
     }
 
     /// Returns the account of all lives, the last of which ended as `last`.
-    pub(crate) fn finish(&mut self, last: Account) -> Account {
+    pub(crate) fn finish(&mut self, last: RunCosts) -> RunCosts {
         let Some(heartbeat) = &self.heartbeat else { return last };
         let steps = heartbeat.steps();
         self.account_for(steps, last.start_version);
@@ -193,17 +193,24 @@ impl Lives {
 mod tests {
     use super::*;
 
-    fn life(restored: u64, iteration: u64, checkpoints: u64) -> Beat {
-        Beat { started: 1, restored, iteration, executed: iteration - restored, checkpoints, ..Beat::default() }
+    fn life(restored: u64, iteration: u64, checkpoints: u64) -> HeartbeatCounters {
+        HeartbeatCounters {
+            started: 1,
+            restored,
+            iteration,
+            executed: iteration - restored,
+            checkpoints,
+            ..HeartbeatCounters::default()
+        }
     }
 
     #[test]
     fn lost_work_is_what_is_done_again_in_the_next_life() {
         let mut sums = LifeSums::new(Some(2.0));
         sums.add(&life(0, 25, 2), 1);
-        sums.add(&Beat { started: 1, ..Beat::default() }, 1);
+        sums.add(&HeartbeatCounters { started: 1, ..HeartbeatCounters::default() }, 1);
         sums.add(&life(20, 33, 1), 1);
-        let last = Account { start_version: 30, executed: 70, recoveries: 1, ..Account::default() };
+        let last = RunCosts { start_version: 30, executed: 70, recoveries: 1, ..RunCosts::default() };
         let account = sums.finish(&last, Duration::from_secs(9));
         assert_eq!((account.executed, account.lost, account.failures), (25 + 13 + 70, 5 + 3, 3));
         assert_eq!((account.recoveries, account.checkpoints, account.start_version), (2, 3, 0));
@@ -215,7 +222,7 @@ mod tests {
     fn run_that_went_on_from_an_older_one_says_so() {
         let mut sums = LifeSums::default();
         sums.add(&life(40, 45, 0), 1);
-        let last = Account { start_version: 40, executed: 60, recoveries: 1, ..Account::default() };
+        let last = RunCosts { start_version: 40, executed: 60, recoveries: 1, ..RunCosts::default() };
         let account = sums.finish(&last, Duration::from_secs(1));
         assert_eq!((account.start_version, account.lost), (40, 5));
         // What the earlier run's own recoveries have cost would be counted as this one's.
@@ -223,7 +230,7 @@ mod tests {
     }
 
     /// A life on one rank that came to these counters.
-    fn live(lives: &mut Lives, restored: u64, steps: u64) {
+    fn live(lives: &mut LifeHistory, restored: u64, steps: u64) {
         let heartbeat = lives.begin(&recoup::comm::Solo).unwrap();
         heartbeat.ready();
         for step in 1..=steps {
@@ -235,17 +242,17 @@ mod tests {
 
     #[test]
     fn a_rank_lost_before_the_first_life_began_is_counted() {
-        let mut lives = Lives::new();
+        let mut lives = LifeHistory::new();
         lives.lost();
         lives.repaired(2);
         live(&mut lives, 0, 5);
-        let account = lives.finish(Account { executed: 5, ..Account::default() });
+        let account = lives.finish(RunCosts { executed: 5, ..RunCosts::default() });
         assert_eq!((account.executed, account.failures, account.repairs.len()), (5, 2, 1));
     }
 
     #[test]
     fn every_life_of_a_run_is_counted_and_every_interruption_timed() {
-        let mut lives = Lives::new();
+        let mut lives = LifeHistory::new();
         live(&mut lives, 0, 12);
         lives.lost();
         lives.repaired(1);
@@ -257,7 +264,7 @@ mod tests {
         lives.lost();
         lives.repaired(4);
         live(&mut lives, 15, 20);
-        let last = Account { start_version: 15, executed: 20, recoveries: 1, ..Account::default() };
+        let last = RunCosts { start_version: 15, executed: 20, recoveries: 1, ..RunCosts::default() };
         let account = lives.finish(last);
         assert_eq!((account.executed, account.lost, account.failures), (12 + 8 + 20, 2 + 3, 4));
         let told: Vec<(u64, u64)> = account.repairs.iter().map(|repair| (repair.lost, repair.version)).collect();

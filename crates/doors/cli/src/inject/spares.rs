@@ -15,7 +15,7 @@ use recoup::model::Rng;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use crate::inject::last_words::{self, Activity};
-use crate::inject::lives::Lives;
+use crate::inject::lives::LifeHistory;
 use crate::ranks;
 use crate::tell::tell;
 
@@ -152,7 +152,7 @@ fn strike_down(others: &[i32], memory: Option<&NodeMemory>) {
 /// The job of this process, whose losses are accounted for and whose deaths are called off once it
 /// is done.
 struct AccountedJob<'a> {
-    lives: Lives,
+    lives: LifeHistory,
     kill: Option<&'a ScheduledKill>,
 }
 
@@ -185,9 +185,9 @@ impl RepairableJob for AccountedJob<'_> {
 /// Those of `life` that no loss explains, exit 5 where a loss cannot be survived.
 pub(crate) fn survive_losses<T>(
     kill: Option<&ScheduledKill>,
-    mut life: impl FnMut(&mut Lives) -> Result<T>,
+    mut life: impl FnMut(&mut LifeHistory) -> Result<T>,
 ) -> Result<Option<T>> {
-    survive(&mut AccountedJob { lives: Lives::new(), kill }, |job| {
+    survive(&mut AccountedJob { lives: LifeHistory::new(), kill }, |job| {
         let outcome = life(&mut job.lives);
         if let Some(kill) = job.kill {
             kill.call_off(outcome.is_ok());

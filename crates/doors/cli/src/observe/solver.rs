@@ -22,7 +22,7 @@ pub(crate) type LastIterate = Rc<RefCell<Result<Vec<f64>, SolveError>>>;
 pub(crate) struct Observed<'a> {
     method: Box<dyn Method + 'a>,
     last: LastIterate,
-    pulse: Option<Pulse>,
+    pulse: Option<StepTimer>,
     pace: Option<StepPace>,
     /// Place of an earlier run's versions, and what does without them, until it was printed.
     origin: Option<String>,
@@ -49,7 +49,7 @@ impl StepPace {
 
 /// Times the gaps between steps, and beats after each.
 #[derive(Clone)]
-pub(crate) struct Pulse {
+pub(crate) struct StepTimer {
     /// The counters.
     pub(crate) heartbeat: Arc<Heartbeat>,
     /// The run's clock.
@@ -63,7 +63,7 @@ impl<'a> Observed<'a> {
     pub(crate) fn new(
         method: Box<dyn Method + 'a>,
         last: LastIterate,
-        pulse: Option<Pulse>,
+        pulse: Option<StepTimer>,
         pace: Option<StepPace>,
     ) -> Self {
         Self { method, last, pulse, pace, origin: None, status: None }

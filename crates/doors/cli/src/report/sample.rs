@@ -3,7 +3,7 @@
 use recoup::pipeline::Ended;
 
 use super::{Comparison, Curve, CurvePoint, Fact, Moment, MomentKind};
-use crate::account::{Account, Baseline, RunJson, Terms};
+use crate::account::{Baseline, RunConditions, RunCosts, RunJson};
 use crate::options::protection::SchemeChoice;
 use crate::report::figures::{SchemeFigures, verdict};
 use crate::solved::SolveReport;
@@ -38,7 +38,7 @@ pub(crate) fn comparison() -> Comparison {
 pub(crate) fn run(scheme: SchemeChoice, seconds_total: f64, seed: u64) -> RunJson {
     let solve = SolveReport { converged: true, iterations: BASELINE, ..SolveReport::default() };
     let is_protected = scheme != SchemeChoice::None;
-    let account = Account {
+    let account = RunCosts {
         executed: BASELINE + 12 - if scheme == SchemeChoice::Lossy { 4 } else { 0 },
         lost: 12,
         failures: 2,
@@ -50,9 +50,9 @@ pub(crate) fn run(scheme: SchemeChoice, seconds_total: f64, seed: u64) -> RunJso
         seconds_blocking: if is_protected { 0.4 * (seconds_total - 100.0) } else { 0.0 },
         seconds_lost_work: 12.0,
         interval_seconds: is_protected.then_some(20.0),
-        ..Account::default()
+        ..RunCosts::default()
     };
-    let terms = Terms {
+    let terms = RunConditions {
         scheme,
         baseline: Baseline { iterations: Some(BASELINE), iteration_seconds: Some(1.0) },
         mtti_seconds: Some(60.0),

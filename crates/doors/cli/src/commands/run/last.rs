@@ -23,7 +23,7 @@ pub(crate) struct RunDocument {
 }
 
 /// The end of a run: the report, and a note on stderr.
-pub(crate) struct Ending {
+pub(crate) struct RunEnd {
     pub(crate) report: RunDocument,
     pub(crate) note: Option<String>,
 }
