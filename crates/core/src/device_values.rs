@@ -32,7 +32,7 @@ pub trait DeviceValues: Send + Sync {
     ///
     /// # Errors
     /// [`DeviceValuesError`] when there is no room for a copy, or the place is lost.
-    fn hold(
+    fn snapshot(
         &self,
         padded_len: usize,
         earlier: Option<Box<dyn DeviceSnapshot>>,

@@ -103,7 +103,7 @@ impl DeviceValues for HashedVec {
         self.0.len()
     }
 
-    fn hold(
+    fn snapshot(
         &self,
         padded_len: usize,
         _: Option<Box<dyn DeviceSnapshot>>,
@@ -149,7 +149,7 @@ impl DeviceSnapshot for HashedCopy {
     }
 
     fn alloc(&self) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError> {
-        self.0.room()
+        self.0.alloc()
     }
 
     fn as_any(&self) -> &dyn Any {

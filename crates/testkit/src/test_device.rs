@@ -119,7 +119,7 @@ impl DeviceValues for TestDeviceVec {
         self.bytes().len() / self.element.size()
     }
 
-    fn hold(
+    fn snapshot(
         &self,
         padded_len: usize,
         _earlier: Option<Box<dyn DeviceSnapshot>>,

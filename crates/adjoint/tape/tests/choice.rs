@@ -26,7 +26,7 @@ fn chosen(choice: &ScheduleChoice) -> (ScheduleKind, StateForm) {
     (choice.best.kind, choice.best.form)
 }
 
-fn host(found: f64, expected: f64) {
+fn near(found: f64, expected: f64) {
     // Sums of a few thousand terms, each rounded once.
     assert!((found - expected).abs() <= 1e-10 * expected, "{found}, expected {expected}");
 }

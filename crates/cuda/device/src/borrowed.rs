@@ -90,7 +90,7 @@ impl DeviceValues for BorrowedMemory {
         self.len
     }
 
-    fn hold(
+    fn snapshot(
         &self,
         padded_len: usize,
         earlier: Option<Box<dyn DeviceSnapshot>>,

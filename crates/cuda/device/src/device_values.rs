@@ -132,7 +132,7 @@ impl<T: DeviceElement> DeviceValues for DeviceVector<T> {
         self.values.len()
     }
 
-    fn hold(
+    fn snapshot(
         &self,
         padded_len: usize,
         earlier: Option<Box<dyn DeviceSnapshot>>,

@@ -152,8 +152,8 @@ fn values_of_another_place_or_shape_are_refused() {
     let vector = |len| DeviceVector::new(DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream.clone());
     let short = vector(3);
     let mut long = vector(4);
-    let held = short.hold(3, None).unwrap();
+    let held = short.snapshot(3, None).unwrap();
     assert!(long.overwrite(held.as_ref()).is_err());
     assert!(held.fetch(0, ValuesMut::F32(&mut [0.0; 3])).is_err());
-    assert_eq!(long.hold(4, Some(held)).unwrap().len(), 4, "memory that does not fit is not used");
+    assert_eq!(long.snapshot(4, Some(held)).unwrap().len(), 4, "memory that does not fit is not used");
 }

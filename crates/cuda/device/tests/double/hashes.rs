@@ -52,7 +52,7 @@ fn values_that_begin_within_a_word_are_to_be_fetched() {
     on_device(&Settings::default(), |device| {
         let stream = Stream::new(device).unwrap();
         let vector = DeviceVector::new(DeviceVec::copy_of(&stream, &bytes(0, 1000)).unwrap(), stream);
-        let held = vector.hold(1000, None).unwrap();
+        let held = vector.snapshot(1000, None).unwrap();
         assert_eq!(held.zone_hashes(4, 900, 64 << 10).unwrap(), None);
         assert_eq!(held.zone_hashes(0, 900, 1001).unwrap(), None);
     });
@@ -66,7 +66,7 @@ fn a_hash_of_a_frozen_copy_is_of_what_was_frozen_and_a_call_that_fails_gives_no_
         let stream = Stream::new(&device).map_err(device_values_error)?;
         let values = DeviceVec::copy_of(&stream, &bytes(3, 5000)).map_err(device_values_error)?;
         let mut vector = DeviceVector::new(values, stream.clone());
-        let held = vector.hold(5000, None)?;
+        let held = vector.snapshot(5000, None)?;
         stream.fill_zero(&mut vector.write().map_err(device_values_error)?).map_err(device_values_error)?;
         held.zone_hashes(0, 5000, 1024)
     };

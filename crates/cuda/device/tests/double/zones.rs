@@ -233,14 +233,14 @@ fn a_vector_is_frozen_without_a_copy_where_there_is_no_room_for_one() {
         let values = DeviceVec::copy_of(&stream, &numbers(0, n)).unwrap();
         let mut owner = DeviceVector::zoned(values, stream.clone(), &ring);
         let small = DeviceVector::zoned(DeviceVec::copy_of(&stream, &[1.0; 8]).unwrap(), stream.clone(), &ring);
-        assert!(small.hold(8, None).unwrap().as_any().is::<VectorSnapshot<f64>>());
-        let held = owner.hold(n, None).unwrap();
+        assert!(small.snapshot(8, None).unwrap().as_any().is::<VectorSnapshot<f64>>());
+        let held = owner.snapshot(n, None).unwrap();
         let is_frozen = held.as_any().is::<DeviceFrozen<f64>>();
         assert!(is_frozen || device.memory().unwrap().total > memory_bytes as usize);
         stream.fill_zero(&mut owner.write().unwrap()).unwrap();
         assert!(fetch(held.as_ref(), 0, n).unwrap() == numbers(0, n));
         // Another version without a copy has the memory of the host that this one had.
-        let again = owner.hold(n, Some(held)).unwrap();
+        let again = owner.snapshot(n, Some(held)).unwrap();
         assert!(fetch(again.as_ref(), n - 5, 5).unwrap() == [0.0; 5]);
     });
 }
