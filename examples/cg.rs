@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             // A process that dies comes up with a fresh solver, and restores.
             cg = make()?;
             let restored = session.restore(&mut cg)?.ok_or("no version was saved")?;
-            println!("lost everything after iteration {FAILS_AFTER}, went on from version {}", restored.version);
+            println!("lost everything after iteration {FAILS_AFTER}, continued from version {}", restored.version);
             let before = restored.residual.true_norm;
             let after = restored.residual.verified_norm;
             println!("||r|| of the version: {before:.3?} before encoding, {after:.3?} after");

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             gmres = make()?;
             let restored = session.restore(&mut gmres)?.ok_or("no version was saved")?;
             let version = restored.version;
-            println!("lost everything after iteration {FAILS_AFTER}, went on from the cycle end at {version}");
+            println!("lost everything after iteration {FAILS_AFTER}, continued from the cycle end at {version}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! CG on a CUDA device: versions saved from there, and a solve that goes on on the host bit for
+//! CG on a CUDA device: versions saved from there, and a solve that continues on the host bit for
 //! bit.
 //!
 //! `cargo run --release -p recoup-examples --example gpu`; without a device it says why.
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut undisturbed = Cg::new(here, &m, &start, stop)?;
     while !undisturbed.step()?.is_converged() {}
 
-    // Every tenth iteration a version is saved: a copy within the device, and the solve goes on.
+    // Every tenth iteration a version is saved: a copy within the device, and the solve continues.
     let dir = std::env::temp_dir().join(format!("recoup-example-gpu-{}", std::process::id()));
     std::fs::create_dir(&dir)?;
     let mut session = recoup::open(&dir).system(a.clone(), b.clone()).scheme(Scheme::Exact).every(10).build()?;
@@ -51,10 +51,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     drop(on_device);
 
-    // What the device has saved, the host goes on from.
+    // What the device has saved, the host continues from.
     let mut on_host = Cg::new(here, &m, &start, stop)?;
     let restored = session.restore(&mut on_host)?.ok_or("no version was saved")?;
-    println!("gave the device up after iteration {GIVEN_UP_AFTER}, went on on the host from {}", restored.version);
+    println!("gave the device up after iteration {GIVEN_UP_AFTER}, continued on the host from {}", restored.version);
     while !on_host.step()?.is_converged() {}
 
     let is_same = on_host.iterate()?.iter().zip(undisturbed.iterate()?).all(|(a, b)| a.to_bits() == b.to_bits());

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir(&dir)?;
     let lost = heat(&dir, FAILS_AFTER)?;
     assert!(lost.is_none(), "the failure comes in the middle");
-    // A process that dies comes up with nothing, and asks where to go on.
+    // A process that dies comes up with nothing, and asks where to continue.
     let heat = heat(&dir, u64::MAX)?.ok_or("nothing fails twice")?;
     println!("||u|| after {STEPS} steps: {heat:.6}");
     std::fs::remove_dir_all(&dir)?;
@@ -48,7 +48,7 @@ fn heat(dir: &Path, mut life: u64) -> Result<Option<f64>, Box<dyn Error>> {
         let mut cg = Cg::new(system, &Identity, &b, Stop::at(1e-10))?;
         // Only the first step of a process has versions of its own.
         if let Some(restored) = session.restore(&mut cg)? {
-            println!("went on in step {step}, from iteration {}", restored.iteration);
+            println!("continued in step {step}, from iteration {}", restored.iteration);
         }
         while !cg.progress().is_converged() {
             cg.step()?;

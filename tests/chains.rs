@@ -182,7 +182,7 @@ fn a_damaged_link_costs_what_hangs_on_it_and_is_named() {
 }
 
 /// Somebody removed an older version under a running job: up to eight later ones were reported as
-/// saved that nothing could decode, and the job could not go on from any of them.
+/// saved that nothing could decode, and the job could not continue from any of them.
 #[test]
 fn versions_are_saved_whole_after_any_link_of_their_chain_was_removed() {
     for ranks in [1, 2] {
@@ -291,7 +291,7 @@ fn assert_chains_whole(store: &dyn Store, what: &str) -> Vec<u64> {
     store.versions().unwrap()
 }
 
-/// A process goes on from what it finds and saves up to version 12. Returns the operations its
+/// A process continues from what it finds and saves up to version 12. Returns the operations its
 /// store was asked for.
 fn live<S: Store + 'static>(store: S, crash: Crash) -> u64 {
     let store = Arc::new(CrashingStore::new(store, crash));
@@ -308,7 +308,7 @@ fn live<S: Store + 'static>(store: S, crash: Crash) -> u64 {
     store.operations()
 }
 
-/// A first process saves five versions, of which retention has removed some; a second goes on and
+/// A first process saves five versions, of which retention has removed some; a second continues and
 /// loses its store at any operation. What is there then is whole, chains included, and a third goes
 /// on to the end.
 fn survives<S: Store + 'static>(store: impl Fn(&Path) -> S) -> u64 {

@@ -25,7 +25,7 @@ struct Life {
     operations: u64,
 }
 
-/// A process that goes on from what it finds, until it is done, stands at iteration `until`, is
+/// A process that continues from what it finds, until it is done, stands at iteration `until`, is
 /// refused by its store, or, under [`Crash::From`], is gone with it.
 fn live<S: Store + 'static>(problem: &Problem, store: S, crash: Crash, until: u64) -> Life {
     let store = Arc::new(CrashingStore::new(store, crash));
@@ -48,9 +48,9 @@ fn live<S: Store + 'static>(problem: &Problem, store: S, crash: Crash, until: u6
     life
 }
 
-/// A first process saves two versions; a second goes on from them and crashes; a third must end the
-/// solve. Every iteration any of them executes is one of the undisturbed solve, to the bit, and the
-/// third begins at the newest version the second left. Returns how many crashes were tried.
+/// A first process saves two versions; a second continues from them and crashes; a third must end
+/// the solve. Every iteration any of them executes is one of the undisturbed solve, to the bit, and
+/// the third begins at the newest version the second left. Returns how many crashes were tried.
 fn survives<S: Store + 'static>(open: impl Fn(&Path) -> S) -> u64 {
     let problem = Problem::poisson(6);
     let undisturbed: BTreeMap<u64, u64> =

@@ -1,4 +1,4 @@
-//! Does CG go on from a lossy direction as if nothing had happened?
+//! Does CG continue from a lossy direction as if nothing had happened?
 
 use std::path::PathBuf;
 use std::sync::Arc;

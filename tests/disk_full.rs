@@ -39,8 +39,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// ENOSPC in the middle of a draft: the solve goes on to its end, the last version stays whole, the
-/// failed ones are named, and nothing of them is left over.
+/// ENOSPC in the middle of a draft: the solve continues to its end, the last version stays whole,
+/// the failed ones are named, and nothing of them is left over.
 #[test]
 fn a_full_disk_leaves_the_last_version_whole_and_the_solve_running() {
     let problem = Problem::poisson(16);

@@ -270,7 +270,7 @@ fn assert_torn_drains_cost_nothing_older(make: &dyn Fn() -> Machine) {
     assert_eq!(machine.restored(3), (5, 3));
 }
 
-/// Faults 5 and 6. VELOC and FTI go on with half the problem and return code 0.
+/// Faults 5 and 6. VELOC and FTI continue with half the problem and return code 0.
 #[test]
 fn fewer_and_more_ranks_get_all_rows() {
     for (saved, restored) in [(4, 2), (2, 4), (4, 3), (8, 1)] {

@@ -288,8 +288,8 @@ fn assert_whole(store: &dyn Store, what: &str) -> Vec<u64> {
     store.versions().unwrap()
 }
 
-/// A process goes on from what it finds and saves up to version 7. Returns the operations its store
-/// was asked for.
+/// A process continues from what it finds and saves up to version 7. Returns the operations its
+/// store was asked for.
 fn live(dir: &Path, crash: Crash) -> u64 {
     let store = Arc::new(CrashingStore::new(writing(dir), crash));
     if let Ok(mut session) = increments_on(store.clone(), 2) {
@@ -388,7 +388,7 @@ fn damage_in_a_parent_costs_the_versions_that_depend_on_it_by_name() {
     }
 }
 
-/// Two ranks save increments; three ranks restore them by their global rows, and go on with a
+/// Two ranks save increments; three ranks restore them by their global rows, and continue with a
 /// version that stands alone.
 #[test]
 fn increments_come_back_on_another_number_of_ranks() {

@@ -1,4 +1,4 @@
-//! Does a run keep its solution, and does one that is stopped keep a state its method can go on
+//! Does a run keep its solution, and does one that is stopped keep a state its method can continue
 //! from?
 
 use std::path::Path;

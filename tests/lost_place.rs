@@ -1,4 +1,4 @@
-//! Does a run go on from its last version when the place of its vectors is lost?
+//! Does a run continue from its last version when the place of its vectors is lost?
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -20,7 +20,7 @@ const COLUMNS: usize = 3;
 const SAVED_AT: u64 = 15;
 const RTOL: f64 = 1e-8;
 const THETA: f64 = 0.5;
-/// Ranks that save, and ranks that go on.
+/// Ranks that save, and ranks that continue.
 const SWITCHES: [(usize, usize); 4] = [(3, 3), (4, 2), (2, 3), (1, 4)];
 
 /// The global right-hand sides: random ones, of which the last is tiny.

@@ -1,4 +1,4 @@
-//! Does a program whose process is killed go on from memory alone?
+//! Does a program whose process is killed continue from memory alone?
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

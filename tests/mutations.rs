@@ -157,7 +157,7 @@ impl MutatedKind for SavedMemory {
                 assert!(values.is_err() || self.committed.get(&number) == values.as_ref().ok(), "version {number}");
             }
         }
-        // A writer goes on from what is whole, and what it commits is there.
+        // A writer continues from what is whole, and what it commits is there.
         let Ok(mut memory) = Memory::open(&path, MEMORY) else { return };
         let mut field = VersionedArray::<u64>::zeros("field", 0);
         if let Ok(Some(version)) = memory.restore_newest(&mut [&mut field]) {

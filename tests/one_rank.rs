@@ -42,7 +42,7 @@ fn outcomes(session: &mut Session) -> String {
     session.take_outcomes().into_iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// A life of one rank: it goes on from what is there, saves three versions, loses its memory and
+/// A life of one rank: it continues from what is there, saves three versions, loses its memory and
 /// comes back.
 fn live(session: Result<Session, recoup::Error>, comm: &dyn Comm, is_faulty: bool) -> Vec<String> {
     let mut verdicts = Vec::new();

@@ -1,4 +1,4 @@
-//! Do a method's recurrences go on from lossy values as if nothing had happened?
+//! Do a method's recurrences continue from lossy values as if nothing had happened?
 
 use recoup::core::{Plan, Resume, Role, Scheme};
 use recoup::model::failures::{AtIterations, Never};

@@ -69,7 +69,7 @@ fn rollback_goes_to_the_newest_version_before_the_failure() {
     assert_eq!(run.lost, 2 + 3 + 5);
 }
 
-/// A second process, started on the directory the first left behind, goes on from its newest
+/// A second process, started on the directory the first left behind, continues from its newest
 /// version.
 #[test]
 fn a_new_session_goes_on_from_the_directory_alone() {

@@ -218,7 +218,7 @@ impl Codec for Qb {
         cuda::QbCuda::beside(values).is_some()
     }
 
-    /// Encodes values on the device where they rest.
+    /// Encodes values on the device where they are stored.
     #[cfg(feature = "cuda")]
     fn encode_on_device(
         &self,
@@ -230,7 +230,7 @@ impl Codec for Qb {
         cuda::QbCuda::beside(source.values)?.encode_on_device_now(self, source, bound, context, target).transpose()
     }
 
-    /// Decodes to the device where values rest.
+    /// Decodes to the device where values are stored.
     #[cfg(feature = "cuda")]
     fn decode_on_device(
         &self,

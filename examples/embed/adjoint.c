@@ -6,7 +6,7 @@
  * The forward pass u' = F(u) is Burgers' equation on a ring, and J(u) = ||u||^2 / 2 after the last step. The reverse
  * takes the states in the opposite order: l = F'(u)^T l. In the end l is the gradient of J by the first state.
  *
- * Killed in the forward pass, and started again with the same options, it goes on from the newest state on the tape.
+ * Killed in the forward pass, and started again with the same options, it continues from the newest state on the tape.
  */
 #include <math.h>
 #include <recoup.h>

@@ -3,7 +3,7 @@
  *     cc cg.c $(pkg-config --cflags --libs recoup) -lm -o cg
  *     ./cg "dir=ckpt interval=10it" [n] [iteration to be killed after]
  *
- * Killed, and started again with the same options, it goes on from the newest version.
+ * Killed, and started again with the same options, it continues from the newest version.
  */
 #include <math.h>
 #include <recoup.h>

@@ -3,7 +3,7 @@
 !     gfortran recoup.f90 cg.f90 $(pkg-config --libs recoup) -o cg
 !     ./cg "dir=ckpt interval=10it" [n] [iteration to be killed after]
 !
-! recoup.f90 is installed beside recoup.h. Killed, and started again with the same options, it goes on from the newest version.
+! recoup.f90 is installed beside recoup.h. Killed, and started again with the same options, it continues from the newest version.
 module poisson
     use, intrinsic :: iso_c_binding
     implicit none

@@ -4,7 +4,7 @@
  *     ./front "file=/dev/shm/front.memory interval=10it" [steps] [step to be killed after]
  *
  * Each step heats a few cells at the front and smooths those around it. A version therefore costs the blocks around the
- * front. Killed, and started again with the same options, the program goes on from its newest version.
+ * front. Killed, and started again with the same options, the program continues from its newest version.
  */
 #include <recoup_mem.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  *     mpicc heat.c $(pkg-config --cflags --libs recoup PETSc) -o heat
  *     mpirun -n 2 ./heat -n 16 -ts_type cn -ckpt "dir=ckpt interval=10it" [-plain] [-kill_after 50]
  *
- * With -nonlinear it solves u^3 - div grad u = 1 by SNES instead. Killed, and started again, it goes on from the newest
+ * With -nonlinear it solves u^3 - div grad u = 1 by SNES instead. Killed, and started again, it continues from the newest
  * version.
  */
 #include <recoup_petsc.h>

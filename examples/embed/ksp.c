@@ -3,7 +3,7 @@
  *     mpicc ksp.c $(pkg-config --cflags --libs recoup PETSc) -o ksp
  *     mpirun -n 2 ./ksp -n 64 -ksp_type cg -pc_type jacobi -ckpt "dir=ckpt interval=20it" [-random] [-plain] [-kill_after 50]
  *
- * Killed, and started again on any number of ranks, it goes on from the newest version. -plain leaves the checkpoints out.
+ * Killed, and started again on any number of ranks, it continues from the newest version. -plain leaves the checkpoints out.
  */
 #include <recoup_petsc.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  *     mpicc ksp_steps.c $(pkg-config --cflags --libs recoup PETSc) -o ksp_steps
  *     mpirun -n 2 ./ksp_steps -n 64 -ksp_type cg -pc_type jacobi -ckpt "dir=ckpt interval=10it" [-plain] [-kill_after 50]
  *
- * Killed, and started again on any number of ranks, it goes on in the step that it was in. -kill_after counts iterations
+ * Killed, and started again on any number of ranks, it continues in the step that it was in. -kill_after counts iterations
  * of all steps; -plain leaves the checkpoints out.
  */
 #include <recoup_petsc.h>

@@ -4,7 +4,7 @@
  *     cc pagerank_versions.c $(pkg-config --cflags --libs recoup) -o pagerank
  *     ./pagerank [vertices]
  *
- * The compiler drops the directives of the plain program. The annotated one goes on after a kill, from its newest version.
+ * The compiler drops the directives of the plain program. The annotated one continues after a kill, from its newest version.
  */
 #include <math.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  *     cc steps.c $(pkg-config --cflags --libs recoup) -lm -o steps
  *     ./steps "dir=ckpt interval=10it" [n] [iteration to be killed after]
  *
- * Killed, and started again with the same options, it goes on in the step that it was in.
+ * Killed, and started again with the same options, it continues in the step that it was in.
  */
 #include <math.h>
 #include <recoup.h>

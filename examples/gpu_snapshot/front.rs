@@ -18,7 +18,7 @@ const BLOCK_BYTES: u64 = 8 * BLOCK as u64;
 const DIFFUSION: f64 = 0.2;
 /// `r dt`.
 const REACTION: f64 = 0.05;
-/// Change of a cell in one step below which its block rests.
+/// Change of a cell in one step below which its block is stored.
 const LEAST_CHANGE: f64 = 1e-4;
 /// Steps before the version before, between the two, and behind.
 const STEPS: usize = 60;

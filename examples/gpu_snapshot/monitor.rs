@@ -117,7 +117,7 @@ struct MonitoredProgram<C> {
     now: f64,
     /// The time it would be without a checkpoint.
     undisturbed: f64,
-    /// When the writes that wait may go on.
+    /// When the writes that wait may continue.
     waiting: VecDeque<f64>,
 }
 

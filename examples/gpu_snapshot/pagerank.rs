@@ -18,7 +18,7 @@ const EDGES: usize = 16;
 const QUARTERS: [f64; 3] = [0.57, 0.76, 0.95];
 /// Damping.
 const DAMPING: f64 = 0.85;
-/// Residual for each edge, in units of the mean rank, below which a vertex rests.
+/// Residual for each edge, in units of the mean rank, below which a vertex is stored.
 const LEAST_RESIDUAL: f64 = 1e-3;
 /// Rounds before the version before, between the two, and behind.
 const ROUNDS: usize = 6;

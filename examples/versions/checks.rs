@@ -1,4 +1,4 @@
-//! The programs with versions go on after a kill as if there had been none, and differ from the
+//! The programs with versions continue after a kill as if there had been none, and differ from the
 //! plain ones in few lines.
 
 mod changes;
@@ -138,7 +138,7 @@ fn kill_and_compare(program: &Program, medium: &Medium, seed: u64, whole: &Whole
             break;
         }
         let before = newest_step(&file);
-        // Well below the last step: the program goes on until its kill reaches it.
+        // Well below the last step: the program continues until its kill reaches it.
         let step = before + 1 + mix(seed ^ attempt) % (program.steps / (KILLS as u64 + 1));
         let mut child = program.command(&file, medium)?.stdout(Stdio::null()).spawn()?;
         if ends_before_kill(&mut child, &file, step)? {
@@ -158,7 +158,7 @@ fn kill_and_compare(program: &Program, medium: &Medium, seed: u64, whole: &Whole
     assert!(!kills.is_empty(), "{name} ended before it was killed, {ATTEMPTS} times");
     let went_on = newest_step(&file);
     let said = program.run(&file, medium)?;
-    assert_eq!(said, format!("goes on after step {went_on}\n{}", whole.said), "{name}");
+    assert_eq!(said, format!("continues after step {went_on}\n{}", whole.said), "{name}");
     assert!(newest_bytes(&file)? == whole.newest, "{name}: its newest version has other bits");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A droplet that moves through a mesh of octants, which are fine where its surface is.
 //!
 //! The share c of liquid in each octant follows dc/dt + div(v c) = 0 with a constant velocity, in a
-//! cube of size 1 that goes on at the opposite face. Finite volumes and upwind fluxes, of first
+//! cube of size 1 that continues at the opposite face. Finite volumes and upwind fluxes, of first
 //! order: liquid is neither made nor lost, c stays from 0 to 1, and the surface widens (LeVeque,
 //! Finite Volume Methods for Hyperbolic Problems, chapter 4).
 //!

@@ -68,7 +68,7 @@ impl KeepArguments {
 
 impl Keep {
     /// Reads the command line of the program, and fills the state with the newest version of its
-    /// file. Says where the program goes on, and what was damaged.
+    /// file. Says where the program continues, and what was damaged.
     pub(crate) fn resume<S: Versioned>(program: &str, state: &mut S) -> Result<Self, Box<dyn Error>> {
         let arguments = KeepArguments::read(program)?;
         let own = format!("recoup-example-{program}-{}.memory", std::process::id());
@@ -79,7 +79,7 @@ impl Keep {
         let restored = memory.restore_newest(&mut [state])?;
         memory.findings().iter().for_each(|finding| eprintln!("damaged: {finding}"));
         if let Some(version) = restored {
-            println!("goes on after step {}", version.step);
+            println!("continues after step {}", version.step);
         }
         // A policy counts the time of computing, which begins now.
         Ok(Self { memory, rule: arguments.rule()?, n_saved: 0, temporary })

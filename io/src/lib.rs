@@ -1,5 +1,5 @@
-//! Stores that versions rest in: HDF5 directories, published by one rename, and memory; with clocks
-//! and a bandwidth limit for both.
+//! Stores that versions are stored in: HDF5 directories, published by one rename, and memory; with
+//! clocks and a bandwidth limit for both.
 //!
 //! Promises: a version counts only when every byte of it is durable; every flipped or missing byte
 //! is found and named, and no byte that fails its checksum is handed out. FORMAT.md states the

@@ -20,7 +20,7 @@ pub struct CheckpointLevel {
     pub checkpoint_seconds: f64,
     /// Time of a recovery from this level.
     pub recovery_seconds: f64,
-    /// Time until a checkpoint of this level counts, after the program has gone on.
+    /// Time until a checkpoint of this level counts, after the program has continued.
     pub drain_seconds: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct ActiveLevel {
     pub checkpoint_seconds: f64,
     /// Time of a recovery.
     pub recovery_seconds: f64,
-    /// Time until a checkpoint counts, after the program has gone on.
+    /// Time until a checkpoint counts, after the program has continued.
     pub drain_seconds: f64,
 }
 

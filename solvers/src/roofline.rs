@@ -76,8 +76,8 @@ pub struct Repeats {
     pub iterations: u32,
 }
 
-/// ResidualOps triad and solver in turns. The solver goes on from where it stands and keeps what it
-/// wins.
+/// ResidualOps triad and solver in turns. The solver continues from where it stands and keeps what
+/// it wins.
 ///
 /// # Errors
 /// What a step reports; [`SolveError::Parameter`] when the solver stops before the repeats are

@@ -1,4 +1,4 @@
-//! A linear system where its vectors rest, and the passes over them.
+//! A linear system where its vectors are stored, and the passes over them.
 //!
 //! A method is one text for all places. It decides, sums over the ranks and keeps the scalars; a
 //! [`Space`] keeps the vectors and makes the passes over them. The threads of this process are one
@@ -16,7 +16,7 @@ use recoup_core::{Borrowed, BorrowedMut, SolveError, Zones};
 
 use crate::{Preconditioner, System};
 
-/// A linear system where its vectors rest.
+/// A linear system where its vectors are stored.
 ///
 /// # Errors
 /// Every pass returns [`SolveError::Comm`] when a rank is lost, and [`SolveError::Device`] when the

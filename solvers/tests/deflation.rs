@@ -1,4 +1,4 @@
-//! Does a CG solve, plain or pipelined, go on from a lossy direction with fewer iterations than
+//! Does a CG solve, plain or pipelined, continue from a lossy direction with fewer iterations than
 //! from the iterate alone?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
@@ -136,7 +136,7 @@ fn run(solver: &mut dyn Iteration, to: u64) -> Vec<f64> {
     history
 }
 
-/// Iterations of a solve that loses its state after each of these, and goes on from a lossy
+/// Iterations of a solve that loses its state after each of these, and continues from a lossy
 /// version.
 fn iterations(problem: &Problem, by: (&str, &dyn Preconditioner), failures: &[u64], how: Resume) -> u64 {
     let (method, m) = by;

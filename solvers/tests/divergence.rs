@@ -145,7 +145,7 @@ fn no_method_goes_on_past_its_limit_and_each_reaches_it_somewhere() {
                 let mut solver = variant.solver(problem.system(), &problem.a, &x0, Stop { rtol: 1e-8, dtol });
                 while solver.progress().status == Status::Running && solver.progress().iteration < LIMIT {
                     let found = solver.progress().relative_residual();
-                    assert!(found < dtol, "{} goes on at {found:e}", variant.describe());
+                    assert!(found < dtol, "{} continues at {found:e}", variant.describe());
                     solver.step().unwrap();
                 }
                 let progress = solver.progress();
@@ -173,7 +173,7 @@ fn stationary_methods_end_where_they_diverge() {
     }
 }
 
-/// CG restarted on this matrix went on to 1e150 and published versions with residuals of 1e151.
+/// CG restarted on this matrix continued to 1e150 and published versions with residuals of 1e151.
 #[test]
 fn cg_on_a_matrix_that_is_not_symmetric_ends_where_it_diverges() {
     let problem = Problem::read("sherman5");

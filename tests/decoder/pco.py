@@ -220,7 +220,7 @@ def patterns(data, kind_name):
         chunk = Chunk(bits, kind)
         found += chunk.page(n)
         ways.add(f"{kind.name} {MODES[chunk.mode]} {DELTAS[chunk.delta]}")
-    require(bits.at == 8 * len(data), "pco file goes on")
+    require(bits.at == 8 * len(data), "pco file continues")
     require(hint in (0, len(found)), "hint")
     return found, ways
 

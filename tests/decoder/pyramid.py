@@ -44,7 +44,7 @@ class Bytes:
         return struct.unpack(form, self.take(struct.calcsize(form)))
 
     def finish(self):
-        require(self.at == len(self.data), "part goes on")
+        require(self.at == len(self.data), "part continues")
 
 
 def read_table(source):
@@ -121,7 +121,7 @@ class Stream:
 
     def finish(self):
         require(self.states == [LEAST] * (STATES + 1), "states")
-        require(self.used + self.used_by_heads == len(self.words), "words go on")
+        require(self.used + self.used_by_heads == len(self.words), "words continue")
         for part in (self.low_bits, self.escapes):
             part.finish()
 

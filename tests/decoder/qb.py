@@ -210,7 +210,7 @@ class Block:
             require(place < len(values), "place of an exception")
             values[place] = pattern
         self.reader.pad()
-        require(self.reader.at == len(self.reader.data), "block goes on")
+        require(self.reader.at == len(self.reader.data), "block continues")
         return values
 
     def raw(self):
@@ -219,7 +219,7 @@ class Block:
         for i, pattern in zip(own, self.reader.take("I" if self.frame.dtype else "Q", len(own))):
             values[i] = pattern
         self.reader.pad()
-        require(self.reader.at == len(self.reader.data), "block goes on")
+        require(self.reader.at == len(self.reader.data), "block continues")
         return values
 
     def parts(self):

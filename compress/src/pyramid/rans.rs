@@ -151,7 +151,7 @@ impl WordSource<'_> {
         bytes.map(u16::from_le_bytes)
     }
 
-    /// Goes on.
+    /// Continues.
     #[inline(always)]
     fn skip(&mut self, words: usize) {
         self.at += words;

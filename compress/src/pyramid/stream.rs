@@ -315,7 +315,7 @@ impl<'a> StreamReader<'a> {
     /// Checks that nothing is left.
     pub(super) fn finish(self) -> Result<(), CodecError> {
         let is_done = self.decoder.is_done() && self.low_bits.is_empty() && self.escapes.is_empty();
-        if is_done { Ok(()) } else { Err(damaged("codes go on")) }
+        if is_done { Ok(()) } else { Err(damaged("codes continue")) }
     }
 }
 

@@ -32,8 +32,8 @@ const SCATTER: usize = 7919;
 /// A grid thinner than this is coded as a line.
 const THIN: usize = 4;
 
-/// The values of a frame, and how they are to be coded. Where they rest on a device, slices are
-/// empty.
+/// The values of a frame, and how they are to be coded. Where they are stored on a device, slices
+/// are empty.
 #[derive(Debug)]
 pub(super) struct FrameInput<'a, T> {
     pub(super) values: &'a [T],
@@ -123,7 +123,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         }
     }
 
-    /// A frame whose values rest on a device, with the hash of the payload of its parent.
+    /// A frame whose values are stored on a device, with the hash of the payload of its parent.
     #[cfg(feature = "cuda")]
     pub(super) fn held(len: usize, bound: Bound, parent: Option<[u8; 16]>, context: &Context<'a>) -> Self {
         let parent = parent.map(|hash| TypedParent { values: &[][..], hash });

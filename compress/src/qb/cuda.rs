@@ -126,9 +126,9 @@ impl QbCuda {
         &self.device
     }
 
-    /// Encodes doubles that rest in the device's memory, as a line that stands alone: the frame of
-    /// [`Qb`], by the line predictor, even where raw values would be smaller. Returns the largest
-    /// error.
+    /// Encodes doubles that are stored in the device's memory, as a line that stands alone: the
+    /// frame of [`Qb`], by the line predictor, even where raw values would be smaller. Returns the
+    /// largest error.
     ///
     /// The values are there when this is called: work of other streams on them has been waited for.
     /// `bound` is absolute, pointwise or lossless: a range is not looked for on the device.

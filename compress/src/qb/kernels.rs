@@ -247,7 +247,7 @@ pub(super) trait Row<I: Int>: Copy {
     fn to_array(self) -> [I; LANES];
     /// Bit l is set when lane l has a bit at `width` or above.
     fn reach(z: &[I::Unsigned; LANES], width: u32) -> u32;
-    /// Running sums that go on from `last`, which holds the last sum in every lane, before and
+    /// Running sums that continue from `last`, which holds the last sum in every lane, before and
     /// after.
     fn sums(self, last: &mut Self) -> Self;
 }

@@ -29,7 +29,7 @@ pub(super) struct SourceBlock<'a, T> {
     pub(super) source: SourceValues<'a, T>,
 }
 
-/// A frame that the choice of a plan takes samples of, wherever its values rest.
+/// A frame that the choice of a plan takes samples of, wherever its values are stored.
 pub(super) trait SampledFrame<T>: Sync {
     /// Brings blocks near, so that [`SampledFrame::block`] may be asked for them.
     fn bring(&mut self, blocks: &[BlockRef]) -> Result<(), CodecError>;

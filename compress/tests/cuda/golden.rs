@@ -53,7 +53,7 @@ fn compare(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&Fr
     codec
 }
 
-/// Writes a case where its values rest on the device, and reads it back to such a place; the
+/// Writes a case where its values are stored on the device, and reads it back to such a place; the
 /// parents are those frozen.
 fn compare_held(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&FrozenStream>) -> QbCuda {
     let codec = codec.with_arrangement(case.arrangement);

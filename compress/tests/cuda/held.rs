@@ -1,5 +1,5 @@
-//! Frames of values that rest on a device, encoded and decoded there: the host's bytes and values,
-//! whatever is chosen for them.
+//! Frames of values that are stored on a device, encoded and decoded there: the host's bytes and
+//! values, whatever is chosen for them.
 
 use recoup_compress::{Qb, QbCuda};
 use recoup_core::{
@@ -76,7 +76,7 @@ impl Case {
         }
     }
 
-    /// Encodes where the values rest, and decodes to such a place; both as the host does.
+    /// Encodes where the values are stored, and decodes to such a place; both as the host does.
     fn compare(&self, device: &QbCuda) {
         let label = &self.label;
         let (expected, expected_frame) = self.on_host();

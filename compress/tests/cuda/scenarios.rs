@@ -1,5 +1,5 @@
 //! Frames on a device that works late, fails a call, or gets lost: lines, tiles, fitted tiles and
-//! frames against a parent, both directions, from and to the host and where values rest.
+//! frames against a parent, both directions, from and to the host and where values are stored.
 
 use recoup_compress::{Qb, QbArrangement, QbCuda};
 use recoup_core::{
@@ -61,7 +61,7 @@ impl Scenario {
         Ok(values)
     }
 
-    /// The context of values that rest on the device: their parent does, too.
+    /// The context of values that are stored on the device: their parent does, too.
     fn device_context(&self) -> Context<'static> {
         Context::grid(DIMS).chained(if self.arrangement.follows { Chain::Start } else { Chain::Alone })
     }

@@ -1,7 +1,7 @@
 //! The proof that what a run has in memory is not needed any more, without which nothing removes
 //! it.
 //!
-//! Promises: a version that a later start would go on from is not removed from memory before the
+//! Promises: a version that a later start would continue from is not removed from memory before the
 //! slowest tier has it, or one that is newer, whole. Must not know why a run is done.
 
 use std::collections::BTreeSet;

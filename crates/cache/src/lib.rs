@@ -1,5 +1,5 @@
-//! Versions that rest in memory: beyond the life of their process, as copies on other ranks, and as
-//! sums over several ranks.
+//! Versions that are stored in memory: beyond the life of their process, as copies on other ranks,
+//! and as sums over several ranks.
 //!
 //! Promises: a draft never counts, and a failed commit leaves the version before it whole. Every
 //! loss that the guards were asked to survive is made good, for the rank that reads the part, with

@@ -14,7 +14,7 @@ use crate::layout::Layout;
 /// A guard of a version against lost ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// A copy of every rank's part rests on another rank.
+    /// A copy of every rank's part is stored on another rank.
     Partner(Partners),
     /// Groups of ranks hold sums of their parts, by which any `parity` lost ranks of a group are
     /// won back.

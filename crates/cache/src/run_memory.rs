@@ -1,5 +1,5 @@
 //! The place of a run's memory, `<memory-dir>/recoup-<user>/<run>/<node>/`, from which the same
-//! command goes on after a kill.
+//! command continues after a kill.
 //!
 //! Any user can guess these names, and any user may write to `/dev/shm`. So `recoup-<user>` and
 //! every directory below it is a [`PrivateDir`]: made with mode 0700, refused by name if it is a

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::Protection;
 
-/// The tiers a run's versions rest in, as the options of every interface name them.
+/// The tiers a run's versions are stored in, as the options of every interface name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TierList {
     /// Memory that outlives the process.
@@ -37,7 +37,7 @@ pub enum ParseTiersError {
 }
 
 impl TierList {
-    /// Returns whether the versions rest in memory alone, so that no directory is written.
+    /// Returns whether the versions are stored in memory alone, so that no directory is written.
     #[must_use]
     pub fn is_memory_alone(&self) -> bool {
         !self.pfs

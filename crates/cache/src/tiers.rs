@@ -1,7 +1,7 @@
 //! Tiers: stores in a row, fastest first, each with its own interval and its own versions.
 //!
 //! A version is coded once. It counts as soon as the first tier that takes it has published it, and
-//! goes on from there to the others that are due, before `publish` returns or behind it. A tier
+//! continues from there to the others that are due, before `publish` returns or behind it. A tier
 //! that fails to take it is named, and is due again next time. It is read frame by frame from the
 //! fastest tier that has it whole, so damage in one is made good by the next.
 //!

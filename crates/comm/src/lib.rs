@@ -1,6 +1,6 @@
 //! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), the ranks of
 //! a program that lends its communicator as callbacks ([`LentComm`]), and with the feature `mpi`
-//! ranks as processes of an MPI job (`Mpi`). [`survive()`] is the loop of a job that goes on
+//! ranks as processes of an MPI job (`Mpi`). [`survive()`] is the loop of a job that continues
 //! without the processes it loses.
 //!
 //! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no

@@ -5,7 +5,7 @@
 //! same time, each its own. Where MPI grants no more than one call at a time
 //! (`MPI_THREAD_SERIALIZED`), calls take turns: none waits inside the library. Libraries with
 //! user-level failure mitigation (Open MPI 5) detect that a rank is gone. All communicators of its
-//! job then end with [`CommError::RankLost`] on all ranks, and [`MpiJob::repair`] goes on without
+//! job then end with [`CommError::RankLost`] on all ranks, and [`MpiJob::repair`] continues without
 //! it. Sums, minima and gathers bring every rank's values to every rank: they are meant for a few
 //! values.
 

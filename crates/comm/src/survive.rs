@@ -1,5 +1,5 @@
-//! The loop of a run that goes on when processes are lost: spares take their places, or the others
-//! close up.
+//! The loop of a run that continues when processes are lost: spares take their places, or the
+//! others close up.
 //!
 //! Every process does the same: it computes or waits, until all are done or one is lost; then those
 //! alive share the places again, and compute from the newest version. See
@@ -7,9 +7,9 @@
 
 use std::fmt::Display;
 
-/// A job whose processes can go on without those that are lost.
+/// A job whose processes can continue without those that are lost.
 pub trait RepairableJob {
-    /// The reason that the job cannot go on.
+    /// The reason that the job cannot continue.
     type Error;
 
     /// Returns whether this process waits for the place of a lost one.

@@ -1,8 +1,8 @@
-//! The values of a variable, lent where they rest: here or elsewhere.
+//! The values of a variable, lent where they are stored: here or elsewhere.
 
 use crate::{DeviceValues, ElementType, Values, ValuesMut};
 
-/// The values of a variable, lent to be read where they rest.
+/// The values of a variable, lent to be read where they are stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Borrowed<'a> {
     /// In this process's memory.
@@ -54,7 +54,7 @@ impl<'a> From<Values<'a>> for Borrowed<'a> {
     }
 }
 
-/// The values of a variable, lent to be overwritten where they rest.
+/// The values of a variable, lent to be overwritten where they are stored.
 #[derive(Debug)]
 pub enum BorrowedMut<'a> {
     /// In this process's memory.

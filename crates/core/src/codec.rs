@@ -219,8 +219,8 @@ pub struct Parent<'a> {
     pub hash: [u8; 16],
 }
 
-/// A frame of values that rest elsewhere: as many as the extents of its [`Context`] multiply to.
-/// Its parent, which rests there too, takes the place of one in [`Context::chain`].
+/// A frame of values that are stored elsewhere: as many as the extents of its [`Context`] multiply
+/// to. Its parent, which is stored there too, takes the place of one in [`Context::chain`].
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceFrame<'a> {
     /// The variable.
@@ -314,7 +314,7 @@ pub trait Codec: Send + Sync {
         false
     }
 
-    /// Encodes a frame where its values rest: the payload [`Codec::encode`] makes of them.
+    /// Encodes a frame where its values are stored: the payload [`Codec::encode`] makes of them.
     /// [`Context::chain`] says whether the frame is in a chain; its parent is that of the source.
     /// `None` where this codec does not reach the place, or has no way to encode such a frame
     /// there; the caller fetches the values then.
@@ -331,7 +331,7 @@ pub trait Codec: Send + Sync {
         None
     }
 
-    /// Decodes a payload to where values rest, from `start` on; `parent` is that of
+    /// Decodes a payload to where values are stored, from `start` on; `parent` is that of
     /// [`DeviceFrame`]. `None` where this codec does not reach the place; the caller decodes here,
     /// and puts the values there.
     ///

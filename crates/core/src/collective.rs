@@ -41,7 +41,7 @@ impl RankError for StoreError {
 }
 
 /// An error that comes with one on every other rank, each rank's own or in the words of another: no
-/// rank goes on to the next collective call.
+/// rank continues to the next collective call.
 ///
 /// [`each`], [`gathered`] and their like make it of the results of single ranks. The result of one
 /// rank alone is none:
@@ -185,7 +185,7 @@ pub fn summed<const N: usize, E: RankError>(
 /// # Errors
 /// As [`Comm::gather`], and [`CommError::Undecodable`].
 pub fn gather_json<T: Message>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, CommError> {
-    // A value without a form travels as an empty message, which no rank can decode: none goes on
+    // A value without a form travels as an empty message, which no rank can decode: none continues
     // alone.
     let all = gather_bytes(comm, &serde_json::to_vec(mine).unwrap_or_default())?;
     all.iter().enumerate().map(|(rank, bytes)| decoded(rank, bytes)).collect()

@@ -1,9 +1,10 @@
-//! Values that rest elsewhere than in memory a slice can show: on a device.
+//! Values that are stored elsewhere than in memory a slice can show: on a device.
 //!
 //! The pipeline never sees the values of an [`DeviceValues`]. It asks for a frozen copy,
-//! [`DeviceSnapshot`], made where the values rest, and returns to the solver. A codec that knows
-//! the place encodes the copy there ([`Codec::encode_on_device`](crate::Codec::encode_on_device));
-//! for any other codec the pipeline fetches the copy frame by frame.
+//! [`DeviceSnapshot`], made where the values are stored, and returns to the solver. A codec that
+//! knows the place encodes the copy there
+//! ([`Codec::encode_on_device`](crate::Codec::encode_on_device)); for any other codec the pipeline
+//! fetches the copy frame by frame.
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use crate::{ElementType, Values, ValuesMut};
 
-/// Values that rest elsewhere.
+/// Values that are stored elsewhere.
 pub trait DeviceValues: Send + Sync {
     /// Returns the type of the elements.
     fn element(&self) -> ElementType;
@@ -27,8 +28,8 @@ pub trait DeviceValues: Send + Sync {
 
     /// Freezes the values as they are now, and repeats the last of them until the copy has
     /// `padded_len`, which is not less than their number. What the owner does to them after this
-    /// returns does not change the copy; the copying may still go on. `earlier` is a copy that is
-    /// not needed any more: its memory is used again where it fits.
+    /// returns does not change the copy; the copying may still continue. `earlier` is a copy that
+    /// is not needed any more: its memory is used again where it fits.
     ///
     /// # Errors
     /// [`DeviceValuesError`] when there is no room for a copy, or the place is lost.
@@ -38,14 +39,14 @@ pub trait DeviceValues: Send + Sync {
         earlier: Option<Box<dyn DeviceSnapshot>>,
     ) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError>;
 
-    /// Makes room for `padded_len` values, where these rest, to be filled by a restore.
+    /// Makes room for `padded_len` values, where these are stored, to be filled by a restore.
     ///
     /// # Errors
     /// [`DeviceValuesError`] when there is no room, or the place is lost.
     fn alloc(&self, padded_len: usize) -> Result<Box<dyn DeviceSnapshot>, DeviceValuesError>;
 
-    /// Returns a maker of room where these values rest, for threads that do not have them. `None`
-    /// if the values alone can make room.
+    /// Returns a maker of room where these values are stored, for threads that do not have them.
+    /// `None` if the values alone can make room.
     fn allocator(&self) -> Option<Arc<dyn SnapshotAllocator>> {
         None
     }
@@ -80,7 +81,7 @@ impl fmt::Debug for dyn SnapshotAllocator + '_ {
     }
 }
 
-/// A frozen copy of values, where they rest.
+/// A frozen copy of values, where they are stored.
 pub trait DeviceSnapshot: Send + Sync {
     /// Returns the type of the elements.
     fn element(&self) -> ElementType;
@@ -114,8 +115,8 @@ pub trait DeviceSnapshot: Send + Sync {
         runs.iter().try_for_each(|run| self.fetch(start + run.start, target.slice_mut(run.start, run.len())))
     }
 
-    /// Hashes `len` values from `start` on where they rest, so that zones that did not change need
-    /// not be fetched: 128 bits of XXH3 for each `zone_bytes` bytes, as
+    /// Hashes `len` values from `start` on where they are stored, so that zones that did not change
+    /// need not be fetched: 128 bits of XXH3 for each `zone_bytes` bytes, as
     /// [`CodecId::Raw`](crate::CodecId::Raw) writes them. The last zone may be shorter. `None`
     /// where the place does not hash: the values are to be fetched then.
     ///
@@ -136,7 +137,7 @@ pub trait DeviceSnapshot: Send + Sync {
     /// [`DeviceValuesError`] when the place is lost.
     fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), DeviceValuesError>;
 
-    /// Returns whether `other` has the same type and number of elements, and rests at the same
+    /// Returns whether `other` has the same type and number of elements, and is stored at the same
     /// place.
     fn is_alike(&self, other: &dyn DeviceSnapshot) -> bool;
 
@@ -174,7 +175,7 @@ pub struct DeviceValuesError {
 pub enum DeviceValuesErrorKind {
     /// There is no room for a copy now. The values are as they were.
     NoRoom,
-    /// The place and all values on it are lost. Another place may go on from a version.
+    /// The place and all values on it are lost. Another place may continue from a version.
     Lost,
     /// Anything else.
     Failed,

@@ -26,7 +26,7 @@ pub trait Registered {
     fn make_room(&mut self, _saved: &[&str]) {}
 }
 
-/// The reason why a method cannot go on.
+/// The reason why a method cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BreakdownReason {
     /// `p . A p <= 0`: the operator is not positive definite.
@@ -78,7 +78,7 @@ pub enum Status {
     Running,
     /// The true residual `||b - A x||` is at or below the tolerance.
     Converged,
-    /// The method cannot go on.
+    /// The method cannot continue.
     Breakdown(BreakdownReason),
 }
 
@@ -162,7 +162,7 @@ pub trait Iteration: Registered {
     /// [`SolveError`] when a rank is lost; breakdown is a result, in the progress.
     fn step(&mut self) -> Result<Progress, SolveError>;
 
-    /// Goes on from overwritten variables as after `iteration` iterations. What `how` does not
+    /// Continues from overwritten variables as after `iteration` iterations. What `how` does not
     /// bring back is recomputed.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ pub enum SolveError {
         /// The missing ability.
         needed: &'static str,
     },
-    /// The preconditioner cannot be applied where the vectors rest.
+    /// The preconditioner cannot be applied where the vectors are stored.
     #[error("preconditioner {name} has no form on a device: use {instead}")]
     Preconditioner {
         /// Name of the preconditioner.

@@ -60,7 +60,7 @@ impl Plan {
         Choice { scheme: self.scheme, resume: self.resume, grain: self.grain }
     }
 
-    /// Returns whether its versions hold every bit that a solver needs to go on as if it had not
+    /// Returns whether its versions hold every bit that a solver needs to continue as if it had not
     /// been interrupted.
     #[must_use]
     pub fn resumes_exactly(&self) -> bool {
@@ -68,7 +68,7 @@ impl Plan {
     }
 
     /// The plan for a state whose residual has yet to fall to `remaining` times what it is. A
-    /// method that goes on with its recurrences keeps the errors of a lossy version; they cost no
+    /// method that continues with its recurrences keeps the errors of a lossy version; they cost no
     /// iteration while they are small beside the residual the solve ends with. `share` is how small
     /// ([`MethodProfile::continued_share`](crate::MethodProfile)).
     #[must_use]
@@ -232,7 +232,7 @@ pub struct Observation {
 /// The answer of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Save now like this; `None` goes on computing.
+    /// Save now like this; `None` continues computing.
     pub save: Option<Plan>,
     /// The plan of versions from now on, whether or not one is due now.
     pub in_force: Plan,
@@ -263,7 +263,7 @@ pub trait Policy: Send {
     }
 
     /// Returns whether measured costs change its decisions: versions then hold them, for the
-    /// process that goes on.
+    /// process that continues.
     fn is_adaptive(&self) -> bool {
         false
     }

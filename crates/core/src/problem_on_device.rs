@@ -1,10 +1,10 @@
-//! A linear system where its vectors rest, to measure them there.
+//! A linear system where its vectors are stored, to measure them there.
 
 use crate::{DeviceSnapshot, SolveError};
 
-/// Products and sums of a linear system `A x = b`, made where its vectors rest, beside what the
-/// solver does there: for each, the local part, with the bits of the host's [`Operator`]. Products
-/// are collective. A rank that has an error takes part in them all the same.
+/// Products and sums of a linear system `A x = b`, made where its vectors are stored, beside what
+/// the solver does there: for each, the local part, with the bits of the host's [`Operator`].
+/// Products are collective. A rank that has an error takes part in them all the same.
 ///
 /// [`Operator`]: crate::Operator
 pub trait ProblemOnDevice: Send + Sync {
@@ -14,8 +14,8 @@ pub trait ProblemOnDevice: Send + Sync {
     /// `||b - A x||^2`.
     ///
     /// # Errors
-    /// [`SolveError::Device`] when the place fails, or the values rest elsewhere or are too few;
-    /// [`SolveError::Comm`] when a rank is lost.
+    /// [`SolveError::Device`] when the place fails, or the values are stored elsewhere or are too
+    /// few; [`SolveError::Comm`] when a rank is lost.
     fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError>;
 
     /// `x . x`.

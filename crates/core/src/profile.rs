@@ -22,8 +22,8 @@ pub struct MethodProfile {
     /// Extra iterations of a recovery from the iterate and a direction.
     pub deflated_fraction: f64,
     /// A lossy version for a traditional resume bears errors of this share of what the residual has
-    /// yet to fall ([`Plan::held_to`](crate::Plan::held_to)), with which the recurrences go on as
-    /// if nothing had happened.
+    /// yet to fall ([`Plan::held_to`](crate::Plan::held_to)), with which the recurrences continue
+    /// as if nothing had happened.
     pub continued_share: f64,
     /// The convergence rate grows in the course of a solve, and a recovery from lossy values begins
     /// at the first rate again. This does not hold for methods that restart all the time.

@@ -12,7 +12,7 @@ pub enum Resume {
     Restarted,
     /// The solver has the iterate and (lossy) directions that later ones are kept A-orthogonal to.
     Deflated,
-    /// The recurrence goes on with a recomputed residual: the same count, other bits. The
+    /// The recurrence continues with a recomputed residual: the same count, other bits. The
     /// traditional checkpoint of Tao et al. 2018, for CG (x, p, rho).
     Traditional,
     /// Bit for bit the same continuation.

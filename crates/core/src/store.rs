@@ -1,4 +1,4 @@
-//! A store: the place where versions rest, and a rank's draft of one.
+//! A store: the place where versions are stored, and a rank's draft of one.
 //!
 //! Nine methods make a store. A store of several places, such as memory with copies on other nodes
 //! or a row of tiers, also implements [`Tiered`] and returns it from [`Store::as_tiered`]. A store
@@ -145,7 +145,8 @@ pub trait Tiered {
     fn take_notes(&self) -> Vec<Note>;
 }
 
-/// Inspection of the files that versions rest in, for people who look after them. Local calls.
+/// Inspection of the files that versions are stored in, for people who look after them. Local
+/// calls.
 pub trait VersionFiles {
     /// Returns when `version` was published, if its manifest and its files are there in full
     /// length. Payloads are not read.

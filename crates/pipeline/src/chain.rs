@@ -73,7 +73,7 @@ impl<'a> PlacedParent<'a> {
         Ok(Parent { values: self.values.frame(record, run, fetched)?, hash: self.hash })
     }
 
-    /// Returns the frame where it rests, to an encoder or decoder that works there.
+    /// Returns the frame where it is stored, to an encoder or decoder that works there.
     pub(crate) fn held(self) -> Option<DeviceParent<'a>> {
         Some(DeviceParent { values: self.values.held()?, hash: self.hash })
     }
@@ -269,7 +269,7 @@ impl Chains {
         self.recycle(draft);
     }
 
-    /// Goes on from a restored version, or from none.
+    /// Continues from a restored version, or from none.
     pub(crate) fn restart(&mut self, restored: Base) {
         self.replace(if self.key_every > 1 { restored } else { Base::default() });
     }

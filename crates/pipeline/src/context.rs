@@ -25,8 +25,8 @@ impl WorkerContext {
         self.abort.load(Ordering::Acquire)
     }
 
-    /// Refuses to go on with a version that is to be given up: what is sealed or written after the
-    /// memory is lost counts for nothing.
+    /// Refuses to continue with a version that is to be given up: what is sealed or written after
+    /// the memory is lost counts for nothing.
     pub(crate) fn check_abort(&self) -> Result<(), PipelineError> {
         if self.is_aborted() { Err(PipelineError::Aborted) } else { Ok(()) }
     }

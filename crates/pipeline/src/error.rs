@@ -28,7 +28,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Comm(#[from] CommError),
     /// The place where the values of a variable rest failed.
-    #[error("variable {variable} of rank {rank}, where it rests: {source}")]
+    #[error("variable {variable} of rank {rank}, where it is stored: {source}")]
     Device {
         /// The variable.
         variable: String,
@@ -37,8 +37,8 @@ pub enum PipelineError {
         /// The error of the place.
         source: DeviceValuesError,
     },
-    /// A restore ended before all variables had their values: the solver cannot go on from them.
-    #[error("restored in part: variable {variable} of rank {rank} was not overwritten where it rests: {source}")]
+    /// A restore ended before all variables had their values: the solver cannot continue from them.
+    #[error("restored in part: variable {variable} of rank {rank} was not overwritten where it is stored: {source}")]
     RestoredInPart {
         /// The variable.
         variable: String,
@@ -107,7 +107,7 @@ pub enum PipelineError {
     /// The version belongs to another system of the run than the one being solved.
     #[error(
         "version {version} of run {name} belongs to system {there}, the run is at system {here}: restore before the first \
-         system is begun and go on at system {there}, or give another directory or name"
+         system is begun and continue at system {there}, or give another directory or name"
     )]
     OtherSystem {
         /// The version.

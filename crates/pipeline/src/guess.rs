@@ -94,7 +94,7 @@ struct IteratePair<'a> {
 }
 
 /// Returns the pair of a column if both are real numbers, one per row of the operator; fetched if
-/// they rest elsewhere.
+/// they are stored elsewhere.
 fn pair<'a>(
     variables: &[Variable<'a>],
     candidate: &'a Candidate,

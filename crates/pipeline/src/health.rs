@@ -27,9 +27,9 @@ const FAR_ABOVE: f64 = 10.0;
 /// A remedy for a state that may be corrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// Go on from the last version as faithfully as it allows.
+    /// Continue from the last version as faithfully as it allows.
     Restore,
-    /// Go on from the iterate of the last version alone.
+    /// Continue from the iterate of the last version alone.
     Restart,
     /// Nothing: it is genuine.
     None,

@@ -149,7 +149,7 @@ pub(crate) struct StagedVariable<'a> {
     pub(crate) staging: u64,
     /// Changed values are compressed where that takes fewer bytes.
     pub(crate) packs: bool,
-    /// Its codec works where the values rest: they are not fetched to be hashed.
+    /// Its codec works where the values are stored: they are not fetched to be hashed.
     pub(crate) is_coded_there: bool,
 }
 
@@ -246,7 +246,7 @@ impl ChangeTracker<'_> {
         self.differing(run, now?)
     }
 
-    /// Hashes a frame where it rests; `None` where it is to be hashed here.
+    /// Hashes a frame where it is stored; `None` where it is to be hashed here.
     fn hash_on_device(&mut self, run: usize) -> Result<Option<Vec<u128>>, PipelineError> {
         let record = &self.staged.record;
         let Some(held) = self.staged.held() else { return Ok(None) };

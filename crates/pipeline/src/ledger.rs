@@ -146,7 +146,7 @@ impl Ledger {
         self.outcomes.push(Outcome::Aborted { version });
     }
 
-    /// Forgets when versions count: the run goes on from a restored version, or from none.
+    /// Forgets when versions count: the run continues from a restored version, or from none.
     pub(crate) fn restarted(&mut self) {
         self.pending.clear();
     }

@@ -94,7 +94,7 @@ impl Meter {
         self.costs.iter().map(|(&choice, &cost)| (choice, cost)).collect()
     }
 
-    /// Returns what JSON can hold of the costs, for the process that goes on.
+    /// Returns what JSON can hold of the costs, for the process that continues.
     pub(crate) fn measured(&self) -> Measured {
         let is_finite = |cost: &Cost| {
             let times = [cost.blocking_seconds, cost.drain_seconds, cost.recovery_seconds];

@@ -1,5 +1,5 @@
-//! The vectors of one version as judges see them: where they rest, or brought near once, singles as
-//! doubles.
+//! The vectors of one version as judges see them: where they are stored, or brought near once,
+//! singles as doubles.
 
 use recoup_core::{DeviceSnapshot, DeviceValuesError, VariableRecord};
 
@@ -79,7 +79,8 @@ impl NearCopy {
 #[derive(Clone, Debug)]
 pub(crate) struct EncoderSource<'a> {
     pub(crate) staged: &'a Staged,
-    /// All values, padded; `None` where they rest elsewhere and nothing here needs all of them.
+    /// All values, padded; `None` where they are stored elsewhere and nothing here needs all of
+    /// them.
     pub(crate) near: Option<&'a Buffer>,
     /// The values of a vector without their padding, for judges; none where it is not brought near.
     doubles: &'a [f64],
@@ -92,7 +93,7 @@ impl<'a> EncoderSource<'a> {
         Self { staged, near: staged.host(), doubles: &[], fault: None }
     }
 
-    /// Returns the vector as a judge sees it: where it rests, or as [`NearCopy`] has it.
+    /// Returns the vector as a judge sees it: where it is stored, or as [`NearCopy`] has it.
     pub(crate) fn vector(&self) -> JudgedVector<'a> {
         match (self.near, self.staged.held()) {
             (None, Some(values)) => JudgedVector::Held(HeldVector { values, record: &self.staged.record }),

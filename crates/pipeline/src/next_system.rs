@@ -19,7 +19,7 @@ pub(crate) enum SystemOfVersion {
 impl Session {
     /// Begins the next system of a run that solves many, one after the other: a time step, say.
     /// Every version belongs to the system it was taken in, with the fingerprint of its A and b.
-    /// Iterations count from 0 in each system. Intervals and costs go on. Collective.
+    /// Iterations count from 0 in each system. Intervals and costs continue. Collective.
     ///
     /// A program that is started again restores the variables that A and b are made from first,
     /// with [`Session::restore_with`], before any system is begun: [`crate::Restored::system`] says

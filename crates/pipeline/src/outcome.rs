@@ -36,10 +36,10 @@ impl Spent {
     }
 }
 
-/// The use a version made of values that rest elsewhere.
+/// The use a version made of values that are stored elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceUse {
-    /// Frames of this rank that were encoded where their values rest.
+    /// Frames of this rank that were encoded where their values are stored.
     pub device_frames: u64,
     /// Bytes of values that were fetched to be encoded, measured or written here.
     pub fetched_bytes: u64,
@@ -79,7 +79,7 @@ pub struct Saved {
     pub extra_iterations: Option<Prediction>,
     /// The time it took, by the work it was spent on.
     pub spent: Spent,
-    /// The use it made of values that rest elsewhere; all zero where none do.
+    /// The use it made of values that are stored elsewhere; all zero where none do.
     pub on_device: DeviceUse,
     /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
     pub dropped: Vec<u64>,

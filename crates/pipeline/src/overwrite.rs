@@ -13,7 +13,7 @@ use crate::guess::is_restored;
 use crate::placed::PlacedValues;
 use crate::{Guess, PipelineError};
 
-/// Makes room for a variable where its values rest; `None` where they rest here.
+/// Makes room for a variable where its values are stored; `None` where they rest here.
 pub(crate) fn room_for(
     record: &VariableRecord,
     owners: &[&mut dyn Registered],

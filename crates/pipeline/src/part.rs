@@ -105,7 +105,7 @@ impl VersionPart {
     }
 }
 
-/// This rank's draft of a version. A rank without one goes on encoding, as verification is
+/// This rank's draft of a version. A rank without one continues encoding, as verification is
 /// collective.
 pub(crate) enum DraftState {
     Open(PartDraft),

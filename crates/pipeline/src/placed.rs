@@ -32,7 +32,7 @@ impl PlacedValues {
         }
     }
 
-    /// Returns the values if they rest elsewhere.
+    /// Returns the values if they are stored elsewhere.
     pub(crate) fn held(&self) -> Option<&dyn DeviceSnapshot> {
         match self {
             Self::Host(_) => None,
@@ -126,7 +126,7 @@ impl PlacedValues {
     }
 }
 
-/// Some runs of a frame, where its values rest.
+/// Some runs of a frame, where its values are stored.
 pub(crate) struct HeldRuns<'a> {
     pub(crate) values: &'a dyn DeviceSnapshot,
     /// The first value of the frame.

@@ -37,7 +37,7 @@ pub(crate) struct Read {
 /// Memory for a variable that is decoded.
 struct DecodingRooms {
     target: PlacedValues,
-    /// Made for the first frame with a parent, where values are to rest elsewhere.
+    /// Made for the first frame with a parent, where values are to be stored elsewhere.
     spare: PlacedValues,
     near: NearFrames,
 }
@@ -114,8 +114,8 @@ impl<'a> ChainReader<'a> {
         chain
     }
 
-    /// Reads and decodes a whole variable of a version, to `room` where its values rest, or here.
-    /// Every damaged frame is named.
+    /// Reads and decodes a whole variable of a version, to `room` where its values are stored, or
+    /// here. Every damaged frame is named.
     ///
     /// # Errors
     /// All damaged frames, in run order.

@@ -15,13 +15,13 @@ pub struct Reference {
     /// Number of right-hand sides, the same on all ranks. Where there are several, each variable of
     /// a solver names its [column](recoup_core::Variable::column).
     pub columns: usize,
-    /// The same problem where the solver's vectors rest, if that is elsewhere: what rests there is
-    /// measured there. The same on all ranks, or on none.
+    /// The same problem where the solver's vectors are stored, if that is elsewhere: what is stored
+    /// there is measured there. The same on all ranks, or on none.
     pub on_device: Option<Arc<dyn ProblemOnDevice>>,
 }
 
 impl Reference {
-    /// Makes the problem of one right-hand side, whose vectors rest in this process's memory.
+    /// Makes the problem of one right-hand side, whose vectors are stored in this process's memory.
     #[must_use]
     pub fn new(operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
         Self { operator, rhs, columns: 1, on_device: None }

@@ -12,7 +12,7 @@ pub enum Ended {
     Converged,
     /// A limit came first.
     NotConverged,
-    /// The method cannot go on.
+    /// The method cannot continue.
     Breakdown,
     /// The run was asked to stop, and can be resumed.
     Stopped,
@@ -50,7 +50,7 @@ pub enum EventKind {
     /// A failure struck during this phase.
     Failure(Phase),
     /// The place where the vectors rested was lost: a device, say. What follows tells where the
-    /// run went on from.
+    /// run continued from.
     PlaceLost {
         /// The place's own words.
         message: String,
@@ -89,7 +89,7 @@ pub enum Corrupted {
 }
 
 /// Bits flipped in a run, and what came of them. What was neither caught, rolled back nor healed
-/// was absorbed by the method: it went on, if with more iterations.
+/// was absorbed by the method: it continued, if with more iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlipCounts {
     /// Bits flipped on purpose.
@@ -187,7 +187,7 @@ impl RunReport {
         }
     }
 
-    /// Returns the version of an earlier run that this one went on from.
+    /// Returns the version of an earlier run that this one continued from.
     pub fn resumed_from(&self) -> Option<u64> {
         self.events.first().and_then(|event| match &event.kind {
             EventKind::Recovery(restored) if event.executed == 0 => Some(restored.version),

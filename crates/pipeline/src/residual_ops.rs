@@ -1,6 +1,6 @@
 //! The measures of judges: products of vectors with the operator of the problem, and sums.
 //!
-//! Promises: a vector that rests elsewhere is measured there where the problem does so too, and
+//! Promises: a vector that is stored elsewhere is measured there where the problem does so too, and
 //! gives the bits that the same values give here. All results are this rank's part.
 
 use recoup_core::{Comm, CommError, DeviceSnapshot, Operator, ProblemOnDevice, SolveError, VariableRecord};
@@ -14,11 +14,11 @@ use crate::reference::Reference;
 pub(crate) enum JudgedVector<'a> {
     /// Its values here, without padding.
     Host(&'a [f64]),
-    /// Its values where they rest.
+    /// Its values where they are stored.
     Held(HeldVector<'a>),
 }
 
-/// The values of a variable where they rest.
+/// The values of a variable where they are stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldVector<'a> {
     pub(crate) values: &'a dyn DeviceSnapshot,
@@ -55,13 +55,13 @@ impl ResidualOps {
         self.reference.operator.as_ref()
     }
 
-    /// Returns whether all ranks are to measure where their values rest, this one if it can. A rank
-    /// that measures elsewhere would wait for the others in another product. Collective.
+    /// Returns whether all ranks are to measure where their values are stored, this one if it can.
+    /// A rank that measures elsewhere would wait for the others in another product. Collective.
     pub(crate) fn agree(&self, mine: bool, comm: &dyn Comm) -> Result<bool, CommError> {
         Ok(self.reference.on_device.is_some() && comm.max(i64::from(!mine))? == 0)
     }
 
-    /// Returns whether values can be measured where they rest.
+    /// Returns whether values can be measured where they are stored.
     pub(crate) fn reaches(&self, values: &dyn DeviceSnapshot) -> bool {
         let on_device = self.reference.on_device.as_ref().filter(|_| self.reference.columns == 1);
         on_device.is_some_and(|problem| problem.is_beside(values))

@@ -25,7 +25,7 @@ use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
 pub struct Restored {
     /// The version.
     pub version: u64,
-    /// The iteration to go on from: the version itself, less the start of its system.
+    /// The iteration to continue from: the version itself, less the start of its system.
     pub iteration: u64,
     /// The system it belongs to, where the run solves many.
     pub system: Option<SystemRecord>,
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Takes note that a solve goes on less faithfully than its version allows: with another
+    /// Takes note that a solve continues less faithfully than its version allows: with another
     /// residual than that of the state that was saved.
     fn resumed_weaker(&mut self, restored: &Restored, how: Resume, progress: &Progress) {
         let Restored { version, resume, .. } = restored;
@@ -166,8 +166,8 @@ impl Session {
     /// Overwrites the variables of all owners, in the order they were saved. Collective.
     ///
     /// # Errors
-    /// As [`Session::restore`], and [`PipelineError::Device`] where values rest elsewhere without
-    /// room for more. After an error no variable has been touched, except after
+    /// As [`Session::restore`], and [`PipelineError::Device`] where values are stored elsewhere
+    /// without room for more. After an error no variable has been touched, except after
     /// [`PipelineError::RestoredInPart`].
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
         Ok(self.restore_variables(owners, None)?)
@@ -469,8 +469,8 @@ fn check_columns(manifest: &Manifest, variables: &[Variable<'_>]) -> Result<(), 
     Err(PipelineError::Variable { version: manifest.version, variable: first.name.to_owned(), rank: 0, what })
 }
 
-/// Reads and decodes one variable, to `room` if its values rest elsewhere. One put together from
-/// pieces has no hashes, so nothing is coded against it.
+/// Reads and decodes one variable, to `room` if its values are stored elsewhere. One put together
+/// from pieces has no hashes, so nothing is coded against it.
 fn read_variable(
     reader: &mut ChainReader<'_>,
     manifest: &Manifest,

@@ -52,7 +52,7 @@ pub struct Runner<'a> {
     /// The plan of the version saved when stopping.
     pub stop_plan: Option<Plan>,
     /// The plan of the version saved of a state that a limit ended, or that stagnates: another run
-    /// goes on from it. `None` for none.
+    /// continues from it. `None` for none.
     pub unfinished_plan: Option<Plan>,
     /// The plan of the version saved of the converged state, the last one; `None` for none. It is
     /// no part of what protection costs: it is made after the end, and is [`RunReport::last`]
@@ -157,7 +157,7 @@ impl<'a> Run<'_, 'a> {
         Ok(self.is_to_stop(&solver.progress()).then_some(Ended::Stopped))
     }
 
-    /// Goes on from the last version where the place of the vectors was lost: in a solver made
+    /// Continues from the last version where the place of the vectors was lost: in a solver made
     /// afresh, at another place if `make` knows one. Any other error ends the run, and so does this
     /// one where other ranks wait for this rank's part of a collective.
     fn leave_lost_place(
@@ -396,7 +396,7 @@ impl<'a> Run<'_, 'a> {
         flips.lost += lost;
     }
 
-    /// Restores the version the solver goes on from. Returns its iteration (0 for the start) and
+    /// Restores the version the solver continues from. Returns its iteration (0 for the start) and
     /// the time it took.
     fn restore(&mut self, solver: &mut dyn Iteration) -> Result<(u64, f64), PipelineError> {
         let Some(session) = &mut self.runner.session else {
@@ -469,12 +469,12 @@ impl<'a> Run<'_, 'a> {
         Ok(self.report)
     }
 
-    /// Returns how to save a state that has not converged and from which a run can go on.
+    /// Returns how to save a state that has not converged and from which a run can continue.
     fn unfinished_plan(&self, progress: &Progress) -> Option<Plan> {
         let plan = self.runner.unfinished_plan;
         match (self.report.ended, progress.status) {
             (Ended::Stopped, _) => self.runner.stop_plan,
-            // In the middle of a cycle, what goes on is every bit of it.
+            // In the middle of a cycle, what continues is every bit of it.
             (Ended::NotConverged, _) if progress.safe_point == SafePoint::Exact => {
                 plan.map(|plan| Plan { scheme: Scheme::Exact, resume: Resume::Exact, ..plan })
             }
@@ -493,7 +493,7 @@ impl<'a> Run<'_, 'a> {
         self.report.executed == 0 && self.report.resumed_from().is_some()
     }
 
-    /// Saves the state of a run that has not converged and can go on, unless this very state was
+    /// Saves the state of a run that has not converged and can continue, unless this very state was
     /// saved already, and takes all outcomes so far.
     fn save_unfinished(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();
@@ -513,7 +513,7 @@ impl<'a> Run<'_, 'a> {
         Ok(())
     }
 
-    /// Saves the state of a solve that has converged, its first guess included; one that goes on
+    /// Saves the state of a solve that has converged, its first guess included; one that continues
     /// from such a version has it.
     fn save_converged(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();

@@ -126,7 +126,7 @@ impl Session {
     /// # Errors
     /// [`PipelineError`], above all [`PipelineError::IterationOrder`] for a counter that begins
     /// again without a restore. A version that could not be written is no error but an [`Outcome`],
-    /// and the solver goes on.
+    /// and the solver continues.
     pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
         self.step_with_state(solver, &[])
     }

@@ -114,7 +114,7 @@ impl Staged {
         self.frozen = None;
     }
 
-    /// Returns the copy where the values rest, if they rest elsewhere.
+    /// Returns the copy where the values are stored, if they are stored elsewhere.
     pub(crate) fn held(&self) -> Option<&dyn DeviceSnapshot> {
         self.values.held()
     }
@@ -133,7 +133,7 @@ fn mark(variable: &Variable<'_>) -> Option<Mark> {
 }
 
 /// Copies a variable into spare memory, with sums where the frames' memory is what will be written;
-/// or freezes it where it rests.
+/// or freezes it where it is stored.
 fn copied(
     variable: &Variable<'_>,
     record: VariableRecord,
@@ -227,7 +227,7 @@ impl StagingSet {
     ///
     /// # Errors
     /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable, before any is copied;
-    /// [`PipelineError::Device`] where values cannot be frozen where they rest.
+    /// [`PipelineError::Device`] where values cannot be frozen where they are stored.
     pub(crate) fn stage(
         &mut self,
         owners: &[&dyn Registered],

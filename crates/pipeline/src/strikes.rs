@@ -20,7 +20,7 @@ pub(crate) struct Strikes {
     factor: u32,
     /// Failures in a row without a newer version.
     idle: u32,
-    /// The newest version that the run went on from.
+    /// The newest version that the run continued from.
     newest: u64,
 }
 
@@ -60,8 +60,8 @@ impl Strikes {
         self.idle = 0;
     }
 
-    /// Takes note of a failure at `at` after which the run went on from `version`. Returns how many
-    /// times as late the next failures come, where that has changed.
+    /// Takes note of a failure at `at` after which the run continued from `version`. Returns how
+    /// many times as late the next failures come, where that has changed.
     pub(crate) fn went_back(&mut self, version: u64, at: Duration) -> Option<u32> {
         if version > self.newest {
             (self.newest, self.idle) = (version, 0);

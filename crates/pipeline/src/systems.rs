@@ -40,7 +40,7 @@ impl Systems {
         Ok(Progress { iteration, ..progress })
     }
 
-    /// Takes note that the solve goes on from the state of this number: later ones follow it.
+    /// Takes note that the solve continues from the state of this number: later ones follow it.
     pub(crate) fn went_back(&mut self, number: u64) {
         self.latest = number;
     }
@@ -56,7 +56,7 @@ impl Systems {
         self.restored = system;
     }
 
-    /// Goes on with a system.
+    /// Continues with a system.
     pub(crate) fn begin(&mut self, record: SystemRecord) {
         self.first.get_or_insert(record.index);
         self.went_back(record.start);

@@ -219,8 +219,8 @@ impl VariableEncoder {
         Ok(encoded)
     }
 
-    /// Returns whether a variable can be coded, decoded and measured where it rests, and is to be
-    /// decoded at all.
+    /// Returns whether a variable can be coded, decoded and measured where it is stored, and is to
+    /// be decoded at all.
     fn reaches(&self, job: &CheckpointJob, staged: &Staged, codec: &dyn Codec) -> bool {
         if !staged.held().is_some_and(|held| codec.reaches(held)) {
             return false;

@@ -180,14 +180,14 @@ impl Verifier {
         self.measures.reference.has_shape_of(&staged.record)
     }
 
-    /// Returns whether all ranks measure their part of a staged vector where it rests, this one if
-    /// it can. Collective.
+    /// Returns whether all ranks measure their part of a staged vector where it is stored, this one
+    /// if it can. Collective.
     pub(crate) fn agree_on_place(&self, mine: bool, comm: &dyn Comm) -> Result<bool, CommError> {
         self.measures.agree(mine, comm)
     }
 
     /// Returns whether all that the judge of a staged vector measures can be measured where it
-    /// rests.
+    /// is stored.
     pub(crate) fn reaches(&self, staged: &Staged, rule: BoundRule) -> bool {
         let is_product = match staged.record.role {
             Role::Iterate => !matches!(rule, BoundRule::Corrected | BoundRule::Fixed(Bound::Range(_))),
@@ -281,7 +281,7 @@ impl Verifier {
 
     /// Judges a bound by the residual norm under it. The verified rule refuses one under which the
     /// residual grows too much; a fixed one is refused where it leaves an iterate no better than
-    /// x = 0, from which no solve would go on.
+    /// x = 0, from which no solve would continue.
     fn judge(&mut self, job: &CheckpointJob, column: usize, tried: Bound, measured: f64) -> Verdict {
         match &mut self.columns[column].search {
             Some(search) if job.plan.rule == BoundRule::Verified => search.judge(self.norms.residual, tried, measured),

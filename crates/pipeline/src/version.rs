@@ -32,7 +32,7 @@ pub(crate) struct FrameCoding<'a> {
 #[derive(Debug)]
 pub(crate) struct FrameBuffers {
     pub(crate) frames: Vec<Frame<'static>>,
-    /// Frames that were encoded where their values rest.
+    /// Frames that were encoded where their values are stored.
     device_frames: u64,
     near: NearFrames,
 }
@@ -168,7 +168,7 @@ impl NearFrame<'_> {
     }
 }
 
-/// Encodes a frame where its values rest, if the codec knows the place.
+/// Encodes a frame where its values are stored, if the codec knows the place.
 fn encode_on_device(
     source: &EncoderSource<'_>,
     run: usize,

@@ -18,7 +18,7 @@ pub(crate) enum Work {
     Prepare { staging: StagingSet, needs: Vec<StagingNeed>, rule: StagingRule },
     /// Makes versions of another system.
     System { verifier: Box<Verifier>, record: SystemRecord },
-    /// Goes on from a restored version, or from none.
+    /// Continues from a restored version, or from none.
     Restart(Base),
 }
 

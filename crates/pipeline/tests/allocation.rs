@@ -71,7 +71,7 @@ fn plan(codec: CodecId) -> Plan {
     Plan { scheme: Scheme::Exact, codec, rule, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
 }
 
-/// One vector that rests elsewhere.
+/// One vector that is stored elsewhere.
 struct Elsewhere(TestDeviceVec);
 
 impl Registered for Elsewhere {
@@ -84,8 +84,9 @@ impl Registered for Elsewhere {
     }
 }
 
-/// A variable that rests elsewhere was once fetched whole before its first byte was written, and
-/// its payloads kept until the last was coded: a version took the memory of the variable once more.
+/// A variable that is stored elsewhere was once fetched whole before its first byte was written,
+/// and its payloads kept until the last was coded: a version took the memory of the variable once
+/// more.
 ///
 /// A frame takes 8 MiB. One is fetched, one is coded, and one is aligned for the device. Zstd keeps
 /// its bytes in another order, and a payload of each order to choose from. What is small is less

@@ -1,5 +1,5 @@
-//! Values that rest elsewhere: the files and the bits of values that are near, whatever the codec;
-//! and a place that fails costs a version, never a wrong byte.
+//! Values that are stored elsewhere: the files and the bits of values that are near, whatever the
+//! codec; and a place that fails costs a version, never a wrong byte.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 use std::collections::BTreeMap;
@@ -189,7 +189,7 @@ impl Registered for OwnerOnHost {
     }
 }
 
-/// An owner whose values rest elsewhere.
+/// An owner whose values are stored elsewhere.
 struct OwnerOnDevice {
     vectors: Vec<(&'static str, Role, TestDeviceVec)>,
 }
@@ -258,7 +258,7 @@ fn outcomes(session: &mut Session) -> Vec<Outcome> {
 }
 
 /// Saves four versions, a chain and the key after it, and restores the last; returns the account of
-/// those whose values rest elsewhere.
+/// those whose values are stored elsewhere.
 fn compare(scheme: Scheme, codec: CodecId, n: usize, table: CodecTable) -> Vec<Saved> {
     let dir = tempfile::tempdir().unwrap();
     let [host_dir, device_dir] = ["near", "on_device"].map(|name| dir.path().join(name));

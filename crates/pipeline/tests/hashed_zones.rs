@@ -1,5 +1,5 @@
-//! Increments of values that are hashed where they rest: the versions of values that are near, and
-//! no byte fetched of zones that did not change.
+//! Increments of values that are hashed where they are stored: the versions of values that are
+//! near, and no byte fetched of zones that did not change.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 use std::any::Any;
@@ -88,7 +88,7 @@ fn outcomes(session: &mut Session) -> Vec<Outcome> {
     session.take_outcomes()
 }
 
-/// A vector elsewhere whose frozen copies are hashed where they rest.
+/// A vector elsewhere whose frozen copies are hashed where they are stored.
 struct HashedVec(TestDeviceVec);
 
 /// A frozen copy of it.

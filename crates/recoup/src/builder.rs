@@ -165,9 +165,9 @@ impl Builder {
         self
     }
 
-    /// Gives the same problem where the solver's vectors rest, if that is elsewhere: on a device
-    /// `DeviceProblem::of` the solver's system. Bounds are then verified there, and vectors that
-    /// QB codes there are not fetched. On all ranks, or on none.
+    /// Gives the same problem where the solver's vectors are stored, if that is elsewhere: on a
+    /// device `DeviceProblem::of` the solver's system. Bounds are then verified there, and vectors
+    /// that QB codes there are not fetched. On all ranks, or on none.
     #[must_use]
     pub fn device_system(mut self, problem: Arc<dyn ProblemOnDevice>) -> Self {
         self.on_device = Some(problem);
@@ -410,11 +410,11 @@ impl Builder {
         self
     }
 
-    /// Names the tiers that versions rest in, fastest first [default: `pfs`, the directory]:
+    /// Names the tiers that versions are stored in, fastest first [default: `pfs`, the directory]:
     /// `memory` that outlives the process, `partner:ringD` or `partner:R/R/..` (copies on other
     /// nodes), `rs:K+M` (erasure sets), `pfs`. Without `pfs` no directory is written; its name
     /// still identifies the run. A killed program that opens the same directory and name again
-    /// goes on from memory.
+    /// continues from memory.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -34,7 +34,7 @@ const PROBE_BYTE: u8 = 1;
 pub struct TierOptions {
     /// The tiers.
     pub list: TierList,
-    /// The share of the versions that goes on to the directory.
+    /// The share of the versions that continues to the directory.
     pub pfs_every: PfsEvery,
     /// The losses failures come with, for [`PfsEvery::Auto`].
     pub failure_shares: FailureShares,

@@ -1,4 +1,4 @@
-//! Values that are frozen without a copy, and saved behind a solver that goes on writing.
+//! Values that are frozen without a copy, and saved behind a solver that continues writing.
 //!
 //! An owner of memory freezes its values in the time it takes to mark a table of zones. The
 //! pipeline then fetches the frozen values piece by piece. A writer that is about to overwrite a

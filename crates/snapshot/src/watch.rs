@@ -99,7 +99,7 @@ impl WatchThread {
         }
     }
 
-    /// Keeps the zone at an address, and lets its writer go on.
+    /// Keeps the zone at an address, and lets its writer continue.
     fn let_write(&self, address: usize) {
         let known = |known: &&WatchedMemory| known.addresses.contains(&address);
         let found =

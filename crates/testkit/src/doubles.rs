@@ -1,4 +1,4 @@
-//! The doubles of a variable, wherever they rest.
+//! The doubles of a variable, wherever they are stored.
 
 use recoup_core::{Borrowed, BorrowedMut, Values, ValuesMut};
 

@@ -64,8 +64,8 @@ pub fn surviving() -> Option<PathBuf> {
     folder.join("bin/mpirun").exists().then_some(folder)
 }
 
-/// Makes a command as [`command`] does, with the `mpirun` in `folder`, for jobs that go on when a
-/// rank is lost.
+/// Makes a command as [`command`] does, with the `mpirun` in `folder`, for jobs that continue when
+/// a rank is lost.
 #[must_use]
 pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     let mut command = Command::new("timeout");
@@ -79,7 +79,7 @@ pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     command
 }
 
-/// Runs a job as [`job`] does, but one that goes on when a rank is lost.
+/// Runs a job as [`job`] does, but one that continues when a rank is lost.
 ///
 /// # Panics
 /// When `mpirun` cannot be started.

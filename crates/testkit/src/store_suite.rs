@@ -2,7 +2,7 @@
 //! what is missing.
 //!
 //! Promises: a store that passes gives back every payload bit for bit, shows a version only after
-//! it was published, and goes on after refused calls. Must not know where a store puts its bytes.
+//! it was published, and continues after refused calls. Must not know where a store puts its bytes.
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Values that rest elsewhere, in a place made for tests: it counts calls, fails the call it is
-//! told to fail, and can be lost.
+//! Values that are stored elsewhere, in a place made for tests: it counts calls, fails the call it
+//! is told to fail, and can be lost.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use recoup_core::{
     DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, Values, ValuesMut,
 };
 
-/// A place for values, shared by all that rest there.
+/// A place for values, shared by all that are stored there.
 #[derive(Debug, Default)]
 pub struct TestDevice {
     calls: AtomicU64,
@@ -58,7 +58,7 @@ impl TestDevice {
     }
 }
 
-/// Values that rest in an [`TestDevice`]. A frozen copy shares them until they change.
+/// Values that are stored in an [`TestDevice`]. A frozen copy shares them until they change.
 #[derive(Debug)]
 pub struct TestDeviceVec {
     place: Arc<TestDevice>,

@@ -87,7 +87,7 @@ fn a_buffer_for_all_dirty_zones_leaves_their_traffic_alone() {
     assert!(small.delay > 10.0 * large.delay, "{small:?} {large:?}");
 }
 
-/// Random writes at random times: a write goes on only when its zone is copied, all zones arrive
+/// Random writes at random times: a write continues only when its zone is copied, all zones arrive
 /// once, and the link is never faster than it is.
 #[test]
 fn no_zone_is_written_before_the_version_has_it() {

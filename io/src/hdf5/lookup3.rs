@@ -1,6 +1,7 @@
 //! The checksum HDF5 puts on its own metadata: lookup3 by Bob Jenkins (2006, public domain).
 //!
-//! It guards what libhdf5 reads; our own promise rests on CRC-32C over every byte, see FORMAT.md.
+//! It guards what libhdf5 reads; our own promise is stored on CRC-32C over every byte, see
+//! FORMAT.md.
 
 /// The hash of `key` with seed 0.
 pub(super) fn lookup3(key: &[u8]) -> u32 {

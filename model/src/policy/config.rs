@@ -99,8 +99,8 @@ impl PolicyConfig {
         !matches!(self.rule, BoundRule::Fixed(_) | BoundRule::Theorem3)
     }
 
-    /// Returns whether lossy versions may hold enough for the recurrences to go on: no other state
-    /// was asked for, and errors are held to what the residual has yet to fall.
+    /// Returns whether lossy versions may hold enough for the recurrences to continue: no other
+    /// state was asked for, and errors are held to what the residual has yet to fall.
     pub(super) fn may_continue(&self) -> bool {
         self.resume.is_none() && self.lossy_resume.is_none() && self.follows_residual()
     }

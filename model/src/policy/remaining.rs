@@ -32,7 +32,7 @@ struct ResidualTrend {
 pub(super) struct ConvergencePace {
     /// Fall of the residual's logarithm per iteration, recently; `None` while it does not fall.
     pub(super) rate: Option<f64>,
-    /// Iterations lost by a new start, where the solve began more slowly than it goes on.
+    /// Iterations lost by a new start, where the solve began more slowly than it continues.
     pub(super) slow_start_iterations: f64,
 }
 

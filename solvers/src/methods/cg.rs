@@ -6,7 +6,7 @@
 //! 10.1137/1.9780898718003. Departures: three passes per iteration (product with `p . A p`; r with
 //! its norms; x and p together, so that p is read once), and when the recurrence meets the
 //! tolerance the true residual is measured: it decides, and where it fails it replaces r and the
-//! recurrence goes on (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865).
+//! recurrence continues (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865).
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -51,8 +51,8 @@ const DIRECTION_DEFECT_MAX: f64 = 0.01;
 /// Times the true residual may replace the recurrence's before the solve counts as stagnated.
 const REPLACEMENTS_MAX: u32 = 10;
 
-/// Largest factor between true and recurred residual with which the recurrence goes on; beyond, the
-/// method restarts from x.
+/// Largest factor between true and recurred residual with which the recurrence continues; beyond,
+/// the method restarts from x.
 const REPLACEMENT_GAP: f64 = 2.0;
 
 /// The plain method.

@@ -10,7 +10,7 @@
 //! Converged means the true residual `||b - A x||`. Mid-cycle only an estimate is known: from the
 //! right that of the small problem, from the left the same times `||r|| / ||M^-1 r||` as last
 //! measured. When it reaches the tolerance the iterate is formed aside and measured; if it fails,
-//! the cycle goes on undisturbed.
+//! the cycle continues undisturbed.
 //!
 //! With deflated restarting (GMRES-DR(m, k), R. B. Morgan 2002, doi 10.1137/S1064827599364659) a
 //! cycle begins with the k directions the last one was slowest in, and with its residual as the
@@ -326,7 +326,7 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         }
     }
 
-    /// Goes on with a restored cycle of which `columns` steps are done. Returns false where this
+    /// Continues with a restored cycle of which `columns` steps are done. Returns false where this
     /// solve would not have made it.
     fn resume_within(&mut self, iteration: u64, columns: usize) -> Result<bool, SolveError> {
         let Self { system, m, work, .. } = self;

@@ -275,7 +275,7 @@ impl<'a> PipelinedCg<'a> {
         match self.progress.status {
             Status::Running if residual_norm < FALL * self.scalars[PEAK] => self.replace(),
             Status::Converged => {
-                // n is recomputed if the solve goes on.
+                // n is recomputed if the solve continues.
                 let true_norm = residual(&self.system, &self.x, &mut self.n)?;
                 self.limits.record(true_norm, &mut self.progress);
                 if self.progress.status != Status::Running {

@@ -71,7 +71,7 @@ pub(crate) fn start(rhs_norm: f64) -> Progress {
     Progress { iteration: 0, residual_norm: rhs_norm, rhs_norm, status, safe_point: SafePoint::Any }
 }
 
-/// The residual norms between which a solve goes on.
+/// The residual norms between which a solve continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResidualLimits {
     /// Residual norm at or below which the solve has converged.

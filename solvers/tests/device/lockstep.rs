@@ -87,7 +87,7 @@ fn all_values(solver: &dyn Registered) -> Vec<(String, Vec<f64>)> {
     solver.variables().iter().map(|variable| (variable.name.to_owned(), fetched(variable.values))).collect()
 }
 
-/// Overwrites all variables where they rest.
+/// Overwrites all variables where they are stored.
 fn overwrite_all(solver: &mut dyn Registered, saved: &[(String, Vec<f64>)]) {
     let names: Vec<&str> = saved.iter().map(|(name, _)| name.as_str()).collect();
     solver.make_room(&names);

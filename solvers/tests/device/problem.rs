@@ -37,7 +37,7 @@ fn measured_here(operator: &dyn Operator, b: &[f64], x: &[f64], w: &[f64]) -> Me
     Measured(sums.map(f64::to_bits))
 }
 
-/// A frozen copy, and its owner, who goes on at once.
+/// A frozen copy, and its owner, who continues at once.
 struct Frozen {
     held: Box<dyn DeviceSnapshot>,
     _owner: DeviceVector<f64>,

@@ -1,5 +1,5 @@
-//! Frames of values that rest on the device, encoded and decoded there: the payload that the host's
-//! codec makes.
+//! Frames of values that are stored on the device, encoded and decoded there: the payload that the
+//! host's codec makes.
 //!
 //! For a bound relative to the range of the values, and a frame that raw values would be smaller
 //! than, the pipeline fetches the values.
@@ -24,8 +24,8 @@ use crate::qb::frame::{FrameHeader, preface};
 use crate::qb::run::StoredBlocks;
 
 impl QbCuda {
-    /// Returns QB on the device where values rest, the same for all who ask; `None` where they rest
-    /// on none, or where it has no way to run QB.
+    /// Returns QB on the device where values are stored, the same for all who ask; `None` where
+    /// they rest on none, or where it has no way to run QB.
     pub(crate) fn beside(values: &dyn DeviceSnapshot) -> Option<Arc<Self>> {
         static OPENED: Mutex<BTreeMap<usize, Option<Arc<QbCuda>>>> = Mutex::new(BTreeMap::new());
         let values = values.as_any();
@@ -36,7 +36,7 @@ impl QbCuda {
         opened.entry(ordinal).or_insert_with(|| Self::open(ordinal).map(Arc::new).ok()).clone()
     }
 
-    /// Encodes a frame where it rests, as `host` would; `None` where it is to be fetched.
+    /// Encodes a frame where it is stored, as `host` would; `None` where it is to be fetched.
     pub(crate) fn encode_on_device_now(
         &self,
         host: &Qb,
@@ -85,8 +85,8 @@ impl QbCuda {
         Ok(is_smaller.then(|| Qb::coded(&input, &plan, error)))
     }
 
-    /// Decodes a payload to where values rest, from `start` on; `None` where it is to be decoded on
-    /// the host.
+    /// Decodes a payload to where values are stored, from `start` on; `None` where it is to be
+    /// decoded on the host.
     pub(crate) fn decode_on_device_now(
         &self,
         source: &[u8],

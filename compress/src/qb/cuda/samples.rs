@@ -1,5 +1,5 @@
-//! Samples of a frame that rests on the device: the few blocks by which the host chooses a plan are
-//! gathered there, and fetched. Each block is fetched once, for all plans.
+//! Samples of a frame that is stored on the device: the few blocks by which the host chooses a plan
+//! are gathered there, and fetched. Each block is fetched once, for all plans.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -138,7 +138,7 @@ impl TapeBuilder {
         Self { spill_bytes: Some(bytes), ..self }
     }
 
-    /// Goes on with the states that an earlier run has left in the spill directory.
+    /// Continues with the states that an earlier run has left in the spill directory.
     #[must_use]
     pub fn reopen(self) -> Self {
         Self { leftovers: Leftovers::Reopen, ..self }

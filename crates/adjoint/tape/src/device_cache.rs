@@ -172,7 +172,7 @@ impl DeviceCache {
         let payload = payload_of(extent, &target.header);
         match &mut target.payload {
             PayloadTarget::State(StateTarget::Device { values, .. }) => match self.thaw(payload, *values) {
-                // The values may rest at another place.
+                // The values may be stored at another place.
                 Err(DeviceValuesError { kind: DeviceValuesErrorKind::Failed, .. }) => {}
                 thawed => return thawed.map_err(|error| error.to_string()),
             },

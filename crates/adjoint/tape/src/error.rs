@@ -33,7 +33,7 @@ pub enum TapeError {
         reason: String,
     },
     /// The spill directory holds states of an earlier run.
-    #[error("{}: {n_states} states of an earlier run are there; reopen the tape to go on with them, or clear it", .path.display())]
+    #[error("{}: {n_states} states of an earlier run are there; reopen the tape to continue with them, or clear it", .path.display())]
     Occupied {
         /// The directory.
         path: PathBuf,

@@ -91,7 +91,7 @@ impl TapeMachine {
         self.shared.lock().policy().stored_bytes()
     }
 
-    /// Returns the state that is popped next if the program goes on as announced.
+    /// Returns the state that is popped next if the program continues as announced.
     pub(crate) fn next_pop(&self) -> Option<StateId> {
         self.shared.lock().policy().next_pop()
     }

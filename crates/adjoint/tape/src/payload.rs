@@ -13,7 +13,7 @@ use crate::owned::{StateValues, copy, read_bytes, write_bytes};
 use crate::record::StateHeader;
 use crate::record_coder::{CodingRoom, RecordCoder};
 
-/// Memory at the place of values that rest elsewhere, kept from one state to the next.
+/// Memory at the place of values that are stored elsewhere, kept from one state to the next.
 pub(crate) type SpareCopy = Option<Box<dyn DeviceSnapshot>>;
 
 /// A record that is pushed, not coded.
@@ -179,7 +179,7 @@ impl PayloadTarget<'_> {
     }
 }
 
-/// Decodes the payload of a record to memory where values rest, there or here.
+/// Decodes the payload of a record to memory where values are stored, there or here.
 fn decode_to(
     room: &mut dyn DeviceSnapshot,
     coder: &RecordCoder,
@@ -252,7 +252,7 @@ fn values_at(element: ElementType, bytes: &mut [u8]) -> Option<ValuesMut<'_>> {
     }
 }
 
-/// Overwrites values that rest elsewhere, through memory at their place.
+/// Overwrites values that are stored elsewhere, through memory at their place.
 fn overwrite(
     target: &mut dyn DeviceValues,
     spare: &mut SpareCopy,
@@ -261,7 +261,8 @@ fn overwrite(
     overwrite_by(target, spare, |room| room.put(0, values))
 }
 
-/// Overwrites values that rest elsewhere with those that `fill` gives to memory at their place.
+/// Overwrites values that are stored elsewhere with those that `fill` gives to memory at their
+/// place.
 fn overwrite_by(
     target: &mut dyn DeviceValues,
     spare: &mut SpareCopy,

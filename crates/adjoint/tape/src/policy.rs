@@ -118,7 +118,7 @@ impl TapePolicy {
         self.states.iter().any(|(_, state)| state.is_consumed)
     }
 
-    /// Returns the state that is popped next if the program goes on as announced.
+    /// Returns the state that is popped next if the program continues as announced.
     #[must_use]
     pub fn next_pop(&self) -> Option<StateId> {
         self.states.upcoming().find(|id| self.states.get(*id).is_some_and(|state| !state.is_consumed))
@@ -492,7 +492,7 @@ impl TapePolicy {
     }
 
     /// Gives up the copy of a state that could not be given to the program, if a level below has
-    /// the state: the call goes on from there. Returns whether it does.
+    /// the state: the call continues from there. Returns whether it does.
     fn gives_up(&mut self, id: StateId, level: usize) -> bool {
         let is_below = self.states.get(id).is_some_and(|state| {
             let is_idle = state.residences[level].is_some_and(|residence| residence.n_readers == 0);

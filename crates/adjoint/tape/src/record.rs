@@ -1,5 +1,5 @@
-//! The record of a state, as it rests in a level: a header, the payload, and zeros to the end of
-//! its place; in a file, a trailer with a checksum follows.
+//! The record of a state, as it is stored in a level: a header, the payload, and zeros to the end
+//! of its place; in a file, a trailer with a checksum follows.
 //!
 //! Promises: [`FORMAT.md`](../FORMAT.md) states the layout. No byte of a file is given out before
 //! its checksum held.

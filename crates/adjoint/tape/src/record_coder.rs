@@ -77,8 +77,8 @@ impl RecordCoder {
         }
     }
 
-    /// Encodes the values of a raw record where they rest, as [`RecordCoder::encode`] does here.
-    /// `None` where they are to be fetched.
+    /// Encodes the values of a raw record where they are stored, as [`RecordCoder::encode`] does
+    /// here. `None` where they are to be fetched.
     ///
     /// # Errors
     /// [`CodecError`] of the place; work there may still be under way.
@@ -114,8 +114,8 @@ impl RecordCoder {
         decoded.map_err(|error| error.to_string())
     }
 
-    /// Decodes the payload of a record to where values rest; `false` where it is to be decoded
-    /// here.
+    /// Decodes the payload of a record to where values are stored; `false` where it is to be
+    /// decoded here.
     ///
     /// # Errors
     /// [`CodecError`] of the place, or of the payload.

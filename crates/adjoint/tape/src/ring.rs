@@ -1,8 +1,8 @@
 //! Places of variable size in a range of bytes, given out one after the other and around again.
 //!
-//! Promises: places never overlap. Must not know what rests in them: it is told the score of each.
-//! Source of the sliding window: Maurya, Rafique, Tonellot, Al-Salem, Cappello, Nicolae, HPDC 2023
-//! (hal-04119928).
+//! Promises: places never overlap. Must not know what is stored in them: it is told the score of
+//! each. Source of the sliding window: Maurya, Rafique, Tonellot, Al-Salem, Cappello, Nicolae, HPDC
+//! 2023 (hal-04119928).
 
 use std::collections::BTreeMap;
 

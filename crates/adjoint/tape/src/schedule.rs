@@ -6,7 +6,7 @@
 //! forward program from them to make the data of the others again. Each schedule is an iterator of
 //! [`ScheduleAction`]s, which a program carries out one by one.
 //!
-//! | schedule | states rest in | cost that it makes least |
+//! | schedule | states are stored in | cost that it makes least |
 //! |---|---|---|
 //! | [`StoreAll`] | one level, the data of all steps | none: each step is taken once |
 //! | [`Revolve`] | memory, `s` slots | forward steps |

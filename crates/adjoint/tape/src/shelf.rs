@@ -192,7 +192,7 @@ impl StateShelf {
         TapeError::Place { step, source }
     }
 
-    /// Returns the step that is popped next if the program goes on as announced.
+    /// Returns the step that is popped next if the program continues as announced.
     pub(crate) fn next_step(&self) -> Option<u64> {
         let id = self.machine.next_pop()?;
         self.headers.get(&id).map(|header| header.step)

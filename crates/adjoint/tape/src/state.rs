@@ -1,4 +1,4 @@
-//! The states of a tape: in which levels each rests.
+//! The states of a tape: in which levels each is stored.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -112,9 +112,9 @@ impl Tape {
         self.push_source(step, PayloadSource::Values(values), dims)
     }
 
-    /// Pushes the state of a step that rests elsewhere. A tape on the same device copies it there,
-    /// as the next work of its owner's stream: the owner may go on at once. Any other tape fetches
-    /// it, through a copy at its place that is kept for the next one.
+    /// Pushes the state of a step that is stored elsewhere. A tape on the same device copies it
+    /// there, as the next work of its owner's stream: the owner may continue at once. Any other
+    /// tape fetches it, through a copy at its place that is kept for the next one.
     ///
     /// # Errors
     /// Those of [`Tape::push`], and [`TapeError::DeviceValues`].
@@ -122,8 +122,8 @@ impl Tape {
         self.push_device_shaped(step, values, self.dims.unwrap_or([values.len(), 1, 1]))
     }
 
-    /// Pushes the state of a step that rests elsewhere, and lies on a grid of its own: extents, the
-    /// fastest first.
+    /// Pushes the state of a step that is stored elsewhere, and lies on a grid of its own: extents,
+    /// the fastest first.
     ///
     /// # Errors
     /// Those of [`Tape::push_device`].
@@ -176,8 +176,8 @@ impl Tape {
         self.pop_target(StateTarget::Values(target))
     }
 
-    /// Pops the state that comes next to values that rest elsewhere. Returns its step. From the
-    /// same device it comes as the next work of the owner's stream.
+    /// Pops the state that comes next to values that are stored elsewhere. Returns its step. From
+    /// the same device it comes as the next work of the owner's stream.
     ///
     /// # Errors
     /// Those of [`Tape::pop`], and [`TapeError::DeviceValues`]; the values are undefined then.
@@ -211,7 +211,7 @@ impl Tape {
         self.peek_target(step, StateTarget::Values(target))
     }
 
-    /// Reads the state of a step, which stays on the tape, to values that rest elsewhere.
+    /// Reads the state of a step, which stays on the tape, to values that are stored elsewhere.
     ///
     /// # Errors
     /// Those of [`Tape::peek`], and [`TapeError::DeviceValues`]; the values are undefined then.
@@ -268,7 +268,7 @@ impl Tape {
     }
 
     /// Waits until the spill directory has all states, and makes them durable: they outlive the
-    /// process and a loss of power. The tape goes on.
+    /// process and a loss of power. The tape continues.
     ///
     /// # Errors
     /// [`TapeError::NothingKept`] without a directory, [`TapeError::Place`] and
@@ -278,7 +278,7 @@ impl Tape {
         self.shelf().shelf.save()
     }
 
-    /// Ends the tape. States that rest in the spill directory stay there.
+    /// Ends the tape. States that are stored in the spill directory stay there.
     ///
     /// # Errors
     /// [`TapeError::Spill`] names a file that the system does not remove, though its state was

@@ -1,4 +1,5 @@
-//! A forward pass that is killed for real, again and again, goes on from the states it has spilled.
+//! A forward pass that is killed for real, again and again, continues from the states it has
+//! spilled.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 #![cfg(unix)]
 

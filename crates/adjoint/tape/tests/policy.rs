@@ -138,7 +138,7 @@ fn a_copy_that_cannot_be_read_is_given_up_for_the_one_below() {
     let give = copies(&policy.handle(TapeEvent::Pop { id: StateId(0) }))[0];
     assert_eq!(give.1, at(0, 0));
     let after = end(&mut policy, give.0, false);
-    assert_eq!(replies(&after), [], "the call goes on");
+    assert_eq!(replies(&after), [], "the call continues");
     let give = copies(&after)[0];
     assert_eq!((give.1, give.2), (at(1, 0), Location::Program));
     assert_eq!(replies(&end(&mut policy, give.0, true)), [Ok(StateId(0))]);

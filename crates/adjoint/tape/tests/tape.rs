@@ -177,7 +177,7 @@ fn a_saved_tape_is_reopened_whole() {
         let occupied = builder().build().unwrap_err().to_string();
         assert!(
             occupied
-                .ends_with("20 states of an earlier run are there; reopen the tape to go on with them, or clear it")
+                .ends_with("20 states of an earlier run are there; reopen the tape to continue with them, or clear it")
         );
         let mut tape = builder().reopen().build().unwrap();
         assert_eq!((tape.len(), tape.damaged()), (20, &[][..]));

@@ -226,7 +226,7 @@ fn a_spare_finds_the_part_of_its_place_on_the_node_that_is_left_or_with_the_part
     }
 }
 
-/// Ranks that are left after a loss may be too few for a guard: versions go on without it.
+/// Ranks that are left after a loss may be too few for a guard: versions continue without it.
 #[test]
 fn ranks_too_few_for_their_guards_save_without_them() {
     let machine = machine();
@@ -306,7 +306,7 @@ fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() 
     assert_eq!(settle(&|| ()), vec![(4, "version 4 read from pfs".to_owned()); 3]);
 }
 
-/// The slow tier cannot go on before the gate is open: what returns before did not wait for it.
+/// The slow tier cannot continue before the gate is open: what returns before did not wait for it.
 /// Meanwhile the ranks make other collective calls on the communicator they publish with.
 #[test]
 fn versions_count_before_the_slow_tier_has_them_and_those_it_is_too_busy_for_are_named() {
@@ -418,7 +418,7 @@ fn rank_0_chooses_intervals_for_all_from_the_seconds_of_versions() {
     }
 }
 
-/// One node's directory lets others in: every rank refuses to go on, and names it, instead of
+/// One node's directory lets others in: every rank refuses to continue, and names it, instead of
 /// starting from less.
 #[test]
 fn memory_that_others_may_reach_is_refused_by_all_ranks() {

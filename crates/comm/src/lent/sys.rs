@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The closure, with its lifetime left out.
 struct LentClosure(*mut (dyn FnMut() + Send));
 
-// SAFETY: the closure is `Send`, and it is used under the lock of the `Loan` it rests in only.
+// SAFETY: the closure is `Send`, and it is used under the lock of the `Loan` it is stored in only.
 unsafe impl Send for LentClosure {}
 
 /// The closure as long as it is lent; `None` once it was run or taken back.

@@ -36,7 +36,7 @@ pub enum MpiError {
         processes: usize,
     },
     /// The library ends a job with the first rank it loses.
-    #[error("this MPI cannot go on without a lost rank: Open MPI 5, started with `--with-ft ulfm`, can")]
+    #[error("this MPI cannot continue without a lost rank: Open MPI 5, started with `--with-ft ulfm`, can")]
     NoRepair,
     /// A collective call of the whole job failed.
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Values in the memory of a device, lent to a pipeline where they rest.
+//! Values in the memory of a device, lent to a pipeline where they are stored.
 //!
 //! A [`DeviceVector`] is values and the stream that works on them. A frozen copy of it is the next
 //! work of that stream: a [`VectorSnapshot`], or a [`DeviceFrozen`], which is none until the vector
@@ -99,7 +99,7 @@ impl<T> AsRef<DeviceVec<T>> for DeviceVector<T> {
     }
 }
 
-/// A vector freezes where it rests, by [`DeviceValues::snapshot`].
+/// A vector freezes where it is stored, by [`DeviceValues::snapshot`].
 impl<T: DeviceElement> Zones for DeviceVector<T> {
     fn mark(&self) -> Mark {
         self.last_write.mark()

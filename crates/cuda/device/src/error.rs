@@ -51,7 +51,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// Returns whether memory was asked for that is not left; the device goes on working.
+    /// Returns whether memory was asked for that is not left; the device continues working.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::Driver { code: 2, .. } | Self::Host { .. })

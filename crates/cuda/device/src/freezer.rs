@@ -39,7 +39,7 @@ struct PendingCopy {
     zones: PendingZones,
 }
 
-/// The part of a frozen copy that stays when the vector goes on.
+/// The part of a frozen copy that stays when the vector continues.
 #[derive(Debug)]
 pub(crate) struct FrozenCopy {
     /// Each byte of the vector has its place here; those of pending zones are not there yet.

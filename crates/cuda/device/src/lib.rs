@@ -9,7 +9,7 @@
 //! A [`Device`] has [`Stream`]s, which do their work in order. A [`DeviceTicket`] is a place in
 //! that work: other streams and threads wait for it. Memory of the device is a [`DeviceVec`], or a
 //! [`Mapped`] that grows while it is used. Memory of the host is any slice, copied while the caller
-//! waits, or a [`HostBuffer`], which the device copies to and from while the caller goes on.
+//! waits, or a [`HostBuffer`], which the device copies to and from while the caller continues.
 //! Memory of the device that the program owns is told by its address ([`device_pointer`]) and lent
 //! to a session as a [`BorrowedMemory`].
 //!

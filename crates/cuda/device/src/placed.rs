@@ -16,7 +16,7 @@ use crate::{Device, DeviceTicket, Mapped, VectorSnapshot, device_values_error};
 pub enum PlacedCopy {
     /// In the part that was offered, once the ticket is due.
     Here(DeviceTicket),
-    /// In memory of its own: the values rest at another place.
+    /// In memory of its own: the values are stored at another place.
     Elsewhere(Box<dyn DeviceSnapshot>),
 }
 

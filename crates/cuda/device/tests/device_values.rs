@@ -14,7 +14,7 @@ fn values(first: u32) -> Vec<f64> {
 /// The values that come out of the scenario.
 #[derive(Debug, PartialEq)]
 struct Found {
-    /// The first frozen copy, fetched after the owner went on.
+    /// The first frozen copy, fetched after the owner continued.
     first: Vec<u64>,
     /// A part of the second copy, in the memory of the first.
     second: Vec<u64>,
@@ -31,7 +31,7 @@ fn driver(error: DeviceError) -> DeviceValuesError {
     DeviceValuesError { message: error.to_string(), kind }
 }
 
-/// An owner is frozen, goes on, is frozen again in the same memory, and is restored.
+/// An owner is frozen, continues, is frozen again in the same memory, and is restored.
 fn scenario() -> Result<Found, DeviceValuesError> {
     let device = Device::open(0).map_err(driver)?;
     let stream = Stream::new(&device).map_err(driver)?;

@@ -56,7 +56,7 @@ impl Double {
         assert!(self.library.reset(&settings.values()), "program and library are of one version");
     }
 
-    /// Goes on with other settings: calls are counted on, and everything that is alive stays.
+    /// Continues with other settings: calls are counted on, and everything that is alive stays.
     pub fn change(&self, settings: &Settings) {
         assert!(self.library.change(&settings.values()), "program and library are of one version");
     }

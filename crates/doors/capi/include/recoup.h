@@ -3,7 +3,7 @@
  *     recoup_handle h;
  *     recoup_open("dir=ckpt interval=20it", NULL, &h);
  *     recoup_protect(h, "x", RECOUP_ITERATE, RECOUP_F64, x, n, 0, n);
- *     if (recoup_restore(h, &k, NULL) == RECOUP_OK) { r = b - A x; and go on from iteration k }
+ *     if (recoup_restore(h, &k, NULL) == RECOUP_OK) { r = b - A x; and continue from iteration k }
  *     after each iteration: recoup_step(h, k, norm_r, norm_b);
  *     recoup_close(h);
  *
@@ -69,7 +69,7 @@
 // The bound needs recoup_operator, or a norm that an operator by callback cannot give.
 #define RECOUP_E_OPERATOR -12
 
-// A version that was taken could not be made; older ones remain, and the solver may go on. From
+// A version that was taken could not be made; older ones remain, and the solver may continue. From
 // recoup_close also: the newest version is in memory alone, and stays there.
 #define RECOUP_E_NOT_SAVED -13
 
@@ -95,7 +95,7 @@
 // A variable that never changes: saved once, exactly, next to the versions.
 #define RECOUP_STATIC 3
 
-// A variable that the recurrence needs to go on: saved by the schemes traditional, lossless and
+// A variable that the recurrence needs to continue: saved by the schemes traditional, lossless and
 // exact.
 #define RECOUP_RECURRENCE 4
 
@@ -454,7 +454,7 @@ int32_t recoup_wants_known(recoup_handle handle, int32_t *wants);
 int32_t recoup_on_restore(recoup_handle handle, recoup_rebuild rebuild, void *ctx);
 
 // Brings all variables back from the newest version that is whole and of this problem, on all
-// ranks; writes the iteration to go on from, and how: RECOUP_RESTARTED or better, or
+// ranks; writes the iteration to continue from, and how: RECOUP_RESTARTED or better, or
 // RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the versions hold has
 // changed. Collective.
 //
@@ -470,7 +470,8 @@ int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 // in each system from 0 again; a restore takes it back. Returns after a copy; the version is made
 // in the background. Collective.
 //
-// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
+// A version that cannot be made is no error here: the solver continues, and recoup_wait reports
+// it.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
 // RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
@@ -506,9 +507,10 @@ int32_t recoup_wait(recoup_handle handle);
 int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 
 // Says whether the solve has converged, by the program's own test: 1, or 0 if a later start is to
-// go on from its versions. It holds until the next recoup_step, recoup_due or recoup_checkpoint.
-// All ranks say the same. A program that says nothing has converged if the last residual norm is
-// above 0 and at most the option rtol times ||b||, but never in a run with the option systems.
+// continue from its versions. It holds until the next recoup_step, recoup_due or
+// recoup_checkpoint. All ranks say the same. A program that says nothing has converged if the last
+// residual norm is above 0 and at most the option rtol times ||b||, but never in a run with the
+// option systems.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 int32_t recoup_converged(recoup_handle handle, int32_t has_converged);
@@ -600,7 +602,7 @@ int32_t recoup_known_columns(recoup_handle handle, uint64_t columns, const doubl
 
 // Brings back the variables of role RECOUP_DYNAMIC alone, from the newest version that holds them
 // whole, and writes the number of its system: A and b of that system can then be made again, and
-// the run goes on with recoup_operator, recoup_begin_system and recoup_restore. Before the first
+// the run continues with recoup_operator, recoup_begin_system and recoup_restore. Before the first
 // recoup_begin_system, in a run with the option systems. Collective.
 //
 // RECOUP_NO_VERSION when there is none, and nothing is written; codes as of recoup_restore.
@@ -611,8 +613,8 @@ int32_t recoup_find_system(recoup_handle handle, uint64_t *index);
 // Begins the next system of a run with the option systems, a time step, say: with the operator and
 // the right-hand side given last. Its number is above that of the system before. Every version
 // says to which system it belongs, and recoup_restore gives it to no other: RECOUP_E_OTHER_PROBLEM
-// with the number to go on at. Iterations count from 0 in each system; intervals and costs go on.
-// Collective.
+// with the number to continue at. Iterations count from 0 in each system; intervals and costs
+// continue. Collective.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_OPERATOR, RECOUP_E_STORE, RECOUP_E_COMM,
 // RECOUP_E_CALLBACK.
@@ -624,8 +626,8 @@ int32_t recoup_begin_system(recoup_handle handle, uint64_t index);
 // (bytes of the first CUDA device's memory), host (bytes of memory, which come to be while they
 // are used), spill (a directory for what memory does not hold; one tape uses it at a time) and
 // spill-bytes; device, host or spill must be there. States of an earlier run in the directory:
-// reopen=yes goes on with them, clear=yes removes them, and without either the tape is refused if
-// there are some. Codec: codec (raw, zstd, qb ..), bound (lossless, which is the default,
+// reopen=yes continues with them, clear=yes removes them, and without either the tape is refused
+// if there are some. Codec: codec (raw, zstd, qb ..), bound (lossless, which is the default,
 // absolute:V, range:V or pointwise:V), key-every (each state between two keys is coded against the
 // one before), threads, and grid (100x100x50, the fastest extent first; each state then has as
 // many values). With device, states are coded when they leave it, each alone: host or spill must
@@ -703,7 +705,7 @@ int32_t recoup_tape_announce(recoup_tape tape, const uint64_t *steps, uint64_t c
 int32_t recoup_tape_turn(recoup_tape tape);
 
 // Waits until the spill directory has all states, and makes them durable: they outlive the process
-// and a loss of power. The tape goes on.
+// and a loss of power. The tape continues.
 //
 // RECOUP_E_HANDLE, RECOUP_E_STORE, also without a directory.
 int32_t recoup_tape_save(recoup_tape tape);
@@ -751,7 +753,7 @@ int32_t recoup_tape_close(recoup_tape tape);
 // `options` are words as in "file=/dev/shm/heat.memory keep=4 interval=10it": file (the one that
 // must be there), keep (versions that are kept, 2 if not given), block (bytes of a block of a new
 // file, a power of two, 64KiB if not given), medium (file for positioned writes, map for stores
-// into a map of the file, auto for a map where the file rests in memory), interval (of
+// into a map of the file, auto for a map where the file is stored in memory), interval (of
 // recoup_memory_step: steps as in 20it, seconds, or a policy that follows the measured cost of a
 // commit: auto, which is the optimal interval, young, daly, or greedy, which computes for as long
 // as it commits) and mtti (seconds, for auto, young and daly). A file has one writer at a time.

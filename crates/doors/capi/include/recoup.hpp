@@ -104,7 +104,7 @@ enum class Role : std::int32_t {
     recomputed = RECOUP_RECOMPUTED,
 };
 
-/* How the program goes on after a restore; a larger value brings more back. */
+/* How the program continues after a restore; a larger value brings more back. */
 enum class Resume : std::int32_t {
     first_guess = RECOUP_FIRST_GUESS,
     restarted = RECOUP_RESTARTED,
@@ -364,7 +364,7 @@ public:
         return Restored{iteration, static_cast<Resume>(how)};
     }
 
-    /* Brings back the dynamic variables alone, and returns the number of the system to go on with; nothing where there is
+    /* Brings back the dynamic variables alone, and returns the number of the system to continue with; nothing where there is
      * no version. For runs with the option systems, before the first system is begun. */
     std::optional<std::uint64_t> find_system()
     {

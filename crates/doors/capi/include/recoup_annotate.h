@@ -41,7 +41,7 @@ static inline void recoup_annotated_lend_value(recoup_memory memory, const char 
     recoup_annotated_check(recoup_memory_compare(memory, name));
 }
 
-/* Fills all variables with the newest version. Returns the value that the loop goes on with: `first` without a version. */
+/* Fills all variables with the newest version. Returns the value that the loop continues with: `first` without a version. */
 static inline uint64_t recoup_annotated_start(recoup_memory memory, uint64_t first)
 {
     recoup_annotated_check(recoup_memory_restore(memory, 0, &first));
@@ -66,7 +66,7 @@ static inline void recoup_annotated_touch_all(recoup_memory memory, const char *
     recoup_annotated_check(recoup_memory_touch(memory, name, 0, count));
 }
 
-/* Makes a version if one is due: `next` is the value that the loop goes on with. */
+/* Makes a version if one is due: `next` is the value that the loop continues with. */
 static inline void recoup_annotated_step(recoup_memory memory, uint64_t next)
 {
     recoup_annotated_check(recoup_memory_step(memory, next, NULL));

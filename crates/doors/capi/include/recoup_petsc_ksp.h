@@ -8,7 +8,7 @@
  *     PetscCall(RecoupKSPDetach(&saved));
  *
  * Attach after KSPSetOperators and KSPSetFromOptions, with b in its final values. An attached solve takes the same
- * iterations as one that is not. A restored one goes on from the iterate of the newest version, KSPCG also from the
+ * iterations as one that is not. A restored one continues from the iterate of the newest version, KSPCG also from the
  * direction it went last: all later ones are kept A-orthogonal to it, by a preconditioner around the program's own, which
  * brings back nearly all that a plain restart forgets (M. J. D. Powell, 1977, doi 10.1007/BF01593790).
  * The GMRES family is saved at the ends of cycles, where a restart costs nothing.
@@ -406,7 +406,7 @@ static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Brings x back, and has the next KSPSolve go on from it; writes the iterations done so far, 0 when there is no version.
+/* Brings x back, and has the next KSPSolve continue from it; writes the iterations done so far, 0 when there is no version.
  * `iterations` may be NULL. A version of another A or b is an error. With same_operator=no its x is a first guess: taken where
  * its residual is not above that of the x KSPSolve would start from, and no iterations are done yet. Collective. */
 static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterations)

@@ -55,7 +55,7 @@ static inline PetscErrorCode RecoupRunConverged(RecoupRun *run, PetscBool has_co
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* A version that could not be made is the loss of a version, not of the solve: it is said, and the program goes on. */
+/* A version that could not be made is the loss of a version, not of the solve: it is said, and the program continues. */
 static inline PetscErrorCode RecoupRunSaved(const RecoupRun *run, int code)
 {
     PetscFunctionBegin;
@@ -73,11 +73,11 @@ static inline PetscErrorCode RecoupRunClose(RecoupRun *run)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* The values of a Vec, borrowed where they rest: in the memory of a CUDA device, else in that of the host. */
+/* The values of a Vec, borrowed where they are stored: in the memory of a CUDA device, else in that of the host. */
 typedef struct {
     Vec                v;
     const PetscScalar *values;
-    PetscBool          is_host_copy; /* of a Vec that rests on a device of another maker */
+    PetscBool          is_host_copy; /* of a Vec that is stored on a device of another maker */
 } RecoupArray;
 
 static inline PetscBool RecoupCanRead(PetscMemType type)
@@ -111,7 +111,7 @@ static inline PetscErrorCode RecoupArrayRestoreRead(RecoupArray *array)
 }
 
 /* Borrows values that a restore may overwrite. Without a version they stay, and a first guess is compared with them, so
- * the call that leaves them undefined will not do. Given back, the place they rest at is the one PETSc takes as valid. */
+ * the call that leaves them undefined will not do. Given back, the place they are stored at is the one PETSc takes as valid. */
 static inline PetscErrorCode RecoupArrayGet(Vec v, RecoupArray *array)
 {
     PetscScalar *values;

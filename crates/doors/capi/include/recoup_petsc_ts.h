@@ -42,7 +42,7 @@ static inline PetscErrorCode RecoupTSMonitor(TS ts, PetscInt step, PetscReal tim
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Attaches checkpoints to TSSolve(ts, u). Methods of one step go on as if nothing had been; those of several start again
+/* Attaches checkpoints to TSSolve(ts, u). Methods of one step continue as if nothing had been; those of several start again
  * with their first. Collective. */
 static inline PetscErrorCode RecoupTSAttach(TS ts, Vec u, const char *options, RecoupTS *attached)
 {

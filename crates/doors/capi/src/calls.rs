@@ -303,7 +303,7 @@ pub unsafe extern "C" fn recoup_on_restore(handle: RecoupHandle, rebuild: Recoup
 }
 
 /// Brings all variables back from the newest version that is whole and of this problem, on all
-/// ranks; writes the iteration to go on from, and how: RECOUP_RESTARTED or better, or
+/// ranks; writes the iteration to continue from, and how: RECOUP_RESTARTED or better, or
 /// RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the versions hold has
 /// changed. Collective.
 ///
@@ -336,7 +336,8 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
 /// in each system from 0 again; a restore takes it back. Returns after a copy; the version is made
 /// in the background. Collective.
 ///
-/// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
+/// A version that cannot be made is no error here: the solver continues, and recoup_wait reports
+/// it.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
 /// RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
@@ -438,9 +439,10 @@ pub unsafe extern "C" fn recoup_stats(handle: RecoupHandle, stats: *mut RecoupSt
 }
 
 /// Says whether the solve has converged, by the program's own test: 1, or 0 if a later start is to
-/// go on from its versions. It holds until the next recoup_step, recoup_due or recoup_checkpoint.
-/// All ranks say the same. A program that says nothing has converged if the last residual norm is
-/// above 0 and at most the option rtol times ||b||, but never in a run with the option systems.
+/// continue from its versions. It holds until the next recoup_step, recoup_due or
+/// recoup_checkpoint. All ranks say the same. A program that says nothing has converged if the last
+/// residual norm is above 0 and at most the option rtol times ||b||, but never in a run with the
+/// option systems.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 #[unsafe(no_mangle)]

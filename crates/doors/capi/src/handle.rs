@@ -234,7 +234,7 @@ impl Core {
     }
 
     /// Brings back the variables that are saved exactly, before any system is begun. Returns the
-    /// system to go on with. Collective.
+    /// system to continue with. Collective.
     pub(crate) fn find_system(&mut self, this: &Handle) -> Result<Option<u64>, CallFailure> {
         if !this.options.has_systems || self.has_begun_system {
             let what = "systems are found before the first is begun, in a run opened with the option systems";
@@ -349,7 +349,7 @@ impl Core {
     }
 
     /// Removes the versions in memory of a solve that has converged, once the directory has the
-    /// newest; any other may go on from them. Collective.
+    /// newest; any other may continue from them. Collective.
     fn forget_memory(&self, this: &Handle) -> Result<(), CallFailure> {
         if !this.options.has_memory() {
             return Ok(());
@@ -419,8 +419,8 @@ impl Core {
         self.plan(&this.options).scheme == Scheme::Lossy
     }
 
-    /// Restores everything from the newest usable version. Returns its iteration, and how to go on.
-    /// Collective.
+    /// Restores everything from the newest usable version. Returns its iteration, and how to
+    /// continue. Collective.
     pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, i32)>, CallFailure> {
         self.check_system(this)?;
         self.start(this)?;
@@ -428,7 +428,7 @@ impl Core {
         let Some(session) = &mut self.session else { return Ok(None) };
         session.changes().clone_from(&self.changes);
         let restored = session.restore_with(&mut [&mut self.protected])?;
-        // The run goes on from what is there.
+        // The run continues from what is there.
         self.unsaved = None;
         let Some(restored) = restored else { return Ok(None) };
         self.defaults.clone_from(&restored.defaults);

@@ -1,4 +1,4 @@
-//! The ways in which a solver goes on from a version, as constants of C.
+//! The ways in which a solver continues from a version, as constants of C.
 
 use recoup::core::Resume;
 

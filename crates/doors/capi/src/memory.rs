@@ -143,7 +143,7 @@ impl OpenMemory {
 /// `options` are words as in "file=/dev/shm/heat.memory keep=4 interval=10it": file (the one that
 /// must be there), keep (versions that are kept, 2 if not given), block (bytes of a block of a new
 /// file, a power of two, 64KiB if not given), medium (file for positioned writes, map for stores
-/// into a map of the file, auto for a map where the file rests in memory), interval (of
+/// into a map of the file, auto for a map where the file is stored in memory), interval (of
 /// recoup_memory_step: steps as in 20it, seconds, or a policy that follows the measured cost of a
 /// commit: auto, which is the optimal interval, young, daly, or greedy, which computes for as long
 /// as it commits) and mtti (seconds, for auto, young and daly). A file has one writer at a time.

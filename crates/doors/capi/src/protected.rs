@@ -19,7 +19,7 @@ pub const RECOUP_DIRECTION: i32 = 1;
 pub const RECOUP_DYNAMIC: i32 = 2;
 /// A variable that never changes: saved once, exactly, next to the versions.
 pub const RECOUP_STATIC: i32 = 3;
-/// A variable that the recurrence needs to go on: saved by the schemes traditional, lossless and
+/// A variable that the recurrence needs to continue: saved by the schemes traditional, lossless and
 /// exact.
 pub const RECOUP_RECURRENCE: i32 = 4;
 /// A variable that is rebuilt from the others after a restore; saved by the scheme exact alone.

@@ -45,7 +45,7 @@ pub const RECOUP_E_COMM: i32 = -10;
 pub const RECOUP_E_CALLBACK: i32 = -11;
 /// The bound needs recoup_operator, or a norm that an operator by callback cannot give.
 pub const RECOUP_E_OPERATOR: i32 = -12;
-/// A version that was taken could not be made; older ones remain, and the solver may go on. From
+/// A version that was taken could not be made; older ones remain, and the solver may continue. From
 /// recoup_close also: the newest version is in memory alone, and stays there.
 pub const RECOUP_E_NOT_SAVED: i32 = -13;
 /// The step is on the tape already, or it is not on the tape.

@@ -74,8 +74,8 @@ fn no_tape(number: RecoupTape) -> CallFailure {
 /// (bytes of the first CUDA device's memory), host (bytes of memory, which come to be while they
 /// are used), spill (a directory for what memory does not hold; one tape uses it at a time) and
 /// spill-bytes; device, host or spill must be there. States of an earlier run in the directory:
-/// reopen=yes goes on with them, clear=yes removes them, and without either the tape is refused if
-/// there are some. Codec: codec (raw, zstd, qb ..), bound (lossless, which is the default,
+/// reopen=yes continues with them, clear=yes removes them, and without either the tape is refused
+/// if there are some. Codec: codec (raw, zstd, qb ..), bound (lossless, which is the default,
 /// absolute:V, range:V or pointwise:V), key-every (each state between two keys is coded against the
 /// one before), threads, and grid (100x100x50, the fastest extent first; each state then has as
 /// many values). With device, states are coded when they leave it, each alone: host or spill must
@@ -288,7 +288,7 @@ pub extern "C" fn recoup_tape_turn(tape: RecoupTape) -> i32 {
 }
 
 /// Waits until the spill directory has all states, and makes them durable: they outlive the process
-/// and a loss of power. The tape goes on.
+/// and a loss of power. The tape continues.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_STORE, also without a directory.
 #[unsafe(no_mangle)]

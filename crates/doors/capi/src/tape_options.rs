@@ -93,7 +93,9 @@ impl TapeOptions {
         let needs_codec = [("bound", self.bound.is_some()), ("key-every", self.key_every.is_some())];
         let first = |of: &[(&'static str, bool)]| of.iter().find(|(_, is_given)| *is_given).map(|(key, _)| *key);
         if self.reopens && self.clears {
-            return Err(refuse("reopen=yes goes on with the states that clear=yes removes: leave one out".to_owned()));
+            return Err(refuse(
+                "reopen=yes continues with the states that clear=yes removes: leave one out".to_owned(),
+            ));
         }
         match (first(&needs_spill), first(&needs_codec)) {
             (Some(key), _) if self.spill.is_none() => Err(refuse(format!("{key}: spill=DIRECTORY is missing"))),

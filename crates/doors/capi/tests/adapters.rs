@@ -124,7 +124,7 @@ impl Adapter {
                 println!("{kills:?}, then from {} to {} iterations", ended.from, ended.iterations);
                 assert!(
                     kills.n_resumed >= 5,
-                    "hardly a process was killed that had a version to go on from: {kills:?}"
+                    "hardly a process was killed that had a version to continue from: {kills:?}"
                 );
                 return;
             }
@@ -158,7 +158,7 @@ struct Attempt {
 #[derive(Debug, Default)]
 struct Kills {
     n: u32,
-    /// Of processes that had gone on from a version.
+    /// Of processes that had continued from a version.
     n_resumed: u32,
     n_solves_ended: u32,
     /// Where the process before began.
@@ -186,8 +186,9 @@ impl Kills {
     }
 }
 
-/// CG goes on with its last direction: at most 2 % more iterations than undisturbed. GMRES is saved
-/// at the ends of cycles, and needs none more. Lossy versions may cost as many as were done before.
+/// CG continues with its last direction: at most 2 % more iterations than undisturbed. GMRES is
+/// saved at the ends of cycles, and needs none more. Lossy versions may cost as many as were done
+/// before.
 fn check_library(name: &str, size: &'static str, seed: u64) {
     if let Some(adapter) = Adapter::of(name, size) {
         check_adapter(&adapter, seed);

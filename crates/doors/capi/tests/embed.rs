@@ -50,7 +50,7 @@ fn killed_c_solver_goes_on_from_its_newest_version() {
     check(&compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path()));
 }
 
-/// A time loop goes on in the step it was killed in: bit for bit under `exact`, and within the
+/// A time loop continues in the step it was killed in: bit for bit under `exact`, and within the
 /// tolerance of its solves under `lossy`.
 #[test]
 fn killed_c_time_loop_goes_on_in_its_step() {
@@ -77,8 +77,8 @@ fn killed_c_time_loop_goes_on_in_its_step() {
     }
 }
 
-/// No directory is written: versions rest in memory that outlives the process, and a solve that
-/// has converged leaves nothing there.
+/// No directory is written: versions are stored in memory that outlives the process, and a solve
+/// that has converged leaves nothing there.
 #[test]
 fn killed_c_solver_goes_on_from_memory_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ fn killed_c_adjoint_goes_on_from_the_states_it_has_spilled() {
     }
 }
 
-/// A program that is killed after any step goes on from its newest version, by positioned writes
+/// A program that is killed after any step continues from its newest version, by positioned writes
 /// and by a map, and its last state is that of an undisturbed run to the last bit.
 #[test]
 fn killed_c_program_goes_on_from_its_newest_version_in_one_file() {

@@ -155,7 +155,7 @@ fn last_number(text: &str) -> f64 {
     text.split_whitespace().last().unwrap().parse().unwrap()
 }
 
-/// A time loop that is killed in any of its steps, and goes on in that step on another number of
+/// A time loop that is killed in any of its steps, and continues in that step on another number of
 /// ranks.
 fn check_steps(steps: &Example, name: &str, arguments: &str) {
     let plain = steps.run(1, arguments, None).unwrap();
@@ -187,8 +187,8 @@ fn so_does_a_loop_of_complex_systems() {
     check_steps(&steps, "cg", "-n 32 -ksp_type cg -pc_type jacobi");
 }
 
-/// No directory is written: versions rest in memory that outlives the processes, with copies on the
-/// other rank where there is one.
+/// No directory is written: versions are stored in memory that outlives the processes, with copies
+/// on the other rank where there is one.
 #[test]
 fn killed_cg_goes_on_from_memory_alone() {
     let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
@@ -270,8 +270,9 @@ fn killed_newton_ends_where_the_first_would_have() {
     assert_eq!(resumed, Solve { from: 4, ..plain });
 }
 
-/// Another matrix of the same size used to be taken without a word: A + 50 I went on from iterates
-/// of A, and took 77 iterations where 6 were due. The name of the change is that of `other.c`.
+/// Another matrix of the same size used to be taken without a word: A + 50 I continued from
+/// iterates of A, and took 77 iterations where 6 were due. The name of the change is that of
+/// `other.c`.
 #[test]
 fn versions_of_another_problem_are_refused_and_rounding_makes_none() {
     let Some(other) = Example::of("crates/doors/capi/tests/c/other.c") else { return };

@@ -1,4 +1,4 @@
-//! examples/embed with PETSc whose vectors rest on a device: the counts and bits are those of
+//! examples/embed with PETSc whose vectors are stored on a device: the counts and bits are those of
 //! vectors of the host. The device is the double of the driver, and `c/vectors_on_device.h` stands
 //! in for the part of PETSc that lends arrays there.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
@@ -6,7 +6,7 @@
 use crate::build::{driver, root};
 use crate::petsc::{CG, Example, Solve};
 
-/// A program whose vectors rest on a device, and the same one with vectors of the host.
+/// A program whose vectors are stored on a device, and the same one with vectors of the host.
 struct Pair {
     device: Example,
     host: Example,

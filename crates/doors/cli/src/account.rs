@@ -16,7 +16,7 @@ use crate::solved::SolveReport;
 /// The sums of one life of a run, or of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RunCosts {
-    /// The version the first life went on from; 0 for the start.
+    /// The version the first life continued from; 0 for the start.
     pub(crate) start_version: u64,
     pub(crate) executed: u64,
     pub(crate) lost: u64,
@@ -269,7 +269,7 @@ fn notes(report: &RunReport) -> Vec<String> {
     });
     let lost = report.events.iter().filter_map(|event| match &event.kind {
         EventKind::PlaceLost { message } => {
-            Some(format!("iteration {}: {message}; the run went on without it", event.iteration))
+            Some(format!("iteration {}: {message}; the run continued without it", event.iteration))
         }
         _ => None,
     });
@@ -328,11 +328,11 @@ impl DecisionJson {
 pub(crate) struct RepairJson {
     /// Processes lost.
     pub(crate) lost: u64,
-    /// Ranks that went on.
+    /// Ranks that continued.
     pub(crate) ranks: usize,
     /// Versions saved before.
     pub(crate) saved: u64,
-    /// The version they went on from; 0 for the start.
+    /// The version they continued from; 0 for the start.
     pub(crate) version: u64,
     /// Time from the last step to the error that reported the loss: the rest of a step, the
     /// library's detection, and its notice to all ranks. A loss during a recovery adds all time

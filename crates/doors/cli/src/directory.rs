@@ -15,7 +15,8 @@ use crate::exit::Exit;
 use crate::observe::status_file::RunStatus;
 use crate::options::tiers::{check_memory_dir, refused};
 
-/// Looks at the versions of a run that goes on, at most: it may retire those that were just listed.
+/// Looks at the versions of a run that continues, at most: it may retire those that were just
+/// listed.
 pub(crate) const LOOKS_MAX: u32 = 8;
 
 /// The versions a command works on.
@@ -146,15 +147,15 @@ impl PlaceArgs {
     /// Opens one run to remove versions of it.
     ///
     /// # Errors
-    /// As [`PlaceArgs::open`], and when the run is going on.
+    /// As [`PlaceArgs::open`], and when the run is continuing.
     pub(crate) fn open_to_write(&self, name: &str) -> Result<Box<dyn Store>> {
         if !self.memory {
             return Ok(Box::new(Hdf5Store::open(&self.directory.dir, name, Access::Write)?));
         }
-        // Memory has no lock: the run itself says whether it is going on.
+        // Memory has no lock: the run itself says whether it is continuing.
         if let Some(status) = RunStatus::read(&self.folder(name)).filter(RunStatus::is_going_on) {
             let text =
-                format!("run {name} is going on as process {} on {}: stop it first", status.process, status.host);
+                format!("run {name} is continuing as process {} on {}: stop it first", status.process, status.host);
             return Err(Exit::Failed.because(text));
         }
         self.open_memory(name)

@@ -1,5 +1,5 @@
-//! A run seen from outside while it goes on: its progress, its log, its status file, its saves, and
-//! the end that a batch system has set for it.
+//! A run seen from outside while it continues: its progress, its log, its status file, its saves,
+//! and the end that a batch system has set for it.
 
 pub(crate) mod deadline;
 pub(crate) mod observers;

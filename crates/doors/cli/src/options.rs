@@ -320,7 +320,7 @@ pub(crate) enum FailureChoice {
     KillNode,
     /// State lost after these iterations.
     At(Vec<u64>),
-    /// Ranks of an MPI job get SIGKILL at exponential times, and the others go on.
+    /// Ranks of an MPI job get SIGKILL at exponential times, and the others continue.
     KillRank,
     /// A bit flip after each of these iterations, in the vector named or in the iterate.
     FlipAt(Vec<(u64, Option<String>)>),

@@ -136,7 +136,7 @@ fn auto_in_virtual_time_is_near_the_best_fixed_choice() {
 #[test]
 #[ignore = "half an hour of kills on the wall clock"]
 fn auto_under_kills_beside_every_fixed_choice() {
-    // They sleep most of the time, so all scenarios go on at once.
+    // They sleep most of the time, so all scenarios continue at once.
     let judged = std::thread::scope(|scope| {
         let run = |scenario| killed(scenario, &choices(scenario), 1..=KILLED_TRIALS);
         let runs: Vec<_> = KILLED.iter().map(|scenario| scope.spawn(move || run(scenario))).collect();

@@ -99,7 +99,7 @@ fn ways_to_keep_the_states_of_a_device_are_measured_and_give_them_back() {
     assert!(ways.iter().all(|row| row["waited_s"].as_f64() > Some(0.0)), "{report}");
     assert_eq!(std::fs::read_dir(dir.path().join("spilled")).unwrap().count(), 0, "folders of tapes are left");
     let text = String::from_utf8(recoup(BENCH, dir.path(), &[]).stdout).unwrap();
-    assert!(text.contains("states rest on recoup CUDA double"), "{text}");
+    assert!(text.contains("states are stored on recoup CUDA double"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 

@@ -231,7 +231,7 @@ fn wait_for_version(least: u64, dir: &Path, child: &mut Child) {
     }
 }
 
-/// A process on one place is killed, and one on the other goes on from what it left.
+/// A process on one place is killed, and one on the other continues from what it left.
 #[test]
 fn a_run_killed_on_the_device_goes_on_on_the_host_and_back_bit_for_bit() {
     let case = CASES[0].solve;
@@ -267,7 +267,7 @@ fn a_device_lost_in_the_middle_of_a_run_leaves_the_host_to_go_on_from_the_last_v
     );
     let output = { lost }.output().unwrap();
     let found = report(&output);
-    assert!(said(&output).contains("goes on on the host"), "{}", said(&output));
+    assert!(said(&output).contains("continues on the host"), "{}", said(&output));
     let notes = found["notes"].to_string();
     assert!(notes.contains("CUDA_ERROR_DEVICE_UNAVAILABLE"), "{notes}");
     assert_eq!(found["iterations"], undisturbed["iterations"], "{found}");

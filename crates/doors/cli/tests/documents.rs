@@ -2,8 +2,8 @@
 //! one folder.
 //!
 //! Rules. A block is fenced as `sh`; of a help text, the lines below `Example` that begin with a
-//! command of [`RUN`] and those that go on from them. `/tmp/` and `/usr/local/` mean places in the
-//! folder, which has links to the repository's `tests` and `crates`. What builds or installs
+//! command of [`RUN`] and those that continue from them. `/tmp/` and `/usr/local/` mean places in
+//! the folder, which has links to the repository's `tests` and `crates`. What builds or installs
 //! ([`SKIPPED`]) is left out, and so is what this machine has no program for. Lines that begin with
 //! `mpirun` run where the program is built with MPI, the others where it is not; `--with-ft` needs
 //! an Open MPI that survives lost ranks, whose `mpirun` says nothing by its exit code then: an
@@ -45,7 +45,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The commands of the blocks fenced as `sh`, lines that go on joined to those they belong to.
+/// The commands of the blocks fenced as `sh`, lines that continue joined to those they belong to.
 /// Whole scripts, fenced as `bash`, have tests of their own.
 fn commands(markdown: &str) -> Vec<String> {
     let mut is_inside = false;

@@ -1,4 +1,4 @@
-//! Many ranks whose versions go on from memory to the directory behind the run: is what arrives
+//! Many ranks whose versions continue from memory to the directory behind the run: is what arrives
 //! there whole, whoever shares a file, and does it come back on another number of ranks?
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 

@@ -2,8 +2,8 @@
 //! and are they the values they should be?
 //!
 //! Jobs that stop at an iteration limit leave their memory as a killed job does, at an instant that
-//! is known. Exact versions go on bit for bit, so the values are right if the last residual is that
-//! of the undisturbed run to the last bit.
+//! is known. Exact versions continue bit for bit, so the values are right if the last residual is
+//! that of the undisturbed run to the last bit.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs;
@@ -68,7 +68,7 @@ struct Loss {
     tiers: &'static str,
     node_ranks: usize,
     nodes: &'static [usize],
-    /// The version it goes on from, and what it says about that.
+    /// The version it continues from, and what it says about that.
     version: u64,
     note: &'static str,
 }

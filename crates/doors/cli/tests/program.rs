@@ -105,7 +105,7 @@ fn indefinite_operator_breaks_cg_down_with_a_reason() {
     assert!(report["reason"].as_str().unwrap().contains("not positive definite"), "{report}");
 }
 
-/// Restarted CG went on to 1e150 on this matrix, and the versions of a protected run with it.
+/// Restarted CG continued to 1e150 on this matrix, and the versions of a protected run with it.
 #[test]
 fn a_solve_that_diverges_ends_by_name_and_warns_of_its_cause_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ fn directory_is_inspected_verified_exported_and_pruned() {
     let verified = json("verify d", dir.path(), 1);
     assert_eq!(verified["versions"][2]["usable"], Value::from(false), "{verified}");
     assert!(!verified["versions"][2]["damage"].as_array().unwrap().is_empty());
-    // A run goes on from the one before, and says which was passed over by putting it aside.
+    // A run continues from the one before, and says which was passed over by putting it aside.
     let resumed = json(&format!("run {CG} --scheme traditional --dir d --interval 10it"), dir.path(), 0);
     assert_eq!(resumed["resumed_from"], versions[1]["version"]);
     json("prune d --keep 0", dir.path(), 0);
@@ -403,7 +403,7 @@ fn signals_leave_a_state_the_same_command_goes_on_from() {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(75), "{signal:?}: {stderr}");
-        assert!(stderr.contains("goes on"), "{signal:?}: {stderr}");
+        assert!(stderr.contains("continues"), "{signal:?}: {stderr}");
         let stopped: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(stopped["ended"], "stopped");
         let resumed = json(SLOW, dir.path(), 0);
@@ -427,14 +427,14 @@ fn versions_that_a_run_retires_meanwhile_are_not_called_damaged() {
         assert!(versions.iter().all(|version| version["damage"].is_null()), "{inspected}");
         json("export d --to x.npy", dir.path(), 0);
     }
-    assert!(child.try_wait().unwrap().is_none(), "the run went on all the time");
+    assert!(child.try_wait().unwrap().is_none(), "the run continued all the time");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[test]
 fn a_run_that_is_killed_still_converges_and_leaves_no_litter() {
-    // Kills come at random in real time, and a fast machine is through sooner: runs go on until
+    // Kills come at random in real time, and a fast machine is through sooner: runs continue until
     // three struck.
     let mut kills = 0;
     for seed in 5..25 {

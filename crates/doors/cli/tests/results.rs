@@ -186,7 +186,7 @@ fn the_last_version_is_no_checkpoint_of_the_scheme_and_can_be_left_out() {
     let told = refused("export e --solution --to x.npy", dir.path(), 4);
     assert!(told.contains("no version holds a solution"), "{told}");
     let (more, _) = json(&format!("{run} --dir d --rtol 1e-11").replace("--rtol 1e-8", ""), dir.path());
-    assert_eq!(more["resumed_from"], with["iterations"], "a smaller tolerance goes on from the solution");
+    assert_eq!(more["resumed_from"], with["iterations"], "a smaller tolerance continues from the solution");
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(looks.is_some(), "the solver went on to 25 while 15 was on its way");
+    assert!(looks.is_some(), "the solver continued to 25 while 15 was on its way");
     assert_eq!(run("--sync --no-save-last --max-iterations 27 --json")["resumed_from"], 25);
     std::fs::remove_dir_all(node(dir.path())).unwrap();
     assert_eq!(run("--sync --no-save-last --max-iterations 14 --json")["resumed_from"], 10);
@@ -228,7 +228,7 @@ fn run_that_is_stopped_says_that_memory_alone_has_its_version() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains("is in memory alone; pfs: rank 0: d/solve/"), "{said}");
-        assert!(said.contains("m keeps it until this machine ends: the same command goes on from it"), "{said}");
+        assert!(said.contains("m keeps it until this machine ends: the same command continues from it"), "{said}");
         assert!(!said.contains("is whole"), "{said}");
     }
     assert_eq!(json(&recoup(&format!("{run} --json"), dir.path()))["resumed_from"], 3);
@@ -342,7 +342,7 @@ fn memory_of_a_run_that_goes_on_is_not_pruned() {
     child.wait().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("run solve is going on as process"), "{said}");
+    assert!(said.contains("run solve is continuing as process"), "{said}");
     assert!(prune().status.success());
 }
 

@@ -244,7 +244,7 @@ fn check_lengths(versions: &[KeptVersion], number: Option<u64>, arrays: &NamedAr
     Ok(())
 }
 
-/// Looks at the versions of a file that a program may go on writing.
+/// Looks at the versions of a file that a program may continue writing.
 #[pyclass(frozen, name = "MemoryReader", module = "recoup._native")]
 pub(crate) struct PyMemoryReader {
     reader: MemoryReader,

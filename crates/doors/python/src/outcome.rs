@@ -112,7 +112,7 @@ impl PyOutcome {
 pub(crate) struct PyRestored {
     /// The version.
     version: u64,
-    /// The iteration to go on from: the version, counted from the start of its system.
+    /// The iteration to continue from: the version, counted from the start of its system.
     iteration: u64,
     /// The system it belongs to, where the run solves many.
     system: Option<u64>,

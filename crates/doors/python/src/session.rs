@@ -406,7 +406,8 @@ impl PySession {
         let done = self.memory.as_ref().filter(is_done);
         py.detach(|| {
             drop(session);
-            // A solve that has converged needs nothing in memory; any other may go on from there.
+            // A solve that has converged needs nothing in memory; any other may continue from
+            // there.
             done.map_or(Ok(()), |memory| memory.run.forget_memory(&Solo))
         })
         .map_err(refused)?;

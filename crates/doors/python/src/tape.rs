@@ -195,7 +195,7 @@ impl PyTape {
         Ok((report.push_time.as_secs_f64(), report.pop_time.as_secs_f64()))
     }
 
-    /// Ends the tape. States that rest in the spill directory stay there.
+    /// Ends the tape. States that are stored in the spill directory stay there.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let tape = self.locked()?.0.take();
         py.detach(|| tape.map_or(Ok(()), Tape::close)).map_err(refused)

@@ -266,7 +266,7 @@ def test_a_version_of_another_system_is_refused(tmp_path):
         session.save(1, 0.5)
     with opened(recoup.Session(tmp_path, systems=True, scheme="lossless")) as session:
         session.begin_system(0, matrix(0), u)
-        with pytest.raises(recoup.Error, match="version 1 of run solve belongs to system 5, the run is at system 0: .*go on at system 5"):
+        with pytest.raises(recoup.Error, match="version 1 of run solve belongs to system 5, the run is at system 0: .*continue at system 5"):
             session.restore()
         with pytest.raises(recoup.Error, match="system 0 begun after system 0"):
             session.begin_system(0, matrix(0), u)

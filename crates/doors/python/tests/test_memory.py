@@ -266,7 +266,7 @@ def test_forked_process_is_refused(tmp_path):
 
 
 def test_commit_to_a_file_that_was_removed_is_an_error_that_names_it(tmp_path):
-    """Commits went on into a file that nobody could open any more."""
+    """Commits continued into a file that nobody could open any more."""
     path = tmp_path / "m"
     with recoup.Memory.open(path) as memory:
         state = memory.array("state", np.zeros(100))

@@ -92,7 +92,7 @@ def test_complex_ksp_that_was_killed_resumes(run, kind, n):
     print(f"complex {kind}: undisturbed {undisturbed}, killed at {kill_at}: {resumed}")
     assert 0 < resumed["base"] <= kill_at and resumed["reason"] > 0
     assert resumed["relative_residual"] <= 1.5e-8
-    # As the real ones: cg goes on with its direction, gmres repeats a cycle at most.
+    # As the real ones: cg continues with its direction, gmres repeats a cycle at most.
     more = 30 if kind == "gmres" else 0.06 * undisturbed["iterations"] + 1
     assert resumed["iterations"] <= undisturbed["iterations"] + more
 

@@ -1,7 +1,7 @@
 //! The client: one process's side of every call, in safe words.
 //!
 //! Collective calls end on all ranks alike: the failure of one rank is known to all before any of
-//! them goes on. The calls that only touch this process's regions and files are not
+//! them continues. The calls that only touch this process's regions and files are not
 //! collective.
 
 use std::collections::{BTreeMap, BTreeSet};

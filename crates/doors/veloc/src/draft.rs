@@ -20,7 +20,7 @@ use crate::{Error, MemoryRegion};
 pub(crate) struct Ticket {
     /// The number that tells it from every other checkpoint.
     pub(crate) token: u64,
-    /// The version goes on to persistent storage.
+    /// The version continues to persistent storage.
     pub(crate) goes_on: bool,
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Memory takes scattered blocks as fast as a run of them, so there the lowest free places are
 //! handed out, and the file stays short. A disk takes runs several times faster. There the search
-//! goes on from the last place that was handed out, round a file of a given length: blocks of one
+//! continues from the last place that was handed out, round a file of a given length: blocks of one
 //! version then lie together, and mostly become free together.
 
 use std::ops::Range;

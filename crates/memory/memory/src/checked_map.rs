@@ -1,4 +1,4 @@
-//! A map of a file that rests in memory, and which blocks of a structure were checked in it.
+//! A map of a file that is stored in memory, and which blocks of a structure were checked in it.
 //!
 //! Promises: no byte is lent before the checksum of its block held. Blocks of a version that is
 //! held stay as they are, so each is checked once.

@@ -193,7 +193,7 @@ struct CrashPlan {
     /// Most images of each point.
     images_each: usize,
     seed: u64,
-    /// Images between two that go on and crash again; 0 for none.
+    /// Images between two that continue and crash again; 0 for none.
     again_every: usize,
 }
 

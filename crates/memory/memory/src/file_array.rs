@@ -71,8 +71,8 @@ impl<T: VersionedElement> FileArray<T> {
         self.bytes.bytes_in_memory()
     }
 
-    /// Lends values where they rest one after the other, in memory or in a mapped file, and reads
-    /// them otherwise.
+    /// Lends values where they are stored one after the other, in memory or in a mapped file, and
+    /// reads them otherwise.
     ///
     /// # Errors
     /// [`MemoryError::Damaged`], [`MemoryError::Retired`] for an array that a

@@ -20,7 +20,7 @@ const EARLY_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct FileMedium {
     file: Arc<File>,
-    /// The file rests in memory.
+    /// The file is stored in memory.
     is_in_memory: bool,
     /// Bytes in one piece that the system was not yet told to write.
     pending: Range<u64>,

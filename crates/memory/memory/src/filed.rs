@@ -118,7 +118,8 @@ impl FiledBytes {
         Ok(())
     }
 
-    /// Lends bytes that rest one after the other, in a piece or in the map; `None` for others.
+    /// Lends bytes that are stored one after the other, in a piece or in the map; `None` for
+    /// others.
     pub(crate) fn lend(&self, range: Range<usize>) -> Result<Option<&[u8]>, MemoryError> {
         if range.is_empty() {
             return Ok(Some(&[]));

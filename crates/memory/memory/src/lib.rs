@@ -34,7 +34,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 #[cfg(target_endian = "big")]
-compile_error!("values rest in the file as they rest in memory, which must be little-endian");
+compile_error!("values are stored in the file as they are stored in memory, which must be little-endian");
 
 mod any_array;
 mod array;

@@ -13,8 +13,8 @@ use crate::sys::{FileMap, MapKind};
 /// Least bytes of addresses that are mapped: most files grow within them.
 const MAPPED_BYTES_LEAST: u64 = 64 << 20;
 
-/// A map of a file; a fence is that of the processor where the file rests in memory (tmpfs, DAX),
-/// and `msync` elsewhere.
+/// A map of a file; a fence is that of the processor where the file is stored in memory (tmpfs,
+/// DAX), and `msync` elsewhere.
 #[derive(Debug)]
 pub struct MapMedium {
     file: Arc<File>,
@@ -38,7 +38,8 @@ impl MapMedium {
         Ok(Self { file: Arc::new(file), map, bytes, has_grown: false, written_back: 0..0 })
     }
 
-    /// Returns whether the file rests in memory, so that no call of the system makes it durable.
+    /// Returns whether the file is stored in memory, so that no call of the system makes it
+    /// durable.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.map.kind() != MapKind::Paged
     }

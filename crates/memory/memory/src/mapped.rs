@@ -1,4 +1,4 @@
-//! Values of a version without a copy, where the file rests in memory.
+//! Values of a version without a copy, where the file is stored in memory.
 //!
 //! Promises: every block was checked when it was mapped, and stays as it is as long as the values
 //! live. They hold the version and, by its file, the lock, so no writer stores to its blocks.
@@ -53,7 +53,7 @@ impl MappedValues {
 
 impl VersionView {
     /// Maps the values of a structure, and checks each block. Returns `None` where they have to be
-    /// read: in a file that does not rest in memory, in blocks that are no whole pages or lie in
+    /// read: in a file that is not stored in memory, in blocks that are no whole pages or lie in
     /// too many pieces, for a structure without values, and for a view that does not hold its
     /// blocks.
     ///

@@ -69,12 +69,12 @@ pub trait Medium: Send {
 /// The way in which the bytes of a file are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediumKind {
-    /// A map where the file rests in memory (tmpfs, DAX), positioned writes elsewhere.
+    /// A map where the file is stored in memory (tmpfs, DAX), positioned writes elsewhere.
     #[default]
     Auto,
     /// Positioned writes, and `fdatasync` as the fence.
     File,
-    /// Stores into a map of the file. The fence is that of the processor where the file rests in
-    /// memory, and `msync` elsewhere.
+    /// Stores into a map of the file. The fence is that of the processor where the file is stored
+    /// in memory, and `msync` elsewhere.
     Map,
 }

@@ -10,7 +10,7 @@ use crate::element::{ElementKind, VersionedElement};
 use crate::error::MemoryError;
 use crate::structure::{ArrayList, Versioned};
 
-/// A value that rests in memory as one element, or as a fixed number of them.
+/// A value that is stored in memory as one element, or as a fixed number of them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no plain value of a version",
     note = "plain values are f64, f32, i64, i32, u64, u32 and u8, and arrays of them"

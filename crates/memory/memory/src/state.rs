@@ -1,4 +1,4 @@
-//! A memory for one state: a struct of the program that has all it needs to go on.
+//! A memory for one state: a struct of the program that has all it needs to continue.
 
 use std::path::Path;
 

@@ -98,7 +98,7 @@ unsafe impl Send for PieceMap {}
 unsafe impl Sync for PieceMap {}
 
 impl PieceMap {
-    /// Maps pieces of the file; `None` where the file does not rest in memory, or a piece does not
+    /// Maps pieces of the file; `None` where the file is not stored in memory, or a piece does not
     /// consist of whole pages. The caller sees to it that no byte is stored to while it is lent,
     /// and that the file is not cut off as long as the map lives.
     pub(crate) fn new(file: &File, pieces: &[Range<u64>]) -> io::Result<Option<Self>> {
@@ -161,7 +161,7 @@ pub(crate) fn begin_write_back(file: &File, range: &Range<u64>) {
     let _ = (file, range);
 }
 
-/// Returns whether a file rests in memory that outlives processes alone.
+/// Returns whether a file is stored in memory that outlives processes alone.
 pub(crate) fn is_tmpfs(file: &File) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type as i64 == TMPFS)
 }

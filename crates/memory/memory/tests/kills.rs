@@ -1,4 +1,4 @@
-//! A program that is killed for real, again and again, goes on from its last promised version.
+//! A program that is killed for real, again and again, continues from its last promised version.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io::{BufRead, BufReader, Write as _};
@@ -52,7 +52,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// Goes on from the newest version, and says each step that was promised.
+/// Continues from the newest version, and says each step that was promised.
 #[test]
 fn child() {
     let Some(file) = std::env::var_os(FILE) else { return };

@@ -55,7 +55,7 @@ fn a_pipe_is_an_error_and_no_wait() {
     }
 }
 
-/// Commits until the file may not become longer; goes on with a smaller state.
+/// Commits until the file may not become longer; continues with a smaller state.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(FILE) else { return };

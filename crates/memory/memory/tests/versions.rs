@@ -242,7 +242,7 @@ fn a_file_has_one_writer_and_other_files_are_refused() {
     assert!(matches!(Memory::open(&folder.path().join("o"), odd), Err(MemoryError::BlockBytes { found: 5000, .. })));
 }
 
-/// A program went on committing to a file that had been removed or replaced under it, and each
+/// A program continued committing to a file that had been removed or replaced under it, and each
 /// commit returned a version that no restart could find.
 #[test]
 fn commits_to_a_file_that_its_path_names_no_longer_are_refused_by_path() {

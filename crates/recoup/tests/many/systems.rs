@@ -197,7 +197,7 @@ fn a_lossy_time_loop_resumes_within_the_bound() {
     assert!(difference <= 2.0 * RTOL * STEPS as f64 * norm, "{difference:e}");
 }
 
-/// A program that does not ask at which system to go on gets no iterate of another one.
+/// A program that does not ask at which system to continue gets no iterate of another one.
 #[test]
 fn a_version_of_another_system_is_refused_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ fn a_version_of_another_system_is_refused_by_its_number() {
         error.to_string(),
         format!(
             "version {newest} of run solve belongs to system {last}, the run is at system 0: restore before the first \
-             system is begun and go on at system {last}, or give another directory or name"
+             system is begun and continue at system {last}, or give another directory or name"
         )
     );
     // The right number with another state is another problem.

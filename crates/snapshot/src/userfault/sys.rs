@@ -121,7 +121,7 @@ impl Userfault {
         self.write_protect(addresses, WRITE_PROTECT)
     }
 
-    /// Lets writers of these pages go on.
+    /// Lets writers of these pages continue.
     pub(crate) fn lift(&self, addresses: Range<usize>) -> io::Result<()> {
         self.write_protect(addresses, 0)
     }

@@ -77,7 +77,7 @@ impl Modelled {
         if self.protected[zone].load(Ordering::Acquire) == 1 {
             self.handle(zone);
         }
-        // A fetch that has a claim lets the writer go on. The checker finds a wait without end.
+        // A fetch that has a claim lets the writer continue. The checker finds a wait without end.
         while self.protected[zone].load(Ordering::Acquire) == 1 {
             pause(0);
         }

@@ -160,7 +160,7 @@ fn faults_of_second(
     let promised = (subject.promise)(&first.stdout);
     if matches!(subject.verification, Verification::Restart) && promised > (subject.restarted)(&again.stdout) {
         let restarted = (subject.restarted)(&again.stdout);
-        found.push(format!("version {promised:?} is promised, and the second start goes on from {restarted:?}"));
+        found.push(format!("version {promised:?} is promised, and the second start continues from {restarted:?}"));
     }
     found
 }

@@ -37,7 +37,7 @@ pub(super) struct FaultSubject {
     pub(super) answer: fn(&str) -> Option<String>,
     /// The newest version that its output promises, and a folder of that name.
     pub(super) promise: fn(&str) -> Option<u64>,
-    /// The version from which a run went on, where the output says so.
+    /// The version from which a run continued, where the output says so.
     pub(super) restarted: fn(&str) -> Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! A program whose system calls are answered one by one: each goes on, or fails as on a broken
+//! A program whose system calls are answered one by one: each continues, or fails as on a broken
 //! disk.
 
 use std::fs::{self, File};

@@ -81,7 +81,7 @@ pub(super) fn receive(listener: &OwnedFd) -> io::Result<Option<WaitingCall>> {
     Ok(Some(WaitingCall { id, thread: pid, number: data.nr.into(), arguments: data.args }))
 }
 
-/// Lets a call go on, or makes it fail with an error.
+/// Lets a call continue, or makes it fail with an error.
 pub(super) fn answer(listener: &OwnedFd, call: &WaitingCall, error: Option<i32>) -> io::Result<()> {
     let flags = if error.is_none() { libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32 } else { 0 };
     let mut response = libc::seccomp_notif_resp { id: call.id, val: 0, error: -error.unwrap_or(0), flags };

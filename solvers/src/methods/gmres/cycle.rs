@@ -103,9 +103,9 @@ impl<S: GmresPasses> Cycle<S> {
         true
     }
 
-    /// Goes on with a cycle under way, whose vectors and numbers were written in place of those
+    /// Continues with a cycle under way, whose vectors and numbers were written in place of those
     /// here. Returns false where its small problem is singular, or its last product is not `op` of
-    /// its vector: another operator or preconditioner has made it. It must not go on then.
+    /// its vector: another operator or preconditioner has made it. It must not continue then.
     pub(super) fn recall(
         &mut self,
         system: &S,

@@ -1,5 +1,5 @@
-//! The numbers that GMRES goes on with in mid-cycle: the estimate of its residual, and the gain of
-//! its cycles.
+//! The numbers that GMRES continues with in mid-cycle: the estimate of its residual, and the gain
+//! of its cycles.
 
 use recoup_core::Progress;
 
@@ -26,7 +26,7 @@ impl Gain {
     pub(super) const NONE: Self = Self { beta: f64::INFINITY, has_stalled: false };
 }
 
-/// The numbers a cycle under way goes on with, as a version holds them.
+/// The numbers a cycle under way continues with, as a version holds them.
 pub(super) type CycleNumbers = [f64; 6];
 
 /// Puts the numbers of a cycle under way in a row.

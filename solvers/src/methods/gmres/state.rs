@@ -23,7 +23,7 @@ pub(super) enum CycleState {
         /// Steps done.
         columns: usize,
     },
-    /// Nothing, though the version to restore holds a cycle under way: it is too long to go on
+    /// Nothing, though the version to restore holds a cycle under way: it is too long to continue
     /// here.
     Misfit,
 }

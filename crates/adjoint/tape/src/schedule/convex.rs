@@ -1,6 +1,6 @@
 //! The best split of `n` steps: the least `j forward + left(j) + right(n - j)` over `j`.
 //!
-//! Both costs are convex but for a few places, where one way of going on takes over from another.
+//! Both costs are convex but for a few places, where one way of continuing takes over from another.
 //! On a pair of convex runs the best `j` stays where it is or moves by one when `n` grows by one:
 //! the sum of two convex functions is convex, and its slopes are those of both in order. So each
 //! pair of runs has a pointer, and a split costs as many looks as there are runs. Left halves that

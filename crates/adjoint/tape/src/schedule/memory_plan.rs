@@ -1,10 +1,10 @@
-//! Splits of steps whose states rest in memory: binomial where memory costs nothing, and by the
-//! recurrence where it does.
+//! Splits of steps whose states are stored in memory: binomial where memory costs nothing, and by
+//! the recurrence where it does.
 //!
 //! With `u` for a forward step, `w` and `r` for a write and a read of memory, and `m` slots:
 //!
 //! ```text
-//! H(n, m) = min over j of  j u + F(n - j, m - 1) + r + H(j, m)   the first state rests in memory
+//! H(n, m) = min over j of  j u + F(n - j, m - 1) + r + H(j, m)   the first state is in memory
 //! F(n, m) = w + H(n, m)                                          the program alone has it
 //! F(1, m) = H(1, m) = 0
 //! ```

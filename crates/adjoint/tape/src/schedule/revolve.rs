@@ -1,7 +1,7 @@
 //! Revolve: the fewest forward steps that `s` slots in memory allow.
 //!
-//! The problem: reverse `n` steps if at most `s` states rest in memory at a time, that of step 0
-//! among them. Reading and writing costs nothing. Source: Griewank, Walther, Algorithm 799:
+//! The problem: reverse `n` steps if at most `s` states are stored in memory at a time, that of
+//! step 0 among them. Reading and writing costs nothing. Source: Griewank, Walther, Algorithm 799:
 //! revolve, ACM Transactions on Mathematical Software 26(1), 2000, doi:10.1145/347837.347846.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! Store all: the forward data of every step is kept, and nothing is computed again.
 //!
 //! The problem: reverse `n` steps if all their data fits. The program takes `n` forward steps. Each
-//! is recorded, and the records are used last first, so they may rest on a tape: a push for an
+//! is recorded, and the records are used last first, so they may be stored on a tape: a push for an
 //! advance, a pop for a reverse.
 
 use super::action::{ScheduleAction, ScheduleError};

@@ -10,7 +10,7 @@ pub struct LevelTally {
     pub writes: u64,
     /// States given to the program, kept or not.
     pub reads: u64,
-    /// The most states that rest at a time.
+    /// The most states that are stored at a time.
     pub states_max: u64,
     states: u64,
 }

@@ -1,4 +1,5 @@
-//! The walk that all schedules with restarts share: store a state, go on, come back, go on from it.
+//! The walk that all schedules with restarts share: store a state, continue, come back, continue
+//! from it.
 //!
 //! A rule says, of each span of steps that is still to be reversed, whether its first state is
 //! stored, where the span is split, and which slots its halves may use. The right half is
@@ -39,9 +40,9 @@ impl StepSpan {
 pub(super) enum RuleStep {
     /// The first state is stored. A split must follow.
     Store(ScheduleLevel),
-    /// The first state leaves its place, and the span goes on with these slots.
+    /// The first state leaves its place, and the span continues with these slots.
     Release(FreeSlots),
-    /// The span is split: the first `left` steps go on with `keeps`, the others get `right`.
+    /// The span is split: the first `left` steps continue with `keeps`, the others get `right`.
     Split { left: u64, keeps: FreeSlots, right: FreeSlots },
 }
 
@@ -71,7 +72,7 @@ impl<R: ReverseRule> ReverseWalk<R> {
         Self { rule, current, waiting: Vec::new(), ready: VecDeque::new(), is_over: false }
     }
 
-    /// Goes on with a span whose first state the program has.
+    /// Continues with a span whose first state the program has.
     fn proceed(&mut self, span: StepSpan) {
         if span.len() == 1 {
             self.reverse_last(&span, span.first);

@@ -194,7 +194,7 @@ impl VirtualNode {
         }
     }
 
-    /// Returns whether a registration of a process makes progress. Meanwhile its copies rest.
+    /// Returns whether a registration of a process makes progress. Meanwhile its copies are stored.
     fn is_pinning(&self, process: usize) -> bool {
         let mut pins = self.flows.iter().filter(|flow| matches!(flow.kind, FlowKind::Pin { .. }));
         match self.turns {

@@ -9,8 +9,8 @@ use recoup_core::{
 };
 use recoup_device::DeviceError;
 
-/// QB as [`Qb`] is: on the device for values that rest there, and on the host for others. It counts
-/// both, and takes little memory of the device, which it gives back.
+/// QB as [`Qb`] is: on the device for values that are stored there, and on the host for others. It
+/// counts both, and takes little memory of the device, which it gives back.
 pub(crate) struct CountedQb {
     host: Qb,
     device: QbCuda,

@@ -46,13 +46,13 @@ impl Adjoint {
 
     fn write(&mut self, step: u64, level: usize) {
         assert_eq!(step, self.at, "write of a state that the program does not have");
-        assert!(self.stored[level].insert(step), "step {step} rests in level {level} already");
+        assert!(self.stored[level].insert(step), "step {step} is stored in level {level} already");
         self.tally.writes[level] += 1;
         self.tally.states_max[level] = self.tally.states_max[level].max(self.stored[level].len());
     }
 
     fn read(&mut self, step: u64, level: usize) {
-        assert!(self.stored[level].contains(&step), "step {step} does not rest in level {level}");
+        assert!(self.stored[level].contains(&step), "step {step} is not stored in level {level}");
         self.at = step;
         self.tally.reads[level] += 1;
     }

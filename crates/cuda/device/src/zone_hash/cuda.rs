@@ -1,4 +1,4 @@
-//! Hashes of zones where they rest, with the bits of `host.rs`.
+//! Hashes of zones where they are stored, with the bits of `host.rs`.
 
 #![expect(unsafe_code, reason = "a launch trusts its arguments")]
 

@@ -120,7 +120,7 @@ fn a_call_that_fails_costs_versions_or_the_owner_and_gives_no_wrong_value() {
     for (call, error) in (1..=calls).zip([CudaStatus::OutOfMemory, CudaStatus::Unknown].into_iter().cycle()) {
         let (found, report) = run(&double, &Settings { fail_call: Some(call), error, ..Settings::default() });
         assert!(report.is_clean(), "call {call}: {report}");
-        // An owner that went on has lost versions at most.
+        // An owner that continued has lost versions at most.
         versions_lost += usize::from(found.is_ok_and(|found| found.lost(&format!("call {call}")) > 0));
     }
     assert!(calls > 400 && versions_lost > 100, "{versions_lost} of {calls} calls cost versions alone");
@@ -189,7 +189,7 @@ fn versions_taken_and_fetched_at_random_are_what_was_there() {
     }
 }
 
-/// A worker fetches a version while its owner goes on in another thread.
+/// A worker fetches a version while its owner continues in another thread.
 #[test]
 fn a_version_may_be_fetched_while_its_owner_writes() {
     in_every_order(|device| {

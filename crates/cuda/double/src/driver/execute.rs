@@ -35,7 +35,7 @@ fn status(fault: &DeviceFault) -> CudaStatus {
     match fault {
         DeviceFault::Address { .. } | DeviceFault::Outside { .. } => CudaStatus::IllegalAddress,
         DeviceFault::Misaligned { .. } => CudaStatus::MisalignedAddress,
-        // A device would go on with whatever it has, or hang.
+        // A device would continue with whatever it has, or hang.
         _ => CudaStatus::LaunchFailed,
     }
 }

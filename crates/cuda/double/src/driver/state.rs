@@ -144,7 +144,7 @@ pub(crate) fn reset(settings: Settings) {
     *lock() = Some(Driver::new(settings));
 }
 
-/// Goes on with other settings; what was drawn from the seed stays.
+/// Continues with other settings; what was drawn from the seed stays.
 pub(crate) fn change(settings: Settings) {
     let mut state = lock();
     match state.as_mut() {

@@ -9,7 +9,7 @@ use super::thread::ThreadStatus;
 /// Barriers that a block has.
 const BARRIERS: u32 = 16;
 
-/// Lets the threads go on that wait at a barrier all others have come to; returns whether there
+/// Lets the threads continue that wait at a barrier all others have come to; returns whether there
 /// are any.
 pub(super) fn release(block: &mut BlockState<'_>) -> Result<bool, ThreadFault> {
     let mut is_released = false;
@@ -90,7 +90,7 @@ fn check_agreement(block: &BlockState<'_>, arrived: &[usize], thread: usize, num
     Err(DeviceFault::Disagreement { number, what: "threads come to it by instructions that differ" })
 }
 
-/// Gathers what the threads bring, and lets them go on.
+/// Gathers what the threads bring, and lets them continue.
 fn pass(block: &mut BlockState<'_>, arrived: &[usize]) {
     let mut predicates = Vec::new();
     for thread in arrived {

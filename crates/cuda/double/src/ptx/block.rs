@@ -8,7 +8,7 @@ use super::state::{BlockState, LANES, ThreadFault};
 use super::thread::{ThreadState, ThreadStatus};
 use super::{barrier, report, warp};
 
-/// Times that a warp goes on before the next one has its turns.
+/// Times that a warp continues before the next one has its turns.
 const WARP_TURNS: usize = 64;
 
 /// Runs blocks, one after the other.

@@ -55,7 +55,7 @@ fn is_of_word(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || "._%$".contains(sign)
 }
 
-/// A word goes on through two colons, and ends before one.
+/// A word continues through two colons, and ends before one.
 fn word_length(rest: &str) -> usize {
     let end = rest.find(|sign: char| !is_of_word(sign)).unwrap_or(rest.len());
     match rest[end..].strip_prefix("::") {

@@ -10,7 +10,7 @@ use super::tracking::{TrackedUses, Tracking};
 /// The state of a thread between its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadStatus {
-    /// Can go on at its next turn.
+    /// Can continue at its next turn.
     Ready,
     /// Waits for the lanes of its mask.
     Collective {

@@ -21,7 +21,7 @@ struct Meeting {
     values: [u64; LANES],
 }
 
-/// Lets lanes go on for which all others of their masks wait too.
+/// Lets lanes continue for which all others of their masks wait too.
 pub(super) fn meet(block: &mut BlockState<'_>, warp: Range<usize>) -> Result<(), ThreadFault> {
     for thread in warp.clone() {
         let ThreadStatus::Collective { mask } = block.lanes[thread].status else { continue };
@@ -79,7 +79,7 @@ fn execute(block: &mut BlockState<'_>, first: usize, lanes: u32) {
     }
 }
 
-/// Writes the results of one lane, and lets it go on.
+/// Writes the results of one lane, and lets it continue.
 fn finish(
     block: &mut BlockState<'_>,
     meeting: &Meeting,

@@ -473,7 +473,7 @@ static recoup_handle in_memory(const char *name, const char *more, double *x, do
     return h;
 }
 
-/* The version a later start goes on from, 0 for none. */
+/* The version a later start continues from, 0 for none. */
 static int newest(const char *name, const char *more, double *x)
 {
     uint64_t k = 0;

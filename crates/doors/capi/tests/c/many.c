@@ -191,14 +191,14 @@ static void test_systems(void)
     CHECK(k == 2 && x[7] == 8.0);
     EXPECT(recoup_close(h), RECOUP_OK);
 
-    /* A program that does not ask where to go on gets no iterate of another system. */
+    /* A program that does not ask where to continue gets no iterate of another system. */
     h = opened("systems", "systems scheme=lossless");
     EXPECT(recoup_protect(h, "x", RECOUP_ITERATE, RECOUP_F64, x, N, 0, N), RECOUP_OK);
     EXPECT(recoup_protect(h, "u", RECOUP_DYNAMIC, RECOUP_F64, u, N, 0, N), RECOUP_OK);
     EXPECT(recoup_operator(h, springs, &stiffness[0], N, 0, N, u, 0.0, 0), RECOUP_OK);
     EXPECT(recoup_begin_system(h, 0), RECOUP_OK);
     EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_OTHER_PROBLEM);
-    CHECK(strstr(recoup_message(), "go on at system 4") != NULL);
+    CHECK(strstr(recoup_message(), "continue at system 4") != NULL);
     EXPECT(recoup_close(h), RECOUP_OK);
     free(x);
 }

@@ -342,7 +342,7 @@ static void test_damage(double *x)
     EXPECT(recoup_memory_close(memory), RECOUP_OK);
 }
 
-/* Commits went on into a file that had been removed, and said that their versions count. */
+/* Commits continued into a file that had been removed, and said that their versions count. */
 static void test_gone(double *x)
 {
     recoup_memory memory = opened(in("gone", ""));

@@ -1,4 +1,4 @@
-/* Vectors that rest on a device, for a PETSc that has none: compiled in the program by `-include`, before recoup_petsc.h.
+/* Vectors that are stored on a device, for a PETSc that has none: compiled in the program by `-include`, before recoup_petsc.h.
  *
  * The calls that lend the array of a Vec where it rests answer with memory of the device. While it is lent, the
  * values are there alone: those on the host are NaN, so nothing that reads or writes a host pointer goes unnoticed. What

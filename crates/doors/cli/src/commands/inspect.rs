@@ -334,7 +334,7 @@ fn tables(report: &InspectReport) -> Tables {
         .filter_map(|of| of.content.as_ref())
         .any(Content::has_recomputed)
     {
-        variables.note("recomputed: a restart makes it from the iterate; saved, so that the recurrences go on");
+        variables.note("recomputed: a restart makes it from the iterate; saved, so that the recurrences continue");
     }
     let contents = report.runs.iter().flat_map(|run| &run.versions).filter_map(|of| of.content.as_ref());
     if contents.flat_map(|content| &content.variables).any(|variable| variable.increment_frames > 0) {

@@ -40,7 +40,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum MemoryTask {
     /// List the versions of a versioned memory: names, types, sizes, new blocks. Its program may
-    /// go on meanwhile.
+    /// continue meanwhile.
     #[command(after_help = LIST_EXAMPLES)]
     List(FileArgs),
     /// Read and check every block of every version of a versioned memory, and name all damage.

@@ -103,7 +103,7 @@ fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<RunEnd>> {
     let kill = args.kills_ranks().then(|| ScheduledKill::start(&schedule, place.process, &job_processes, memory));
     let kill = kill.transpose()?;
     survive_losses(kill.as_ref(), |lives| {
-        // Later lives go on from what the first one saved.
+        // Later lives continue from what the first one saved.
         let later = Args { fresh: args.fresh && !ranks::was_repaired(), ..args.clone() };
         in_process(&later, signals.clone(), Some(lives))
     })
@@ -374,7 +374,7 @@ fn begin_files(args: &Args, is_in_memory: bool) -> Result<()> {
     let versions = |dir: &PathBuf| directory::open(dir, &args.name).and_then(|store| Ok(store.versions()?));
     let goes_on = is_in_memory || args.dir.as_ref().is_some_and(|dir| versions(dir).is_ok_and(|v| !v.is_empty()));
     if goes_on && args.results.x0.is_some() {
-        tell("--x0 is not used: the run goes on from versions of an earlier one");
+        tell("--x0 is not used: the run continues from versions of an earlier one");
     }
     if let Some(path) = &args.results.residual_log {
         ResidualLog::open(path, Arc::new(SystemClock::new()), goes_on)?;

@@ -1,4 +1,4 @@
-//! `recoup status`: how the runs of a directory stand, while they go on and after.
+//! `recoup status`: how the runs of a directory stand, while they continue and after.
 
 use std::time::SystemTime;
 

@@ -88,7 +88,7 @@ fn checked_versions(store: &dyn Store, name: &str) -> Result<Vec<CheckedVersion>
     Ok(Vec::new())
 }
 
-/// Checks a version of a run that may be going on: `None` where the run has retired it meanwhile.
+/// Checks a version of a run that may be continuing: `None` where the run has retired it meanwhile.
 fn settled(store: &dyn Store, name: &str, version: u64) -> Option<CheckedVersion> {
     let mut before = store.manifest(version).ok();
     for _ in 1..LOOKS_MAX {

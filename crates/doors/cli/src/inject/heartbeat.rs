@@ -28,7 +28,7 @@ pub(crate) struct HeartbeatCounters {
     /// 1 once the run proper has begun: the problem is read, a restore or the first step comes
     /// next.
     pub(crate) started: u64,
-    /// The version the life went on from; 0 for the start.
+    /// The version the life continued from; 0 for the start.
     pub(crate) restored: u64,
     /// Index of the last iteration.
     pub(crate) iteration: u64,

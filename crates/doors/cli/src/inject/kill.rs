@@ -163,7 +163,7 @@ fn told(origins: &[u64]) -> String {
     let shown: Vec<String> = origins.iter().take(LIVES_SHOWN).map(name).collect();
     let more = origins.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("lives went on from: {}{more}", shown.join(", "))
+    format!("lives continued from: {}{more}", shown.join(", "))
 }
 
 fn child_failed(code: Option<i32>) -> anyhow::Error {

@@ -21,7 +21,7 @@ pub(crate) struct LifeSums {
     account: RunCosts,
     /// Index of the last iteration of the life before.
     at: u64,
-    /// A life has gone on from somewhere.
+    /// A life has continued from somewhere.
     has_begun: bool,
     /// LifeHistory in a row that saved nothing.
     pub(crate) idle: u32,
@@ -46,7 +46,7 @@ impl LifeSums {
         self.idle = if beat.checkpoints > 0 { 0 } else { self.idle + 1 };
     }
 
-    /// Work between the version a life goes on from and where the life before ended is lost.
+    /// Work between the version a life continues from and where the life before ended is lost.
     fn begin_life(&mut self, restored: u64) {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.account.start_version = restored;

@@ -1,4 +1,4 @@
-//! Runs that go on when a rank is killed: spares take its place, or the others close up.
+//! Runs that continue when a rank is killed: spares take its place, or the others close up.
 //!
 //! Every process does the same: it computes or waits, until all are done or one is lost. Then the
 //! processes alive share the places again, rebuild problem, solver and session, and resume from the

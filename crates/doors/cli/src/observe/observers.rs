@@ -22,7 +22,7 @@ use crate::ranks::{agree, was_repaired};
 pub(crate) struct Observers {
     /// The converged state becomes the last version.
     pub(crate) saves_last: bool,
-    /// A state that has not converged and can go on becomes the last version, too.
+    /// A state that has not converged and can continue becomes the last version, too.
     pub(crate) saves_unfinished: bool,
     log: Option<ResidualLog>,
     deadline: Option<Deadline>,

@@ -69,7 +69,7 @@ impl ResidualLog {
         // One call for each line: a kill leaves whole lines.
         let whole = file.stream_position();
         if let Err(error) = file.write_all(line.as_bytes()) {
-            // Best effort: a run that goes on cuts off what is no line, too.
+            // Best effort: a run that continues cuts off what is no line, too.
             whole.and_then(|whole| file.set_len(whole)).ok();
             let text = format!("--residual-log {}: ends before iteration {iteration}: {error}", self.path.display());
             tracing::warn!("{text}");

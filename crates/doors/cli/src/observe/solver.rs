@@ -69,7 +69,7 @@ impl<'a> Observed<'a> {
         Self { method, last, pulse, pace, origin: None, status: None }
     }
 
-    /// Prints the version of `origin` from which the first resume goes on, and reports every
+    /// Prints the version of `origin` from which the first resume continues, and reports every
     /// restore to `status`.
     pub(crate) fn announcing(mut self, origin: Option<String>, status: Option<Arc<StatusFile>>) -> Self {
         (self.origin, self.status) = (origin, status);

@@ -1,5 +1,5 @@
 //! The status file of a run: `status.json` next to its versions, replaced every few seconds while
-//! the run goes on.
+//! the run continues.
 //!
 //! People and scripts read it through `recoup status`; no run depends on it. It names the process,
 //! so a run that was killed can be told from one that computes.
@@ -48,7 +48,7 @@ pub(crate) struct RunStatus {
     pub(crate) process_start: Option<u64>,
     pub(crate) host: String,
     pub(crate) ranks: usize,
-    /// Versions may rest in memory, not in the directory.
+    /// Versions may be stored in memory, not in the directory.
     #[serde(default)]
     pub(crate) has_memory: bool,
     /// Versions rest in memory that is lost with the process.
@@ -194,8 +194,8 @@ impl SharedStatus {
 }
 
 impl StatusFile {
-    /// Writes the file now and every few seconds. If it cannot be written, the run goes on without
-    /// it.
+    /// Writes the file now and every few seconds. If it cannot be written, the run continues
+    /// without it.
     pub(crate) fn start(facts: &RunFacts<'_>, saves: Arc<Saves>) -> Self {
         if let Err(error) = std::fs::create_dir_all(facts.folder) {
             tracing::debug!(%error, "status not written");

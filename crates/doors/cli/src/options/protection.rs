@@ -106,7 +106,7 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]
     pub(crate) sync: bool,
 
-    /// Encode and write versions while the solver goes on [default in real time].
+    /// Encode and write versions while the solver continues [default in real time].
     #[arg(long = "async", help_heading = "Checkpoints")]
     pub(crate) asynchronous: bool,
 
@@ -270,7 +270,8 @@ impl ProtectionArgs {
         measured.into_iter().chain(self.t_iter).reduce(f64::max)
     }
 
-    /// Returns whether versions rest in the memory of this process alone, and are lost with it.
+    /// Returns whether versions are stored in the memory of this process alone, and are lost with
+    /// it.
     pub(crate) fn is_in_process_memory(&self) -> bool {
         self.tiers.is_memory_alone() && !self.tiers.has_guards() && !self.kills() && !self.kills_ranks()
     }

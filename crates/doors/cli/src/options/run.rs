@@ -32,7 +32,7 @@ A run resumes from the versions it finds under --dir and --name; --fresh sets th
 aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end
 the run with code 75; the same command resumes it. A run that converges saves the
 solution as its last version: recoup export D --solution --to x.npy. One that
-ends at --max-iterations or stagnates saves its last state, to go on from.";
+ends at --max-iterations or stagnates saves its last state, to continue from.";
 
 /// Options of `recoup run`.
 #[derive(clap::Args, Clone, Debug)]

@@ -32,7 +32,7 @@ pub(crate) struct TierArgs {
     #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default(), help_heading = "Failures")]
     pub(crate) failure_shares: FailureShares,
 
-    /// Drain of versions from memory to pfs: while the run goes on, skipping a version if the one
+    /// Drain of versions from memory to pfs: while the run continues, skipping a version if the one
     /// before is still draining (skip) or waiting for it (wait); or before a version counts (off)
     /// [default: skip; off with --sync].
     #[arg(long, value_enum, value_name = "skip|wait|off", help_heading = "Checkpoints")]
@@ -67,9 +67,9 @@ pub(crate) enum FileSharing {
 /// The way versions drain to slower tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DrainKind {
-    /// Written while the run goes on; a version is skipped while the one before is on its way.
+    /// Written while the run continues; a version is skipped while the one before is on its way.
     Skip,
-    /// Written while the run goes on, one after the other.
+    /// Written while the run continues, one after the other.
     Wait,
     /// Written before the version counts.
     Off,
@@ -110,7 +110,7 @@ pub(crate) fn refused(error: StoreError) -> anyhow::Error {
 }
 
 impl TierArgs {
-    /// Returns whether versions rest in the memory of nodes alone.
+    /// Returns whether versions are stored in the memory of nodes alone.
     pub(crate) fn is_memory_alone(&self) -> bool {
         self.tiers.as_ref().is_some_and(TierList::is_memory_alone)
     }

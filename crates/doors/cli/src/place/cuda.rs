@@ -26,7 +26,7 @@ pub(crate) struct PlacedSystem<'a> {
     device_name: String,
     /// Versions are measured on the device where their vectors are copied there.
     measures: bool,
-    /// No other rank waits for this one: the run may go on without the device.
+    /// No other rank waits for this one: the run may continue without the device.
     is_alone: bool,
     is_lost: Cell<bool>,
 }
@@ -103,7 +103,7 @@ impl<'a> PlacedSystem<'a> {
         Ok(None)
     }
 
-    /// Makes a solver on the device; `None` where the device is lost and the host is to go on.
+    /// Makes a solver on the device; `None` where the device is lost and the host is to continue.
     pub(crate) fn make(&self, inputs: &MethodInputs<'a>) -> Option<Result<Box<dyn Method + 'a>, SolveError>> {
         if self.is_lost.get() {
             return None;
@@ -111,7 +111,7 @@ impl<'a> PlacedSystem<'a> {
         match (self.maker)(self.system.clone(), inputs) {
             Err(SolveError::Device(error)) if self.is_alone && error.kind == DeviceValuesErrorKind::Lost => {
                 self.is_lost.set(true);
-                tracing::warn!("{} is lost ({error}): the run goes on on the host", self.device_name);
+                tracing::warn!("{} is lost ({error}): the run continues on the host", self.device_name);
                 None
             }
             made => Some(made.map_err(with_way_out)),

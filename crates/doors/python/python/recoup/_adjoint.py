@@ -45,7 +45,7 @@ def run(
     reverse: takes the reverse of a step. It is given the state that the step begins with, or what `record` has returned.
     state: the state that step 0 begins with. It is not changed.
     memory, disk: tapes for the states of each level. Without ``disk`` one tape takes both, and moves states by itself.
-    record: takes a step as ``forward`` does and returns the state after it and data for its reverse. An array rests on a
+    record: takes a step as ``forward`` does and returns the state after it and data for its reverse. An array is stored on a
         tape where the data of several steps is kept; anything else stays in memory. Without ``record`` the reverse takes
         the state that its step begins with, and no forward step is taken for it.
     turn: called once, with the state after the last step, before the first reverse.
@@ -74,7 +74,7 @@ class _Places:
 
     def put(self, step: int, level: Level, values: Array, is_data: bool) -> None:
         if step in self.levels and (step in self.data) != is_data:
-            raise Error(f"step {step}: its state and the data of its reverse cannot rest on one tape: give two")
+            raise Error(f"step {step}: its state and the data of its reverse cannot be stored on one tape: give two")
         if step not in self.levels:
             self.tape.push(step, values)
         self.levels.setdefault(step, set()).add(level)

@@ -13,7 +13,7 @@ from ._native import Error, Version
 class Directory:
     """The versions of one run in a checkpoint directory.
 
-    Read-only: it takes no lock, and a run may go on writing there. Index it by iteration, iterate over it oldest first.
+    Read-only: it takes no lock, and a run may continue writing there. Index it by iteration, iterate over it oldest first.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:

@@ -102,7 +102,7 @@ class Memory:
             return cls(path, _native.Memory(os.fspath(path), options))
 
     def array(self, name: str, values: npt.NDArray[Any], *, marked: bool = False) -> npt.NDArray[Any]:
-        """Adds an array under a name, and returns it: the program goes on to compute on it in place.
+        """Adds an array under a name, and returns it: the program continues to compute on it in place.
 
         Each commit compares the array with the version before, which reads that version. With ``marked=True`` a commit
         stores what `touch` has named: faster, but what was written and not named may be missing from the next version.
@@ -224,7 +224,7 @@ class Memory:
 
 
 class MemoryReader:
-    """The versions of a memory whose program may go on: ``Memory.open(path, read_only=True)``.
+    """The versions of a memory whose program may continue: ``Memory.open(path, read_only=True)``.
 
     It sees whole versions only, takes no lock, and the program does not wait for it. A version that the program retires
     while it is read is an `Error`: ask for the newest one again. A program that keeps more versions leaves more time.
@@ -268,7 +268,7 @@ class MemoryView:
     """A version as read-only NumPy arrays, by their names: ``view["heat"]``.
 
     Every block is checked when an array is asked for. In the program that wrote it, an array has the shape it has there;
-    otherwise it is flat. The views of a `Memory` are not copied where its file rests in memory (``/dev/shm``): the arrays are
+    otherwise it is flat. The views of a `Memory` are not copied where its file is stored in memory (``/dev/shm``): the arrays are
     the blocks of the file, and keep them.
     """
 

@@ -75,7 +75,7 @@ class Restored:
         """The version."""
     @property
     def iteration(self) -> int:
-        """The iteration to go on from: the version, counted from the start of its system."""
+        """The iteration to continue from: the version, counted from the start of its system."""
     @property
     def system(self) -> int | None:
         """The system it belongs to, where the run solves many."""

@@ -105,7 +105,7 @@ def schedule(
     """Plans which states of a forward program are stored, and which are computed again.
 
     ========================  ==============================================  =====================================
-    kind                      states rest in                                  makes least
+    kind                      states are stored in                                  makes least
     ========================  ==============================================  =====================================
     ``store-all``             the data of all steps, in one level             each step is taken once
     ``revolve``               ``memory`` slots                                forward steps

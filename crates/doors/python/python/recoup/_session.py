@@ -273,10 +273,10 @@ class Session:
 
     def begin_system(self, index: int, A: Any, b: npt.ArrayLike) -> None:
         """Begins the next system of a run that solves many, one after the other: a time step, say. Every version says to
-        which system it belongs, and is restored into no other. Iterations count from 0 in each. Intervals and costs go on.
+        which system it belongs, and is restored into no other. Iterations count from 0 in each. Intervals and costs continue.
 
         A program that is started again calls `restore_state` first, which brings back what A and b are made from and says
-        at which system to go on; then `begin_system`, and `restore`.
+        at which system to continue; then `begin_system`, and `restore`.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class Session:
         self._is_begun = True
         restored = self._native.restore(state_only)
         self._observe()
-        # The run goes on from what is there.
+        # The run continues from what is there.
         self._unsaved = None
         return restored
 
@@ -391,7 +391,7 @@ class Session:
         _log.error(what)
         if not self._has_warned:
             self._has_warned = True
-            more = "the program goes on; outcomes() and the log have the others, if more follow"
+            more = "the program continues; outcomes() and the log have the others, if more follow"
             warnings.warn(f"{what} ({more})", RecoupWarning, stacklevel=4)
 
     @property
@@ -415,7 +415,7 @@ class Session:
 
     def outcomes(self) -> list[Outcome]:
         """Returns the outcomes of the saves since the last call, oldest first. A version that could not be written is an
-        outcome, not an error: the solver goes on, and the version before it is untouched. After `close`, these are the
+        outcome, not an error: the solver continues, and the version before it is untouched. After `close`, these are the
         outcomes that were not asked for before."""
         if not self.closed:
             self._observe()
@@ -441,7 +441,7 @@ class Session:
         """Finishes the versions taken, and releases the directory and the arrays.
 
         Raises `Error` if the version taken last is not saved. At the end of a ``with`` block that an exception leaves, that
-        exception goes on instead.
+        exception continues instead.
 
         With memory tiers, the directory then gets the newest version of a solve that has converged, and memory is freed.
         Raises `Error` if it cannot get it; memory then stays as it is. With ``tiers="memory"`` no version is left. The

@@ -57,7 +57,7 @@ class Tape:
     host: bytes of memory for states, a number or a text such as ``"32GiB"``. The tape takes them as it needs them, not at once.
     spill: directory that states are written to behind the program, oldest first; made if missing. One tape uses it at a
         time. A state that is popped takes its file with it. What has reached the directory stays there when the program
-        ends or is killed, and ``reopen=True`` goes on with it; `save` waits until it has all states.
+        ends or is killed, and ``reopen=True`` continues with it; `save` waits until it has all states.
     spill_bytes: most bytes of the directory; all of its file system when None.
     codec: ``qb``, ``zfp``, ``pco``, ``zstd``. States are coded behind the program, and decoded ahead of it. Raw when None.
     bound: largest error of each value of a coded state: ``absolute:V``, ``range:V`` (V times the range of the state) or
@@ -67,7 +67,7 @@ class Tape:
     grid: shape of the grid that each state lies on, where the arrays do not say it (a flat array of a 3-D field). Codecs
         use it. States of up to three axes are their own grid.
     threads: threads that code one state.
-    reopen: goes on with the states that an earlier run has left in ``spill``.
+    reopen: continues with the states that an earlier run has left in ``spill``.
     clear: removes the states that an earlier run has left in ``spill``. Without either they are an error.
     pages: ``huge`` or ``small`` pages of memory.
     """
@@ -175,7 +175,7 @@ class Tape:
 
     def save(self) -> None:
         """Waits until the spill directory has all states, and makes them durable: they outlive the process and a loss of
-        power. The tape goes on.
+        power. The tape continues.
 
         Raises `Error` for a tape without a directory.
         """

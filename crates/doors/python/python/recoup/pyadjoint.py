@@ -33,7 +33,7 @@ __all__ = ["StoredCheckpoint", "TapeStorage"]
 
 
 class StoredCheckpoint:
-    """A checkpoint that rests on a tape. Its state leaves the tape when nothing refers to it any more."""
+    """A checkpoint that is stored on a tape. Its state leaves the tape when nothing refers to it any more."""
 
     def __init__(self, step: int, gone: deque[int]) -> None:
         self._step, self._gone = step, gone

@@ -132,7 +132,7 @@ fn restart_from_changed_files(cases: u64) {
     };
     for case in 0..cases {
         let path = folders[case as usize % 2].mutate(&mut random);
-        // The run goes on for a step and saves nothing.
+        // The run continues for a step and saves nothing.
         let ended = drive(&place, None, Schedule { steps: 31, every: 100 }, "memory");
         let is_refused = ended.code == Some(4) && ended.errors.contains("driver: VELOC_Restart");
         let errors = &ended.errors;

@@ -57,7 +57,7 @@ fn await_copy(place: &Place, kind: Kind) {
     }
 }
 
-/// Kills a job over and over; it always goes on from the newest version that is whole. Its own
+/// Kills a job over and over; it always continues from the newest version that is whole. Its own
 /// check finds any wrong value.
 fn survives(kind: Kind, kills: usize, seed: u64) {
     if kind.ranks.is_some() && !has_mpi() {
@@ -113,7 +113,7 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
     println!("{kills} kills, {in_copy} of them in a copy and with scratch lost after it, {restarts} restarts");
 }
 
-/// Runs the job to its end; the version it went on from.
+/// Runs the job to its end; the version it continued from.
 fn drive_well_of(place: &Place, kind: Kind, steps: u64) -> Option<u64> {
     let config = place.config();
     let steps = steps.to_string();

@@ -258,7 +258,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The version it went on from.
+    /// The version it continued from.
     pub(crate) fn restarted(&self) -> Option<u64> {
         self.lines.lines().find_map(|line| line.strip_prefix("restart ")?.parse().ok())
     }

@@ -26,7 +26,7 @@ extern "C" fn recoup_double_reset(values: HostAddress, count: usize) -> u32 {
     })
 }
 
-/// Goes on with other settings. Returns 0, or 1 for settings that are not understood.
+/// Continues with other settings. Returns 0, or 1 for settings that are not understood.
 #[unsafe(no_mangle)]
 extern "C" fn recoup_double_change(values: HostAddress, count: usize) -> u32 {
     settings(values, count).map_or(1, |settings| {

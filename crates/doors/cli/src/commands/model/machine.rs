@@ -122,7 +122,7 @@ pub(super) struct MachineArgs {
     /// Raw bytes that each rank decodes per second.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M")]
     speed_decode: f64,
-    /// Encode and write while the solver goes on; it waits for a copy only.
+    /// Encode and write while the solver continues; it waits for a copy only.
     #[arg(long)]
     asynchronous: bool,
     /// Bytes that each rank copies per second: an asynchronous checkpoint blocks for the copy.

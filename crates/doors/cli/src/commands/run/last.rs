@@ -57,18 +57,18 @@ pub(crate) fn solution_note(dir: &Path, version: u64) -> String {
     format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy")
 }
 
-/// Returns the note for a user whose run was stopped, or has not converged and can go on.
+/// Returns the note for a user whose run was stopped, or has not converged and can continue.
 fn unfinished_note(args: &Args, executed: &Executed) -> Option<String> {
     let report = &executed.report;
     let newest = newest(report).filter(|_| !args.keeps_in_process());
     let place = newest.map(|version| whereabouts(args, version, executed.in_memory_alone()));
     match (report.ended, place) {
-        (Ended::Stopped, Some(place)) => Some(format!("stopped; {place}: the same command goes on from it")),
+        (Ended::Stopped, Some(place)) => Some(format!("stopped; {place}: the same command continues from it")),
         (Ended::Stopped, None) => {
             Some("stopped; nothing was saved: the same command starts from the beginning".to_owned())
         }
         (Ended::NotConverged, Some(place)) if newest == Some(report.progress.iteration) => {
-            Some(format!("{place}: the same command goes on from it, with a larger --max-iterations"))
+            Some(format!("{place}: the same command continues from it, with a larger --max-iterations"))
         }
         (Ended::Breakdown, Some(place)) if newest == Some(report.progress.iteration) => {
             Some(format!("{place}: it holds the last iterate"))
@@ -87,7 +87,7 @@ fn whereabouts(args: &Args, version: u64, in_memory_alone: Option<&StoreError>) 
     }
 }
 
-/// The newest version that this process saved or went on from.
+/// The newest version that this process saved or continued from.
 fn newest(report: &RunReport) -> Option<u64> {
     report.saved.last().map(|saved| saved.version).or_else(|| report.resumed_from())
 }
@@ -132,7 +132,7 @@ fn unsaved(args: &Args, report: &RunReport) -> String {
     let failed = report.failed.last().filter(|(version, _)| *version == report.progress.iteration);
     let why = failed.map_or("memory was found corrupted", |(_, message)| message.as_str());
     let again = match newest(report) {
-        Some(version) => format!("make room, and the same command goes on from version {version}"),
+        Some(version) => format!("make room, and the same command continues from version {version}"),
         None => "make room, and start the same command again".to_owned(),
     };
     format!("the solution, as a version in {dir}: {why}; {again}")

@@ -1,4 +1,4 @@
-//! The states of a program whose vector rests on a device.
+//! The states of a program whose vector is stored on a device.
 //!
 //! A push or a pop ends when the device has done it, so that its time is comparable with that of a
 //! copy on the host: the program may use its vector then.

@@ -278,7 +278,7 @@ pub(super) fn table(report: &HostBench) -> TextTable {
     ));
     if let Some(device) = &report.device {
         let memory = bytes(report.device_bytes.unwrap_or(0) as f64);
-        table.note(format!("states rest on {device}; {memory} of its memory for each process"));
+        table.note(format!("states are stored on {device}; {memory} of its memory for each process"));
     }
     table.note("before: preparation; all: with preparation, all calls, and giving memory up at the end");
     for row in &report.ways {

@@ -193,7 +193,7 @@ impl KeeperPlan {
         Ok(StateKeeper::Device(DeviceStates::start(builder, device, folder)?))
     }
 
-    /// Name of the device on which states rest.
+    /// Name of the device on which states are stored.
     pub(super) fn device_name(&self) -> Option<String> {
         #[cfg(feature = "cuda")]
         let name = self.device.as_ref().map(|memory| memory.device.info().name.clone());
