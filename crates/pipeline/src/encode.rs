@@ -12,16 +12,13 @@ mod cores;
 mod encode_variable;
 mod frame_codec;
 mod increments;
-mod judge_input;
 mod rank_part;
 mod symmetry;
 mod worker;
-mod zone_hashes;
 
 pub(crate) use self::bound_loop::{Judge, Stopwatch, largest};
 pub(crate) use self::chain::{Base, Decoded, PayloadHash, PlacedParent, payload_hash};
 pub use self::codecs::{CodecTable, Codecs};
 pub(crate) use self::cores::idle_cores;
-pub(crate) use self::frame_codec::{NearFrames, Payload, decode, decode_placed, read_frame};
-pub(crate) use self::judge_input::EncoderSource;
+pub(crate) use self::frame_codec::{Payload, decode, decode_placed, read_frame};
 pub(crate) use self::worker::Worker;

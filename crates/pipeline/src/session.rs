@@ -11,7 +11,7 @@ mod last;
 mod link;
 mod next_system;
 mod profile;
-pub(crate) mod registry;
+mod registry;
 mod step;
 mod systems;
 mod work;
@@ -23,6 +23,6 @@ pub(crate) use self::next_system::SystemOfVersion;
 #[cfg(test)]
 pub(crate) use self::registry::Registry;
 pub use self::registry::Variables;
-pub(crate) use self::registry::{StagingNeed, StagingPlace};
+pub(crate) use self::registry::{StagingNeed, check_variables};
 pub use self::step::{Checkpointed, Session};
 pub(crate) use self::work::{Done, Work};

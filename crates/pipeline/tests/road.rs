@@ -26,7 +26,7 @@ const LEN: usize = 400_000;
 /// store.
 const FILES: [&str; 7] = [
     "crates/pipeline/src/session/step.rs",
-    "crates/pipeline/src/staging/staged.rs",
+    "crates/pipeline/src/staging.rs",
     "crates/pipeline/src/encode/encode_variable.rs",
     "crates/pipeline/src/encode/worker.rs",
     "solvers/src/methods/cg.rs",

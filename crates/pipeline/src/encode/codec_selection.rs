@@ -115,8 +115,9 @@ impl Rivals {
             let sampled = |id| {
                 let codec = context.codecs.find(id).ok().filter(|codec| !is_key || codec.can_follow())?;
                 let bandwidth = self.weighed_bandwidth();
-                let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
-                Some((id, sample(coding, staged, seen, context.clock.as_ref())?))
+                let threads = context.codecs.threads;
+                let coding = FrameCoding { staged, brought: None, codec: codec.as_ref(), link, bandwidth, threads };
+                Some((id, sample(coding, seen, context.clock.as_ref())?))
             };
             let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
             let is_deflated = job.plan.resume == Resume::Deflated && staged.record.role == Role::Iterate;
@@ -179,8 +180,8 @@ fn has_symmetry(staged: &Staged, bound: Bound) -> bool {
 
 /// Measures ratio and rate of a codec on a slab of the middle frame; `None` when it cannot encode
 /// that.
-fn sample(coding: FrameCoding<'_>, staged: &Staged, seen: &LastCoding, clock: &dyn Clock) -> Option<CodecRates> {
-    let FrameCoding { codec, link, bandwidth, threads } = coding;
+fn sample(coding: FrameCoding<'_>, seen: &LastCoding, clock: &dyn Clock) -> Option<CodecRates> {
+    let FrameCoding { staged, codec, link, bandwidth, threads, .. } = coding;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
     let run = staged.frames() / 2;
     let [mut fetched, mut fetched_parent] = [FetchedFrame::new(), FetchedFrame::new()];

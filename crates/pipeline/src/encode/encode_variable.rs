@@ -4,21 +4,19 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use recoup_core::{Bound, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{Bound, BoundRule, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
 
-use super::bound_loop::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
+use super::bound_loop::{EncodedVariable, Judge, encode_judged};
 use super::chain::{ChainLink, Chains, payload_hash};
 use super::codec_selection::Rivals;
 use super::context::WorkerContext;
-use super::frame_codec::{FrameBuffers, FrameCoding, encode_frame};
-use super::increments::{ChangeTracker, Increments, StagedVariable, TrackedFrame};
-use super::judge_input::{EncoderSource, NearCopy};
+use super::frame_codec::{EncodeBuffers, FrameCoding, NearCopy, encode_exactly, encode_frame};
+use super::increments::{ChangeTracker, Increments};
 use super::rank_part::{CheckpointFailure, DraftState, WrittenFrames};
-use crate::costs::since;
-use crate::costs::{AfarUse, Spent};
+use crate::costs::{AfarUse, Spent, since};
 use crate::error::PipelineError;
 use crate::session::CheckpointJob;
-use crate::staging::Staged;
+use crate::staging::{Staged, VectorView};
 use crate::verify::Verifier;
 
 /// Variables below this size are not worth encoding.
@@ -123,7 +121,7 @@ impl VariableEncoder {
 
     /// Returns whether a lossy version may hold a variable with errors.
     pub(crate) fn may_be_lossy(&self, resume: Resume, staged: &Staged) -> bool {
-        let is_measured = || self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
+        let is_measured = || self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(&staged.record));
         match staged.record.role {
             Role::Iterate => true,
             Role::Direction => resume <= Resume::Traditional && is_measured(),
@@ -144,15 +142,8 @@ impl VariableEncoder {
     ) -> Result<(), CheckpointFailure> {
         let codec = lossless_codec(job, staged);
         let begun = context.clock.now();
-        let reaches = |held| context.codecs.find(codec).is_ok_and(|codec| codec.reaches(held));
-        let variable = StagedVariable {
-            staged,
-            staging: job.staging.number,
-            packs: codec != CodecId::Raw,
-            is_coded_there: staged.held().is_some_and(reaches),
-        };
         let Self { increments, chains, buffers, .. } = self;
-        let mut tracker = increments.track(job.progress.iteration, variable, chains, context);
+        let mut tracker = increments.track(job, staged, codec, chains, context);
         let n_frames = staged.frames();
         let mut frames = Vec::with_capacity(n_frames);
         if n_frames == 0 {
@@ -161,7 +152,7 @@ impl VariableEncoder {
         for run in 0..n_frames {
             context.check_abort()?;
             let start = context.clock.now();
-            frames.push(exact_frame(staged, run, codec, context, tracker.as_mut(), &mut buffers.frames)?);
+            frames.push(exact_frame(staged, run, codec, context, tracker.as_mut(), buffers)?);
             summary.spent.encode_seconds += since(context.clock.now(), start);
             let has_more = run + 1 < n_frames;
             if !has_more || own_bytes(&frames) >= WRITTEN_BYTES {
@@ -171,7 +162,7 @@ impl VariableEncoder {
                 written?;
             }
         }
-        summary.afar.add(buffers.frames.take_use());
+        summary.afar.add(buffers.take_use());
         // What is spent for later versions, such as first hashes, is no cost of a whole one.
         let spent_for_later = tracker.as_ref().map_or(Some(0.0), ChangeTracker::seconds_of_whole);
         if let Some(tracker) = tracker {
@@ -196,7 +187,7 @@ impl VariableEncoder {
         // Decoded values stay where codec and judge reach them, or all is brought here.
         let goes_there = self.reaches(job, staged, codec.as_ref());
         let mut is_there = self.buffers.place_decoded(staged, goes_there);
-        let measured = self.verifier.as_ref().filter(|verifier| verifier.has_shape_of(staged));
+        let measured = self.verifier.as_ref().filter(|verifier| verifier.has_shape_of(&staged.record));
         let is_measured = measured.is_some();
         if let Some(verifier) = measured
             && !verifier.agree_on_place(is_there, context.comm.as_ref())?
@@ -206,11 +197,16 @@ impl VariableEncoder {
         self.chains.bring_beside(&self.buffers.decoded, record);
         let version = job.progress.iteration;
         let link = self.chains.link(version, record, codec.as_ref(), context.store.as_ref());
+        if is_measured && !is_there {
+            self.near.bring(staged);
+        }
+        let brought = Some(&self.near).filter(|_| is_measured && !is_there);
         let bandwidth = self.rivals.weighed_bandwidth();
-        let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
-        let source = if is_measured && !is_there { self.near.of(staged) } else { EncoderSource::staged(staged) };
-        let mut judge = judge(self.verifier.as_mut(), job, &source, context.comm.as_ref())?;
-        let encoded = encode_judged(&source, coding, judge.as_mut(), context, &mut self.buffers)?;
+        let threads = context.codecs.threads;
+        let coding = FrameCoding { staged, brought, codec: codec.as_ref(), link, bandwidth, threads };
+        let vector = brought.map_or(staged.unfetched(), |near| near.vector(staged));
+        let mut judge = judge(self.verifier.as_mut(), job, vector, context.comm.as_ref())?;
+        let encoded = encode_judged(coding, judge.as_mut(), context, &mut self.buffers)?;
         self.rivals.coded(staged, codec.as_ref(), link, &encoded);
         if link.is_chained() {
             let hashes = encoded.frames.iter().map(|frame| payload_hash(&frame.payload)).collect();
@@ -225,7 +221,7 @@ impl VariableEncoder {
         if !staged.held().is_some_and(|held| codec.reaches(held)) {
             return false;
         }
-        match self.verifier.as_ref().filter(|verifier| verifier.has_shape_of(staged)) {
+        match self.verifier.as_ref().filter(|verifier| verifier.has_shape_of(&staged.record)) {
             Some(verifier) => verifier.reaches(staged, job.plan.rule),
             None => self.chains.keep(codec),
         }
@@ -263,19 +259,17 @@ fn exact_frame<'a>(
     codec: CodecId,
     context: &WorkerContext,
     mut tracker: Option<&mut ChangeTracker<'_>>,
-    buffers: &mut FrameBuffers,
+    buffers: &mut EncodeBuffers,
 ) -> Result<Frame<'a>, PipelineError> {
-    let payload = buffers.frames.pop().map(|frame| frame.payload.into_owned()).unwrap_or_default();
-    let changed = match &mut tracker {
-        Some(tracker) => tracker.frame(run, payload)?,
-        None => TrackedFrame::Whole(payload),
-    };
-    let frame = match changed {
-        TrackedFrame::Changes(frame) => frame,
-        TrackedFrame::Whole(payload) => match tracker.as_ref().and_then(|tracker| tracker.fetched(run)) {
-            Some(frame) => frame.encode(context.codecs.find(codec)?.as_ref(), Chain::Alone, None, payload)?,
-            None => whole_frame(staged, run, codec, context, payload, buffers)?,
-        },
+    let mut payload = buffers.frames.pop().map(|frame| frame.payload.into_owned()).unwrap_or_default();
+    let changes = tracker.as_mut().map_or(Ok(None), |tracker| tracker.frame(run, &mut payload))?;
+    let frame = match (changes, tracker.as_ref().and_then(|tracker| tracker.fetched(run))) {
+        (Some(frame), _) => frame,
+        (None, Some(values)) => {
+            let codec = context.codecs.find(codec)?;
+            encode_exactly(&staged.record, run, values, codec.as_ref(), Chain::Alone, None, payload)?
+        }
+        (None, None) => whole_frame(staged, run, codec, context, payload, buffers)?,
     };
     if let Some(tracker) = tracker {
         tracker.made(&frame);
@@ -296,7 +290,7 @@ fn whole_frame<'a>(
     codec: CodecId,
     context: &WorkerContext,
     payload: Vec<u8>,
-    buffers: &mut FrameBuffers,
+    buffers: &mut EncodeBuffers,
 ) -> Result<Frame<'a>, PipelineError> {
     if codec == CodecId::Raw
         && let Some(frame) = lend(staged, run)
@@ -305,8 +299,9 @@ fn whole_frame<'a>(
     }
     let codec = context.codecs.find(codec)?;
     let threads = context.codecs.threads;
-    let coding = FrameCoding { codec: codec.as_ref(), link: ChainLink::Alone, bandwidth: None, threads };
-    encode_frame(&EncoderSource::staged(staged), run, coding, Bound::Lossless, payload, buffers)
+    let link = ChainLink::Alone;
+    let coding = FrameCoding { staged, brought: None, codec: codec.as_ref(), link, bandwidth: None, threads };
+    encode_frame(coding, run, Bound::Lossless, payload, buffers)
 }
 
 /// Lends the memory of a frame that is staged here, without a copy; `None` on machines where
@@ -337,20 +332,23 @@ fn write(
 }
 
 /// Returns the judge of a lossy variable: what is measured depends on its role, and nothing can be
-/// without the operator.
+/// without the operator, which keeps a fixed bound only.
 fn judge<'a>(
     verifier: Option<&'a mut Verifier>,
     job: &'a CheckpointJob,
-    source: &EncoderSource<'a>,
+    vector: VectorView<'a>,
     comm: &'a dyn Comm,
 ) -> Result<Box<dyn Judge + 'a>, PipelineError> {
-    let Some(verifier) = verifier.filter(|verifier| verifier.has_shape_of(source.staged)) else {
-        return Ok(Box::new(FixedBound::of(job.plan.rule)?));
+    let Some(verifier) = verifier.filter(|verifier| verifier.has_shape_of(vector.record)) else {
+        return match job.plan.rule {
+            BoundRule::Fixed(bound) => Ok(Box::new(bound)),
+            rule => Err(PipelineError::NeedsOperator { rule: rule.to_string() }),
+        };
     };
-    let column = source.staged.record.column.unwrap_or(0);
-    Ok(match source.staged.record.role {
-        Role::Iterate => Box::new(verifier.iterate_judge(job, source.vector(), column, comm)),
-        Role::Direction => Box::new(verifier.direction_judge(job, source.vector(), comm)),
-        _ => Box::new(verifier.recurrence_judge(job, source.vector(), column, comm)),
+    let column = vector.record.column.unwrap_or(0);
+    Ok(match vector.record.role {
+        Role::Iterate => Box::new(verifier.iterate_judge(job, vector, column, comm)),
+        Role::Direction => Box::new(verifier.direction_judge(job, vector, comm)),
+        _ => Box::new(verifier.recurrence_judge(job, vector, column, comm)),
     })
 }

@@ -1,26 +1,26 @@
 //! A version's values on their road: staged values to frames, and frames back to values.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, HeldFrame, HeldParent, HeldValues,
-    Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
+    AfarError, Bound, Chain, Codec, CodecError, CodecId, Context, ElementType, Encoded, Frame, FrameRecord, HeldFrame,
+    HeldParent, HeldValues, Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
 };
 
 use super::chain::{ChainLink, PlacedParent};
 use super::codecs::Codecs;
 use super::context::WorkerContext;
-use super::judge_input::EncoderSource;
 use crate::costs::AfarUse;
-use crate::error::PipelineError;
-use crate::error::afar_error;
-use crate::staging::{FetchedFrame, PlacedValues};
-use crate::staging::{frame_len, padded_len};
+use crate::error::{PipelineError, afar_error};
+use crate::staging::{Buffer, FetchedFrame, PlacedValues, Staged, VectorView, frame_len, padded_len};
 
-/// The coding of one variable's frames, under any bound.
+/// The coding of one staged variable's frames, under any bound.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameCoding<'a> {
+    pub(crate) staged: &'a Staged,
+    /// The copy here of values that rest elsewhere, where something here needs all of them.
+    pub(crate) brought: Option<&'a NearCopy>,
     pub(crate) codec: &'a dyn Codec,
     pub(crate) link: ChainLink<'a>,
     /// The storage bandwidth, where the codec may weigh it against its own time.
@@ -28,57 +28,166 @@ pub(crate) struct FrameCoding<'a> {
     pub(crate) threads: usize,
 }
 
-/// The frames of one variable and the memory they are made in, used again.
+/// A staged vector brought near for judges, in memory that is used again.
 #[derive(Debug)]
-pub(crate) struct FrameBuffers {
-    pub(crate) frames: Vec<Frame<'static>>,
-    /// Frames that were encoded where their values rest.
-    held_frames: u64,
-    near: NearFrames,
+pub(crate) struct NearCopy {
+    /// The variable that was brought near for this version.
+    name: Option<String>,
+    values: Buffer,
+    /// The values of a vector of singles as doubles.
+    widened: Vec<f64>,
+    fault: Option<AfarError>,
+    /// Bytes fetched since the version was begun.
+    pub(crate) fetched_bytes: u64,
 }
 
-/// One frame brought near, and the one it is coded against.
-#[derive(Debug)]
-pub(crate) struct NearFrames {
-    frame: FetchedFrame,
-    parent: FetchedFrame,
-}
-
-impl NearFrames {
+impl NearCopy {
     pub(crate) fn new() -> Self {
-        Self { frame: FetchedFrame::new(), parent: FetchedFrame::new() }
+        Self { name: None, values: Buffer::F64(Vec::new()), widened: Vec::new(), fault: None, fetched_bytes: 0 }
+    }
+
+    /// Forgets what was brought near: another version begins.
+    pub(crate) fn begin(&mut self) {
+        self.name = None;
+        self.fetched_bytes = 0;
+    }
+
+    /// Brings a staged vector near, once for each version.
+    ///
+    /// A rank whose fetch fails gets zeros and takes part in what all ranks measure;
+    /// [`NearCopy::check`] is its error, which goes into the next agreement of the ranks.
+    pub(crate) fn bring(&mut self, staged: &Staged) {
+        let record = &staged.record;
+        if self.name.as_ref() == Some(&record.name) {
+            return;
+        }
+        self.name = Some(record.name.clone());
+        self.fault = None;
+        if let Some(held) = staged.held() {
+            let len = padded_len(record);
+            self.values.retype(record.element);
+            self.values.resize(len);
+            self.fault = held.fetch(0, self.values.slice_mut(0, len)).err();
+            if self.fault.is_some() {
+                self.values.zero();
+            }
+            self.fetched_bytes += (len * record.element.size()) as u64;
+        }
+        if let values @ Buffer::F32(_) = staged.near().unwrap_or(&self.values) {
+            values.doubles(record.len as usize, &mut self.widened);
+        }
+    }
+
+    /// Returns the vector that was brought near, as a judge sees it.
+    pub(crate) fn vector<'a>(&'a self, staged: &'a Staged) -> VectorView<'a> {
+        let record = &staged.record;
+        let host = match staged.near().unwrap_or(&self.values) {
+            Buffer::F64(values) => &values[..record.len as usize],
+            Buffer::F32(_) => &self.widened,
+            _ => &[],
+        };
+        VectorView { record, host, device: None }
+    }
+
+    /// Returns whether the values could be brought near.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`] where not; the values are zeros then.
+    pub(crate) fn check(&self, record: &VariableRecord) -> Result<(), PipelineError> {
+        self.fault.clone().map_or(Ok(()), |fault| Err(afar_error(record)(fault)))
     }
 }
 
-impl FrameBuffers {
+/// Reused buffers: the frames of one variable, and their decoded values.
+#[derive(Debug)]
+pub(crate) struct EncodeBuffers {
+    pub(crate) frames: Vec<Frame<'static>>,
+    /// Frames that were encoded where their values rest.
+    held_frames: u64,
+    /// One frame brought near, and the one it is coded against.
+    fetched: [FetchedFrame; 2],
+    pub(crate) decoded: PlacedValues,
+    /// Decoded singles as doubles, for judges.
+    pub(crate) widened: Vec<f64>,
+}
+
+impl EncodeBuffers {
     pub(crate) fn new() -> Self {
-        Self { frames: Vec::new(), held_frames: 0, near: NearFrames::new() }
+        Self {
+            frames: Vec::new(),
+            held_frames: 0,
+            fetched: [FetchedFrame::new(), FetchedFrame::new()],
+            decoded: PlacedValues::none(ElementType::F64),
+            widened: Vec::new(),
+        }
+    }
+
+    /// Makes room for decoded values where those of a staged variable rest, or here where they are
+    /// here or there is no room. Returns whether they go elsewhere.
+    pub(crate) fn place_decoded(&mut self, staged: &Staged, goes_there: bool) -> bool {
+        let held = staged.held().filter(|_| goes_there);
+        let is_there = held.is_some_and(|held| self.decoded.make_room_beside(held).is_ok());
+        if !is_there {
+            self.decoded.near_mut(staged.record.element);
+        }
+        is_there
     }
 
     /// Returns the use that was made of a place elsewhere since this was last asked.
     pub(crate) fn take_use(&mut self) -> AfarUse {
-        let NearFrames { frame, parent } = &mut self.near;
-        let fetched_bytes = std::mem::take(&mut frame.bytes) + std::mem::take(&mut parent.bytes);
+        let fetched_bytes = self.fetched.iter_mut().map(|frame| std::mem::take(&mut frame.bytes)).sum();
         AfarUse { held_frames: std::mem::take(&mut self.held_frames), fetched_bytes }
+    }
+
+    /// Takes the memory of encoded frames back once they are written.
+    pub(crate) fn reuse<'f>(&mut self, frames: impl IntoIterator<Item = Frame<'f>>) {
+        self.frames.extend(frames.into_iter().map(|frame| {
+            let payload = match frame.payload {
+                Cow::Owned(payload) if frame.record.codec != CodecId::Raw => payload,
+                _ => Vec::new(),
+            };
+            Frame { record: frame.record, filters: frame.filters, payload: Cow::Owned(payload) }
+        }));
+    }
+
+    /// Decodes the frames just encoded to where the decoded values are to be: what a restore would
+    /// see.
+    pub(crate) fn decode(
+        &mut self,
+        record: &VariableRecord,
+        link: ChainLink<'_>,
+        codecs: Codecs,
+    ) -> Result<(), PipelineError> {
+        let Self { frames, fetched, decoded, .. } = self;
+        if let PlacedValues::Near(values) = decoded {
+            // The variable before may have been of another type.
+            values.retype(record.element);
+            values.resize(padded_len(record));
+        }
+        frames.iter().enumerate().try_for_each(|(run, frame)| {
+            let parent = frame.record.parent().and_then(|_| link.parent(run));
+            let payload = Payload { variable: record, frame: &frame.record, bytes: &frame.payload };
+            decode_placed(payload, parent, codecs, decoded, fetched)
+        })
     }
 }
 
 /// Encodes all frames of a staged variable.
 pub(crate) fn encode(
-    source: &EncoderSource<'_>,
     coding: FrameCoding<'_>,
     bound: Bound,
     context: &WorkerContext,
-    buffers: &mut FrameBuffers,
+    buffers: &mut EncodeBuffers,
 ) -> Result<(), PipelineError> {
-    source.check()?;
-    buffers.frames.truncate(source.staged.frames());
+    let staged = coding.staged;
+    coding.brought.map_or(Ok(()), |brought| brought.check(&staged.record))?;
+    buffers.frames.truncate(staged.frames());
     buffers.held_frames = 0;
-    for run in 0..source.staged.frames() {
+    for run in 0..staged.frames() {
         context.check_abort()?;
         let before = buffers.frames.get_mut(run);
         let payload = before.map(|f| std::mem::take(&mut f.payload).into_owned()).unwrap_or_default();
-        let frame = encode_frame(source, run, coding, bound, payload, buffers)?;
+        let frame = encode_frame(coding, run, bound, payload, buffers)?;
         if run < buffers.frames.len() {
             buffers.frames[run] = frame;
         } else {
@@ -90,46 +199,45 @@ pub(crate) fn encode(
 
 /// Encodes one frame into the memory of `payload`.
 pub(crate) fn encode_frame(
-    source: &EncoderSource<'_>,
-    run: usize,
     coding: FrameCoding<'_>,
+    run: usize,
     bound: Bound,
     mut payload: Vec<u8>,
-    buffers: &mut FrameBuffers,
+    buffers: &mut EncodeBuffers,
 ) -> Result<Frame<'static>, PipelineError> {
-    let FrameCoding { codec, link, bandwidth, threads } = coding;
-    let staged = source.staged;
+    let FrameCoding { staged, brought, codec, link, bandwidth, threads } = coding;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
     let context = Context { dims, stride, chain: Chain::Alone, bandwidth, threads };
-    let encoded = match encode_held(source, run, coding, bound, &context, &mut payload) {
+    let encoded = match encode_held(coding, run, bound, &context, &mut payload) {
         Some(encoded) => {
             buffers.held_frames += 1;
             encoded
         }
         None => {
-            let NearFrames { frame, parent } = &mut buffers.near;
-            let values = near_frame(source, run, frame)?;
+            let [frame, parent] = &mut buffers.fetched;
+            let values = match brought.filter(|_| staged.near().is_none()) {
+                Some(brought) => brought.values.slice(run * staged.frame_len(), staged.frame_len()),
+                None => staged.frame(run, frame)?,
+            };
             let parent = link.parent(run).map(|placed| placed.near(&staged.record, run, parent)).transpose()?;
             let context = context.chained(link.chain(parent));
             guarded(codec.id(), || codec.encode(values, bound, &context, &mut payload))
         }
     };
     let encoded = encoded.map_err(in_variable(&staged.record))?;
-    Ok(frame_of(&staged.record, run, EncodedFrame { codec: codec.id(), encoded, parent: link.version(), payload }))
+    Ok(frame_of(&staged.record, run, codec.id(), encoded, link.version(), payload))
 }
 
-/// An encoder's account of one frame, and its payload.
-struct EncodedFrame {
+/// Makes a frame of its payload and what its encoder says of it; `parent` is the version that it
+/// may follow.
+fn frame_of(
+    variable: &VariableRecord,
+    run: usize,
     codec: CodecId,
     encoded: Encoded,
-    /// The version it was coded against, if it follows any.
     parent: Option<u64>,
     payload: Vec<u8>,
-}
-
-/// Makes the frame, with its record.
-fn frame_of(variable: &VariableRecord, run: usize, made: EncodedFrame) -> Frame<'static> {
-    let EncodedFrame { codec, encoded, parent, payload } = made;
+) -> Frame<'static> {
     let record = FrameRecord {
         codec,
         storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
@@ -141,65 +249,41 @@ fn frame_of(variable: &VariableRecord, run: usize, made: EncodedFrame) -> Frame<
     Frame { record, filters: encoded.filters, payload: payload.into() }
 }
 
-/// The values of one frame, here.
-#[derive(Clone, Copy)]
-pub(crate) struct NearFrame<'a> {
-    pub(crate) record: &'a VariableRecord,
-    pub(crate) run: usize,
-    pub(crate) values: Values<'a>,
-}
-
-impl NearFrame<'_> {
-    /// Encodes the frame exactly, into the memory of `payload`; `parent` is the version whose frame
-    /// the chain names.
-    pub(crate) fn encode(
-        self,
-        codec: &dyn Codec,
-        chain: Chain<'_>,
-        parent: Option<u64>,
-        mut payload: Vec<u8>,
-    ) -> Result<Frame<'static>, PipelineError> {
-        let Self { record, run, values } = self;
-        let VariableRecord { frame_dims: dims, stride, .. } = *record;
-        let context = Context { dims, stride, chain, bandwidth: None, threads: 1 };
-        let encoded = guarded(codec.id(), || codec.encode(values, Bound::Lossless, &context, &mut payload));
-        let encoded = encoded.map_err(in_variable(record))?;
-        Ok(frame_of(record, run, EncodedFrame { codec: codec.id(), encoded, parent, payload }))
-    }
+/// Encodes the values of one frame exactly, into the memory of `payload`; `parent` is the version
+/// whose frame the chain names.
+pub(crate) fn encode_exactly(
+    record: &VariableRecord,
+    run: usize,
+    values: Values<'_>,
+    codec: &dyn Codec,
+    chain: Chain<'_>,
+    parent: Option<u64>,
+    mut payload: Vec<u8>,
+) -> Result<Frame<'static>, PipelineError> {
+    let VariableRecord { frame_dims: dims, stride, .. } = *record;
+    let context = Context { dims, stride, chain, bandwidth: None, threads: 1 };
+    let encoded = guarded(codec.id(), || codec.encode(values, Bound::Lossless, &context, &mut payload));
+    Ok(frame_of(record, run, codec.id(), encoded.map_err(in_variable(record))?, parent, payload))
 }
 
 /// Encodes a frame where its values rest, if the codec knows the place.
 fn encode_held(
-    source: &EncoderSource<'_>,
-    run: usize,
     coding: FrameCoding<'_>,
+    run: usize,
     bound: Bound,
     context: &Context<'_>,
     payload: &mut Vec<u8>,
 ) -> Option<Result<Encoded, CodecError>> {
-    let FrameCoding { codec, link, .. } = coding;
-    let values = source.staged.held().filter(|held| codec.reaches(*held))?;
+    let FrameCoding { staged, codec, link, .. } = coding;
+    let values = staged.held().filter(|held| codec.reaches(*held))?;
     let context = context.chained(link.chain(None));
     // A frame is not coded there if its parent is here.
     let parent = match link.parent(run) {
         None => None,
         Some(parent) => Some(parent.held()?),
     };
-    let frame = HeldFrame { values, start: run * source.staged.frame_len(), parent };
+    let frame = HeldFrame { values, start: run * staged.frame_len(), parent };
     guarded(codec.id(), || codec.encode_held(&frame, bound, &context, payload).transpose()).transpose()
-}
-
-/// Returns the values of one frame, here.
-fn near_frame<'a>(
-    source: &EncoderSource<'a>,
-    run: usize,
-    fetched: &'a mut FetchedFrame,
-) -> Result<Values<'a>, PipelineError> {
-    let staged = source.staged;
-    match source.near {
-        Some(values) => Ok(values.slice(run * staged.frame_len(), staged.frame_len())),
-        None => staged.frame(run, fetched),
-    }
 }
 
 /// A frame's payload, and what is known of it.
@@ -210,6 +294,22 @@ pub(crate) struct Payload<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+impl Payload<'_> {
+    /// Lets the codec of a payload work under the bound and in the context it was made in.
+    fn decoded<T>(
+        &self,
+        codecs: Codecs,
+        work: impl FnOnce(&dyn Codec, Bound, Context<'static>) -> Result<T, CodecError>,
+    ) -> Result<Result<T, CodecError>, PipelineError> {
+        let is_raw = self.frame.storage == Storage::Raw;
+        let codec = codecs.find(if is_raw { CodecId::Raw } else { self.frame.codec })?;
+        let bound = if is_raw { Bound::Lossless } else { self.frame.bound };
+        let VariableRecord { frame_dims: dims, stride, .. } = *self.variable;
+        let context = Context { dims, stride, chain: Chain::Alone, bandwidth: None, threads: codecs.threads };
+        Ok(guarded(codec.id(), || work(codec.as_ref(), bound, context)))
+    }
+}
+
 /// Decodes one frame's payload to its place here; `chain` holds the parent it was coded against.
 pub(crate) fn decode(
     payload: Payload<'_>,
@@ -217,18 +317,19 @@ pub(crate) fn decode(
     codecs: Codecs,
     target: ValuesMut<'_>,
 ) -> Result<(), PipelineError> {
-    let CodedPayload { codec, bound, context } = payload.coded(codecs)?;
-    let context = context.chained(chain);
-    guarded(codec.id(), || codec.decode(payload.bytes, bound, &context, target)).map_err(in_variable(payload.variable))
+    let decoded = payload
+        .decoded(codecs, |codec, bound, context| codec.decode(payload.bytes, bound, &context.chained(chain), target));
+    decoded?.map_err(in_variable(payload.variable))
 }
 
 /// Decodes one frame's payload to its place among the values of its variable, wherever they are.
+/// `fetched` is memory for a frame and for the one it is coded against.
 pub(crate) fn decode_placed(
     payload: Payload<'_>,
     parent: Option<PlacedParent<'_>>,
     codecs: Codecs,
     target: &mut PlacedValues,
-    near: &mut NearFrames,
+    fetched: &mut [FetchedFrame; 2],
 ) -> Result<(), PipelineError> {
     let Payload { variable, frame, .. } = payload;
     let len = frame_len(variable);
@@ -239,7 +340,7 @@ pub(crate) fn decode_placed(
     {
         return Ok(());
     }
-    let NearFrames { frame: decoded, parent: fetched } = near;
+    let [decoded, fetched] = fetched;
     let parent = parent.map(|placed| placed.near(variable, frame.run, fetched)).transpose()?;
     let chain = parent.map_or(Chain::Alone, Chain::Follow);
     match target {
@@ -260,30 +361,13 @@ fn decode_held(
     target: &mut dyn HeldValues,
     start: usize,
 ) -> Result<bool, PipelineError> {
-    let CodedPayload { codec, bound, context } = payload.coded(codecs)?;
-    let decode = || codec.decode_held(payload.bytes, bound, &context, parent, target, start).transpose();
-    match guarded(codec.id(), decode) {
+    let decoded = payload.decoded(codecs, |codec, bound, context| {
+        codec.decode_held(payload.bytes, bound, &context, parent, target, start).transpose()
+    });
+    match decoded? {
         Ok(done) => Ok(done.is_some()),
         Err(CodecError::Foreign { .. }) => Ok(false),
         Err(error) => Err(in_variable(payload.variable)(error)),
-    }
-}
-
-/// The decoder of a payload, and what it is given.
-struct CodedPayload {
-    codec: Arc<dyn Codec>,
-    bound: Bound,
-    context: Context<'static>,
-}
-
-impl Payload<'_> {
-    fn coded(&self, codecs: Codecs) -> Result<CodedPayload, PipelineError> {
-        let is_raw = self.frame.storage == Storage::Raw;
-        let id = if is_raw { CodecId::Raw } else { self.frame.codec };
-        let bound = if is_raw { Bound::Lossless } else { self.frame.bound };
-        let VariableRecord { frame_dims: dims, stride, .. } = *self.variable;
-        let context = Context { dims, stride, chain: Chain::Alone, bandwidth: None, threads: codecs.threads };
-        Ok(CodedPayload { codec: codecs.find(id)?, bound, context })
     }
 }
 
@@ -293,27 +377,6 @@ fn guarded<T>(codec: CodecId, work: impl FnOnce() -> Result<T, CodecError>) -> R
     // What a panic leaves half done is a payload or a scratch buffer, and both are thrown away.
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(CodecError::Foreign { codec, message: "the codec panicked".to_owned() }))
-}
-
-/// Decodes the frames just encoded to where `target` is: what a restore would see.
-pub(crate) fn decode_frames(
-    record: &VariableRecord,
-    buffers: &mut FrameBuffers,
-    link: ChainLink<'_>,
-    codecs: Codecs,
-    target: &mut PlacedValues,
-) -> Result<(), PipelineError> {
-    if let PlacedValues::Near(values) = target {
-        // The variable before may have been of another type.
-        values.retype(record.element);
-        values.resize(padded_len(record));
-    }
-    let FrameBuffers { frames, near, .. } = buffers;
-    frames.iter().enumerate().try_for_each(|(run, frame)| {
-        let parent = frame.record.parent().and_then(|_| link.parent(run));
-        let payload = Payload { variable: record, frame: &frame.record, bytes: &frame.payload };
-        decode_placed(payload, parent, codecs, target, near)
-    })
 }
 
 /// Reads one frame's payload.
@@ -345,8 +408,6 @@ mod tests {
     use recoup_core::{Distribution, Role};
 
     use super::*;
-    use crate::staging::Buffer;
-    use crate::staging::Staged;
 
     /// A codec as other people write them.
     struct Panicking;
@@ -385,10 +446,15 @@ mod tests {
             column: None,
         };
         let staged = Staged::of(record, PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])));
-        let source = EncoderSource::staged(&staged);
-        let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
-        let error =
-            encode_frame(&source, 0, coding, Bound::Lossless, Vec::new(), &mut FrameBuffers::new()).unwrap_err();
+        let coding = FrameCoding {
+            staged: &staged,
+            brought: None,
+            codec: &Panicking,
+            link: ChainLink::Alone,
+            bandwidth: None,
+            threads: 1,
+        };
+        let error = encode_frame(coding, 0, Bound::Lossless, Vec::new(), &mut EncodeBuffers::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
     }
 }

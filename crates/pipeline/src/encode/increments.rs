@@ -4,6 +4,10 @@
 //! What changed is told by an owner that announces its writes, or found by the hashes of zones. No
 //! value of the version before is kept: 16 bytes per zone, and the hash of each frame's payload.
 //! Which of the two pays, and whether any, is the rule of `recoup_model::increments`.
+//!
+//! XXH3 gives 128 bits. Two zones that differ are taken for equal with a chance of 2^-128: never
+//! among all zones of all versions that will be written. A checksum of 32 bits would miss a change
+//! in two runs of ten thousand versions of a million zones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,22 +15,22 @@ use std::sync::Arc;
 
 use recoup_core::{Chain, Clock, Codec, CodecId, Frame, IncrementMode, KnownChanges, Values, VariableRecord};
 use recoup_model::increments::{ChangeHistory, ChangeSource, IncrementRates, MOST_DIRTY};
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::chain::{Chains, Tracked, payload_hash};
 use super::context::WorkerContext;
-use super::frame_codec::NearFrame;
-use super::zone_hashes::{ZONE_BYTES, differing_zones, hash_zones, zones_of_frame};
+use super::frame_codec::encode_exactly;
 use crate::costs::since;
-use crate::error::PipelineError;
-use crate::error::afar_error;
-use crate::staging::FetchedFrame;
-use crate::staging::Staged;
-use crate::staging::{frame_len, padded_len, raw_bytes};
+use crate::error::{PipelineError, afar_error};
+use crate::session::CheckpointJob;
+use crate::staging::{FetchedFrame, Staged, frame_len, padded_len, raw_bytes};
 
 /// Variables up to this size are saved whole: a record costs as much as they do.
 const SMALL_BYTES: u64 = 4096;
 /// Announced runs that are less apart are one.
 const GAP_BYTES: usize = 512;
+/// Bytes of a zone; the last one of a frame may be shorter.
+const ZONE_BYTES: usize = 64 << 10;
 
 /// The increments of a run: which variables have them, and why.
 #[derive(Debug)]
@@ -37,7 +41,7 @@ pub(crate) struct Increments {
     /// Rates are not measured: they would change what is saved in virtual time.
     is_virtual: bool,
     /// Reasons of decisions since they were last taken, with the variables they are about.
-    reasons: Vec<ChangeReason>,
+    reasons: Vec<(String, Vec<String>)>,
 }
 
 impl Increments {
@@ -56,26 +60,31 @@ impl Increments {
         looks.then_some(source)
     }
 
-    /// Begins to track a staged variable of `version`; `None` where it is saved whole and nothing
-    /// looks at it.
+    /// Begins to track a staged variable of a version, which `codec` saves if it is whole; `None`
+    /// where it is saved whole and nothing looks at it.
     pub(crate) fn track<'a>(
         &mut self,
-        version: u64,
-        staging: StagedVariable<'a>,
+        job: &CheckpointJob,
+        staged: &'a Staged,
+        codec: CodecId,
         chains: &'a Chains,
         context: &'a WorkerContext,
     ) -> Option<ChangeTracker<'a>> {
-        let StagedVariable { staged, staging, packs, is_coded_there } = staging;
-        let is_told = staged.writes.is_some();
-        if !chains.has_links() || (is_coded_there && !is_told) {
+        let reaches = |held| context.codecs.find(codec).is_ok_and(|codec| codec.reaches(held));
+        // Values that are coded where they rest are not fetched to be hashed.
+        let is_left_there = staged.writes.is_none() && staged.held().is_some_and(reaches);
+        if !chains.has_links() || is_left_there {
             return None;
         }
+        let version = job.progress.iteration;
+        let packs = codec != CodecId::Raw;
         let codec = context.codecs.find(CodecId::Increment).ok()?;
         let source = self.source(staged)?;
         let before = chains.tracked(&staged.record);
         let announced = before.and_then(|before| staged.writes.as_ref()?.since(before.staging));
         let zones = (source == ChangeSource::Hashes).then(Vec::new);
-        let tracked = Tracked { version, staging, record: staged.record.clone(), zones, hashes: Vec::new() };
+        let record = staged.record.clone();
+        let tracked = Tracked { version, staging: job.staging.number, record, zones, hashes: Vec::new() };
         let parent = before.filter(|before| chains.may_follow(version, before.version, context.store.as_ref()));
         Some(ChangeTracker {
             staged,
@@ -121,50 +130,23 @@ impl Increments {
 
     /// Takes note of a decision; variables with the same reason are told together.
     fn explain(&mut self, variable: &str, reason: String) {
-        match self.reasons.iter_mut().find(|known| known.reason == reason) {
-            Some(known) => known.variables.push(variable.to_owned()),
-            None => self.reasons.push(ChangeReason { variables: vec![variable.to_owned()], reason }),
+        match self.reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, variables)) => variables.push(variable.to_owned()),
+            None => self.reasons.push((reason, vec![variable.to_owned()])),
         }
     }
 
     /// Takes the reasons of decisions since this was last called.
     pub(crate) fn take_reasons(&mut self) -> Vec<String> {
-        let text = |ChangeReason { variables, reason }| format!("{}: {reason}", variables.join(", "));
-        self.reasons.drain(..).map(text).collect()
+        self.reasons.drain(..).map(|(reason, variables)| format!("{}: {reason}", variables.join(", "))).collect()
     }
-}
-
-/// A decision about increments.
-#[derive(Debug)]
-struct ChangeReason {
-    variables: Vec<String>,
-    reason: String,
-}
-
-/// A staged variable on its way to a version.
-#[derive(Clone, Copy)]
-pub(crate) struct StagedVariable<'a> {
-    pub(crate) staged: &'a Staged,
-    /// Number of the staging.
-    pub(crate) staging: u64,
-    /// Changed values are compressed where that takes fewer bytes.
-    pub(crate) packs: bool,
-    /// Its codec works where the values rest: they are not fetched to be hashed.
-    pub(crate) is_coded_there: bool,
-}
-
-/// A frame that was looked at.
-pub(crate) enum TrackedFrame {
-    /// The frame of what changed.
-    Changes(Frame<'static>),
-    /// The frame is to be saved whole, perhaps in this memory.
-    Whole(Vec<u8>),
 }
 
 /// One variable of the version under way whose changes are looked at.
 pub(crate) struct ChangeTracker<'a> {
     staged: &'a Staged,
     codec: Arc<dyn Codec>,
+    /// Changed values are compressed where that takes fewer bytes.
     packs: bool,
     source: ChangeSource,
     /// The variable in the published version.
@@ -186,11 +168,11 @@ pub(crate) struct ChangeTracker<'a> {
 
 impl ChangeTracker<'_> {
     /// Looks at a frame, and makes it of what changed in the memory of `payload`, where that is
-    /// less than the frame. Frames come in order.
+    /// less than the frame; `None` where it is to be saved whole. Frames come in order.
     ///
     /// # Errors
     /// [`PipelineError::Afar`] when the place of the values fails, [`PipelineError::Codec`].
-    pub(crate) fn frame(&mut self, run: usize, payload: Vec<u8>) -> Result<TrackedFrame, PipelineError> {
+    pub(crate) fn frame(&mut self, run: usize, payload: &mut Vec<u8>) -> Result<Option<Frame<'static>>, PipelineError> {
         let record = &self.staged.record;
         let announced = self.announced.map(|written| announced_runs(record, run, written));
         let is_small = |changed: usize| changed as f64 <= MOST_DIRTY * frame_len(record) as f64;
@@ -199,40 +181,36 @@ impl ChangeTracker<'_> {
         let known = announced.or_else(|| self.differing(run, hashes?));
         let mut fetched = std::mem::replace(&mut self.fetched, FetchedFrame::new());
         self.fetched_run = None;
+        // Otherwise nothing is fetched, as frozen values are fetched once only.
         let values = match (&known, self.source) {
             (Some(runs), _) if self.parent.is_some() && is_small(runs_len(runs)) => {
-                self.staged.frame_runs(run, runs, &mut fetched)?
+                Some(self.staged.frame_runs(run, runs, &mut fetched)?)
             }
             (None, ChangeSource::Hashes) if !is_hashed => {
                 self.fetched_run = self.staged.held().map(|_| run);
-                self.staged.frame(run, &mut fetched)?
+                Some(self.staged.frame(run, &mut fetched)?)
             }
-            // Nothing is fetched, as frozen values are fetched once only.
-            (_, _) => {
-                let changed = known.as_deref().map(runs_len);
-                self.changed_len = self.changed_len.zip(changed).map(|(all, changed)| all + changed);
-                self.fetched = fetched;
-                return Ok(TrackedFrame::Whole(payload));
-            }
+            _ => None,
         };
-        let runs = known.or_else(|| self.hash_frame(run, values));
+        let runs = known.or_else(|| self.hash_frame(run, values?));
         let changed = runs.as_deref().map(runs_len);
         self.changed_len = self.changed_len.zip(changed).map(|(all, changed)| all + changed);
-        let frame = match (runs, self.parent) {
-            (Some(runs), Some(parent)) if changed.is_some_and(is_small) => {
-                let known = KnownChanges { runs: &runs, hash: parent.hashes[run], packs: self.packs };
-                let frame = NearFrame { record, run, values };
-                let chain = Chain::Changed(known);
-                let made = frame.encode(self.codec.as_ref(), chain, Some(parent.version), payload)?;
-                match made.record.parent() {
-                    Some(_) => TrackedFrame::Changes(made),
-                    None => TrackedFrame::Whole(made.payload.into_owned()),
-                }
+        let mut made = None;
+        if let (Some(values), Some(runs), Some(parent)) = (values, runs, self.parent)
+            && changed.is_some_and(is_small)
+        {
+            let known = KnownChanges { runs: &runs, hash: parent.hashes[run], packs: self.packs };
+            let chain = Chain::Changed(known);
+            let memory = std::mem::take(payload);
+            let codec = self.codec.as_ref();
+            let frame = encode_exactly(record, run, values, codec, chain, Some(parent.version), memory)?;
+            match frame.record.parent() {
+                Some(_) => made = Some(frame),
+                None => *payload = frame.payload.into_owned(),
             }
-            _ => TrackedFrame::Whole(payload),
-        };
+        }
         self.fetched = fetched;
-        Ok(frame)
+        Ok(made)
     }
 
     /// Hashes a frame; returns the runs that differ from the published version's.
@@ -269,9 +247,8 @@ impl ChangeTracker<'_> {
     }
 
     /// Returns the values of a frame that was fetched as a whole to be looked at.
-    pub(crate) fn fetched(&self, run: usize) -> Option<NearFrame<'_>> {
-        let frame = NearFrame { record: &self.staged.record, run, values: self.fetched.values() };
-        (self.fetched_run == Some(run)).then_some(frame)
+    pub(crate) fn fetched(&self, run: usize) -> Option<Values<'_>> {
+        (self.fetched_run == Some(run)).then(|| self.fetched.values())
     }
 
     /// Returns the bytes that were fetched.
@@ -322,6 +299,37 @@ fn announced_runs(record: &VariableRecord, run: usize, written: &[Range<usize>])
         match runs.last_mut() {
             Some(last) if range.start <= last.end + gap => last.end = last.end.max(range.end),
             _ => runs.push(range),
+        }
+    }
+    runs
+}
+
+/// Returns the number of values in a zone.
+fn zone_len(record: &VariableRecord) -> usize {
+    ZONE_BYTES / record.element.size()
+}
+
+/// Returns the hashes of a frame's zones; `None` on machines where memory is not what is saved.
+fn hash_zones(values: Values<'_>) -> Option<Vec<u128>> {
+    Some(values.as_raw()?.chunks(ZONE_BYTES).map(xxh3_128).collect())
+}
+
+/// Returns the zones of a frame within those of its variable.
+fn zones_of_frame(record: &VariableRecord, run: usize) -> Range<usize> {
+    let zones = frame_len(record).div_ceil(zone_len(record));
+    run * zones..(run + 1) * zones
+}
+
+/// Returns the runs of values of a frame whose zones differ.
+fn differing_zones(record: &VariableRecord, before: &[u128], now: &[u128]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let differing = before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now);
+    for (zone, _) in differing {
+        let start = zone * zone_len(record);
+        let end = (start + zone_len(record)).min(frame_len(record));
+        match runs.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => runs.push(start..end),
         }
     }
     runs

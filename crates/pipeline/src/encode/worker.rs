@@ -6,15 +6,14 @@ use recoup_core::{
     BoundRule, Comm, NextBegin, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gathered,
 };
 
-use super::bound_loop::EncodeBuffers;
 use super::chain::Chains;
 use super::codec_selection::{Bandwidth, Rivals};
 use super::codecs::Codecs;
 use super::context::WorkerContext;
 use super::cores::{WorkerCores, ranks_here};
 use super::encode_variable::{EncodingSummary, VariableEncoder};
+use super::frame_codec::{EncodeBuffers, NearCopy};
 use super::increments::Increments;
-use super::judge_input::{EncoderSource, NearCopy};
 use super::rank_part::{
     CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
 };
@@ -185,7 +184,7 @@ impl Worker {
             residual: summary.residual,
             spent: summary.spent,
             afar: AfarUse {
-                fetched_bytes: summary.afar.fetched_bytes + self.encoder.near.fetched_bytes(),
+                fetched_bytes: summary.afar.fetched_bytes + self.encoder.near.fetched_bytes,
                 ..summary.afar
             },
             dropped: summary.dropped,
@@ -233,19 +232,22 @@ impl Worker {
         let Some(verifier) = self.encoder.verifier.as_mut().filter(|verifier| verifier.n_columns() == 1) else {
             return Ok(());
         };
-        let is_iterate = |s: &&Staged| s.record.role == Role::Iterate && verifier.has_shape_of(s);
+        let is_iterate = |s: &&Staged| s.record.role == Role::Iterate && verifier.has_shape_of(&s.record);
         let Some(iterate) = job.staging.staged.iter().find(is_iterate) else { return Ok(()) };
         let WorkerContext { comm, clock, .. } = &self.context;
         let start = clock.now();
         let is_reached = verifier.reaches(iterate, BoundRule::Verified);
-        let iterate = match verifier.agree_on_place(is_reached, comm.as_ref())? {
-            true => EncoderSource::staged(iterate),
-            false => self.encoder.near.of(iterate),
-        };
-        let examined = verifier.examine(&job.reported, &iterate, comm.as_ref())?;
+        let is_there = verifier.agree_on_place(is_reached, comm.as_ref())?;
+        let near = &mut self.encoder.near;
+        if !is_there {
+            near.bring(iterate);
+        }
+        let brought = if is_there { Ok(()) } else { near.check(&iterate.record) };
+        let x = if is_there { iterate.unfetched() } else { near.vector(iterate) };
+        let true_norm = verifier.examine(job.progress.iteration, x, brought, comm.as_ref())?;
         summary.spent.verify_seconds += since(clock.now(), start);
-        summary.residual.true_norm = Some(examined.true_norm);
-        examined.suspicion.map_or(Ok(()), |suspicion| Err(CheckpointFailure::Suspicious(suspicion)))
+        summary.residual.true_norm = Some(true_norm);
+        verifier.suspect(&job.reported).map_or(Ok(()), |suspicion| Err(CheckpointFailure::Suspicious(suspicion)))
     }
 
     /// Makes this rank's part of the version durable, but not yet visible.

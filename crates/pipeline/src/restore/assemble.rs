@@ -4,11 +4,9 @@
 use recoup_core::{Distribution, ElementType, FrameRecord, Manifest, Role, VariableRecord};
 
 use super::chain_reader::ChainReader;
-use super::chain_reader::Read;
+use crate::encode::Decoded;
 use crate::error::PipelineError;
-use crate::staging::Buffer;
-use crate::staging::PlacedValues;
-use crate::staging::frame_len;
+use crate::staging::{Buffer, PlacedValues, frame_len};
 
 /// A variable of a version, of all ranks.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +50,7 @@ impl ChainReader<'_> {
         let mut damaged = Vec::new();
         for part in &parts {
             match self.variable(manifest, part, None) {
-                Ok(Read { values: PlacedValues::Near(read), .. }) if damaged.is_empty() => {
+                Ok(Decoded { values: PlacedValues::Near(read), .. }) if damaged.is_empty() => {
                     values.append(read, part.len as usize);
                 }
                 Ok(_) => {}

@@ -7,14 +7,11 @@ use std::sync::Arc;
 use recoup_core::{Chain, FrameRecord, HeldValues, Manifest, Parent, Store, ValuesMut, VariableRecord};
 
 use super::redistribute::SourcePiece;
-use crate::encode::Codecs;
-use crate::encode::{NearFrames, Payload, decode, decode_placed, read_frame};
-use crate::encode::{PayloadHash, PlacedParent, payload_hash};
-use crate::error::PipelineError;
-use crate::error::afar_error;
-use crate::staging::Buffer;
-use crate::staging::PlacedValues;
-use crate::staging::{frame_len, frames, padded_len};
+use crate::encode::{
+    Codecs, Decoded, Payload, PayloadHash, PlacedParent, decode, decode_placed, payload_hash, read_frame,
+};
+use crate::error::{PipelineError, afar_error};
+use crate::staging::{Buffer, FetchedFrame, PlacedValues, frame_len, frames, padded_len};
 
 /// Reads values of versions, each with what it was coded against.
 ///
@@ -25,41 +22,6 @@ pub struct ChainReader<'a> {
     codecs: Codecs,
     /// Manifests of versions that others are coded against.
     manifests: BTreeMap<u64, Arc<Manifest>>,
-}
-
-/// A whole variable, decoded.
-pub(crate) struct Read {
-    pub(crate) values: PlacedValues,
-    /// One per frame.
-    pub(crate) hashes: Vec<PayloadHash>,
-}
-
-/// Memory for a variable that is decoded.
-struct DecodingRooms {
-    target: PlacedValues,
-    /// Made for the first frame with a parent, where values are to rest elsewhere.
-    spare: PlacedValues,
-    near: NearFrames,
-}
-
-impl DecodingRooms {
-    fn new(record: &VariableRecord, room: Option<Box<dyn HeldValues>>) -> Self {
-        let target = room.map_or_else(
-            || {
-                let mut values = Buffer::new(record.element);
-                values.resize(padded_len(record));
-                PlacedValues::Near(values)
-            },
-            PlacedValues::Held,
-        );
-        Self { target, spare: PlacedValues::none(record.element), near: NearFrames::new() }
-    }
-}
-
-/// A frame of some version.
-struct ChainStep {
-    version: u64,
-    frame: FrameRecord,
 }
 
 impl<'a> ChainReader<'a> {
@@ -94,7 +56,7 @@ impl<'a> ChainReader<'a> {
         for frame in &manifest.frames {
             let variable = manifest.variables.iter().find(|v| v.name == frame.variable && v.rank == frame.rank);
             let Some(variable) = variable else { continue };
-            read.extend(self.steps(manifest.version, variable, frame)?.into_iter().map(|step| step.frame));
+            read.extend(self.steps(manifest.version, variable, frame)?.into_iter().map(|(_, frame)| frame));
         }
         Ok(read)
     }
@@ -124,20 +86,28 @@ impl<'a> ChainReader<'a> {
         manifest: &Manifest,
         record: &VariableRecord,
         room: Option<Box<dyn HeldValues>>,
-    ) -> Result<Read, Vec<PipelineError>> {
-        let mut rooms = DecodingRooms::new(record, room);
+    ) -> Result<Decoded, Vec<PipelineError>> {
+        let mut values = room.map_or(PlacedValues::none(record.element), PlacedValues::Held);
+        if let PlacedValues::Near(values) = &mut values {
+            values.resize(padded_len(record));
+        }
+        // Made for the first frame with a parent, where values are to rest elsewhere.
+        let mut spare = PlacedValues::none(record.element);
+        let mut fetched = [FetchedFrame::new(), FetchedFrame::new()];
         let mut hashes = Vec::new();
         let mut damaged = Vec::new();
         let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
         let mut found = 0;
         for frame in manifest.frames.iter().filter(ours) {
             found += 1;
-            let walked = match &mut rooms.target {
+            let walked = match &mut values {
                 PlacedValues::Near(values) => {
                     let target = values.slice_mut(frame.start as usize, frame_len(record));
                     self.walk(manifest.version, record, frame, target)
                 }
-                PlacedValues::Held(_) => self.walk_held(manifest.version, record, frame, &mut rooms),
+                PlacedValues::Held(_) => {
+                    self.walk_held(manifest.version, record, frame, [&mut values, &mut spare], &mut fetched)
+                }
             };
             match walked {
                 Ok(hash) => hashes.push(hash),
@@ -153,7 +123,8 @@ impl<'a> ChainReader<'a> {
                 what,
             });
         }
-        if damaged.is_empty() { Ok(Read { values: rooms.target, hashes }) } else { Err(damaged) }
+        let decoded = Decoded { version: manifest.version, record: record.clone(), values, hashes };
+        if damaged.is_empty() { Ok(decoded) } else { Err(damaged) }
     }
 
     /// Reads a run of values of some rank's part of a variable: decodes the frames they lie in, and
@@ -205,14 +176,14 @@ impl<'a> ChainReader<'a> {
         let mut hash = None;
         let mut before = Buffer::new(variable.element);
         let mut values = Buffer::new(variable.element);
-        for step in &ancestors {
+        for (older, step) in &ancestors {
             values.resize(frame_len(variable));
             let target = values.slice_mut(0, frame_len(variable));
-            let decoded = self.read_step(step, &mut payload).and_then(|()| {
-                let payload = Payload { variable, frame: &step.frame, bytes: &payload };
+            let decoded = read_frame(self.store, *older, step, &mut payload).and_then(|()| {
+                let payload = Payload { variable, frame: step, bytes: &payload };
                 decode(payload, chain(&before, hash), self.codecs, target)
             });
-            decoded.map_err(|source| link_lost(version, frame, step.version, source))?;
+            decoded.map_err(|source| link_lost(version, frame, *older, source))?;
             hash = Some(payload_hash(&payload));
             std::mem::swap(&mut before, &mut values);
         }
@@ -222,57 +193,53 @@ impl<'a> ChainReader<'a> {
     }
 
     /// Decodes the chain of a frame as [`ChainReader::walk`] does, where its values are to rest. A
-    /// frame and its parent take turns in two rooms; the frame itself ends in `target`.
+    /// frame and its parent take turns in two rooms; the frame itself ends in the first.
     fn walk_held(
         &mut self,
         version: u64,
         variable: &VariableRecord,
         frame: &FrameRecord,
-        rooms: &mut DecodingRooms,
+        rooms: [&mut PlacedValues; 2],
+        fetched: &mut [FetchedFrame; 2],
     ) -> Result<PayloadHash, PipelineError> {
-        let DecodingRooms { target, spare, near } = rooms;
+        let [target, spare] = rooms;
         let steps = self.steps(version, variable, frame)?;
         if let (PlacedValues::Held(held), 2..) = (&*target, steps.len()) {
             spare.make_room_beside(held.as_ref()).map_err(afar_error(variable))?;
         }
         let mut payload = Vec::new();
         let mut hash = None;
-        for (step, left) in steps.iter().zip((0..steps.len()).rev()) {
+        for ((older, step), left) in steps.iter().zip((0..steps.len()).rev()) {
             let mut pair = [&mut *target, &mut *spare];
             pair.rotate_left(left % 2);
             let [values, before] = pair;
             let parent = hash.map(|hash| PlacedParent { values: before, hash });
-            let decoded = self.read_step(step, &mut payload).and_then(|()| {
-                let payload = Payload { variable, frame: &step.frame, bytes: &payload };
-                decode_placed(payload, parent, self.codecs, values, near)
+            let decoded = read_frame(self.store, *older, step, &mut payload).and_then(|()| {
+                let payload = Payload { variable, frame: step, bytes: &payload };
+                decode_placed(payload, parent, self.codecs, values, fetched)
             });
             decoded.map_err(|source| match (left, source) {
                 (0, source) | (_, source @ PipelineError::Afar { .. }) => source,
-                (_, source) => link_lost(version, frame, step.version, source),
+                (_, source) => link_lost(version, frame, *older, source),
             })?;
             hash = Some(payload_hash(&payload));
         }
         Ok(payload_hash(&payload))
     }
 
-    fn read_step(&self, step: &ChainStep, payload: &mut Vec<u8>) -> Result<(), PipelineError> {
-        read_frame(self.store, step.version, &step.frame, payload)
-    }
-
-    /// Finds a frame and those it was coded against, the key first.
+    /// Finds a frame and those it was coded against, each with its version, the key first.
     fn steps(
         &mut self,
         version: u64,
         variable: &VariableRecord,
         frame: &FrameRecord,
-    ) -> Result<Vec<ChainStep>, PipelineError> {
-        let mut steps = vec![ChainStep { version, frame: frame.clone() }];
-        while let Some(child) = steps.last()
-            && let Some(parent) = child.frame.parent()
+    ) -> Result<Vec<(u64, FrameRecord)>, PipelineError> {
+        let mut steps = vec![(version, frame.clone())];
+        while let Some((child, coded)) = steps.last()
+            && let Some(parent) = coded.parent()
         {
-            let found = self.parent(child.version, parent, variable, frame);
-            let frame = found.map_err(|source| link_lost(version, frame, parent, source))?;
-            steps.push(ChainStep { version: parent, frame });
+            let found = self.parent(*child, parent, variable, frame);
+            steps.push((parent, found.map_err(|source| link_lost(version, frame, parent, source))?));
         }
         steps.reverse();
         Ok(steps)

@@ -12,19 +12,11 @@ use super::changes::VariableChanges;
 use super::initial_guess::Guess;
 use super::keeper::manages_versions;
 use super::overwrite::{overwrite_variables, room_for};
-use super::redistribute;
-use super::redistribute::{RankPlace, VariableSource};
+use super::redistribute::{self, RankPlace, VariableSource};
 use crate::encode::{Base, Decoded};
-use crate::error::PipelineError;
-use crate::error::ProblemSize;
-use crate::error::Skipped;
-use crate::error::afar_error;
-use crate::session::Session;
-use crate::session::SystemOfVersion;
-use crate::session::registry;
-use crate::staging::Buffer;
-use crate::staging::PlacedValues;
-use crate::staging::frames;
+use crate::error::{PipelineError, ProblemSize, Skipped, afar_error};
+use crate::session::{Session, SystemOfVersion, check_variables};
+use crate::staging::{Buffer, PlacedValues, record};
 
 /// A version that came back.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,14 +113,6 @@ enum VersionRefusal {
     Foreign(PipelineError),
 }
 
-/// The verdict of all ranks on a version of this problem.
-enum CommonVerdict {
-    /// The version is whole on every rank: this rank's part.
-    Usable(Box<Candidate>),
-    /// The version is not whole, for what all ranks found wrong.
-    Damaged(Vec<String>),
-}
-
 impl Session {
     /// Brings a solver back: overwrites its variables from the newest usable version and resumes
     /// it as faithfully as the version allows. `None` when there is no version. Collective.
@@ -209,7 +193,7 @@ impl Session {
             }
             let candidate = self.candidate(version, method, owners, &mut reader);
             match self.verdict(candidate)? {
-                CommonVerdict::Usable(candidate) => {
+                Ok(candidate) => {
                     let guess = self.guess(&candidate, owners)?;
                     self.set_aside_newer(Some(version))?;
                     each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners))?;
@@ -225,7 +209,7 @@ impl Session {
                     agreed(self.comm.as_ref(), chained)?;
                     return Ok(Some(restored));
                 }
-                CommonVerdict::Damaged(damage) => skipped.push(Skipped { version, damage }),
+                Err(damage) => skipped.push(Skipped { version, damage }),
             }
         }
         if skipped.is_empty() {
@@ -312,11 +296,17 @@ impl Session {
         // The variables of another method may bear the same names, and mean something else.
         let resume = if other_method.is_some() { Resume::Restarted } else { manifest.resume };
         let located = locate_variables(&manifest, owners, place, resume, &self.changes);
-        let LocatedVariables { sources, defaults } = located.map_err(VersionRefusal::Foreign)?;
-        let mut variables = Vec::with_capacity(sources.len());
+        let located = located.map_err(VersionRefusal::Foreign)?;
+        let mut variables = Vec::with_capacity(located.len());
+        let mut defaults = Vec::new();
         let mut damage = Vec::new();
-        let is_own = other_method.is_none() && defaults.is_empty() && sources.iter().all(LocatedVariable::is_own);
-        for LocatedVariable { name, source } in sources {
+        let is_as_written = |(name, source): &(String, Option<VariableSource>)| matches!(source, Some(VariableSource::Own(record)) if record.name == *name);
+        let is_own = other_method.is_none() && located.iter().all(is_as_written);
+        for (name, source) in located {
+            let Some(source) = source else {
+                defaults.push(name);
+                continue;
+            };
             let record = VariableRecord { name, ..source.record().clone() };
             let room = room_for(&record, owners).map_err(VersionRefusal::Foreign)?;
             match read_variable(reader, &manifest, source, room) {
@@ -352,11 +342,12 @@ impl Session {
         }
     }
 
-    /// Comes to the same verdict on every rank: usable by all, or what each found wrong.
+    /// Comes to the same verdict on every rank: this rank's part of a version that is whole on all,
+    /// or what any of them found damaged.
     fn verdict(
         &self,
         candidate: Result<Candidate, VersionRefusal>,
-    ) -> Result<CommonVerdict, CommonError<PipelineError>> {
+    ) -> Result<Result<Candidate, Vec<String>>, CommonError<PipelineError>> {
         let (kind, lines) = match &candidate {
             Ok(_) => (0, Vec::new()),
             Err(VersionRefusal::Damaged(lines)) => (1, lines.clone()),
@@ -366,13 +357,13 @@ impl Session {
         let all = gather_json(self.comm.as_ref(), &lines)?;
         let everywhere: Vec<String> = all.iter().flatten().cloned().collect();
         match (worst, candidate) {
-            (0, Ok(candidate)) => Ok(CommonVerdict::Usable(Box::new(candidate))),
+            (0, Ok(candidate)) => Ok(Ok(candidate)),
             (2, Err(VersionRefusal::Foreign(error))) => Err(CommonError::alike(error)),
             (2, _) => {
                 let rank = all.iter().position(|lines| !lines.is_empty()).unwrap_or(0);
                 Err(CommonError::alike(PipelineError::Rank { rank, message: everywhere.join("; ") }))
             }
-            _ => Ok(CommonVerdict::Damaged(everywhere)),
+            _ => Ok(Err(everywhere)),
         }
     }
 
@@ -403,35 +394,15 @@ impl Session {
     }
 }
 
-/// The variables of the owners in a version.
-struct LocatedVariables {
-    sources: Vec<LocatedVariable>,
-    /// Names of variables that it lacks, declared with a default.
-    defaults: Vec<String>,
-}
-
-/// A variable, by its name of now, and its values in a version.
-struct LocatedVariable {
-    name: String,
-    source: VariableSource,
-}
-
-impl LocatedVariable {
-    /// Returns whether this rank wrote it, under this name.
-    fn is_own(&self) -> bool {
-        matches!(&self.source, VariableSource::Own(record) if record.name == self.name)
-    }
-}
-
 /// Finds the variables the owners expect from a version for a resume, each compared with what is
-/// registered.
+/// registered: its name of now and its values, or none for a variable that may lack them.
 fn locate_variables(
     manifest: &Manifest,
     owners: &mut [&mut dyn Registered],
     place: RankPlace,
     resume: Resume,
     changes: &VariableChanges,
-) -> Result<LocatedVariables, PipelineError> {
+) -> Result<Vec<(String, Option<VariableSource>)>, PipelineError> {
     let mut held = if resume == manifest.resume { redistribute::names(manifest, place) } else { Vec::new() };
     let renames: Vec<&str> =
         changes.renames(manifest).filter(|(_, former)| held.contains(former)).map(|(now, _)| now).collect();
@@ -439,19 +410,19 @@ fn locate_variables(
     owners.iter_mut().for_each(|owner| owner.make_room(&held));
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
     let variables: Vec<_> = shared.iter().flat_map(|owner| owner.variables()).collect();
-    registry::check(&variables)?;
+    check_variables(&variables)?;
     check_columns(manifest, &variables)?;
-    let mut located = LocatedVariables { sources: Vec::new(), defaults: Vec::new() };
+    let mut located = Vec::new();
     let mut taken = Vec::new();
     for v in variables.iter().filter(|v| v.role.is_saved_for(resume)) {
         let name = v.name.to_owned();
         match changes.saved_name(v.name, manifest) {
             Some(saved) => {
-                let source = redistribute::find(manifest, v, saved, frames::record(v, place.rank), place)?;
+                let source = redistribute::find(manifest, v, saved, record(v, place.rank), place)?;
                 taken.push(saved.to_owned());
-                located.sources.push(LocatedVariable { name, source });
+                located.push((name, Some(source)));
             }
-            None if changes.has_default(v.name) => located.defaults.push(name),
+            None if changes.has_default(v.name) => located.push((name, None)),
             None => return Err(redistribute::lacks(manifest, v.name, place)),
         }
     }
@@ -483,12 +454,8 @@ fn read_variable(
     source: VariableSource,
     room: Option<Box<dyn HeldValues>>,
 ) -> Result<Decoded, Vec<PipelineError>> {
-    let version = manifest.version;
     let (record, pieces) = match source {
-        VariableSource::Own(record) => {
-            let read = reader.variable(manifest, &record, room)?;
-            return Ok(Decoded { version, record, values: read.values, hashes: read.hashes });
-        }
+        VariableSource::Own(record) => return reader.variable(manifest, &record, room),
         VariableSource::Pieces { target, pieces } => (target, pieces),
     };
     let mut values = Buffer::new(record.element);
@@ -505,7 +472,7 @@ fn read_variable(
             PlacedValues::Held(room)
         }
     };
-    Ok(Decoded { version, record, values, hashes: Vec::new() })
+    Ok(Decoded { version: manifest.version, record, values, hashes: Vec::new() })
 }
 
 /// Returns the next less faithful resume.

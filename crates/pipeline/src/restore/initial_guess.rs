@@ -11,13 +11,10 @@ use recoup_core::{CommonError, HeldValues, Lent, Registered, Role, Values, Varia
 
 use super::candidate::Candidate;
 use crate::encode::Decoded;
-use crate::error::PipelineError;
-use crate::error::afar_error;
+use crate::error::{PipelineError, afar_error};
 use crate::session::Session;
-use crate::staging::Buffer;
-use crate::staging::PlacedValues;
-use crate::verify::SessionProblem;
-use crate::verify::{Reference, is_vector};
+use crate::staging::{Buffer, PlacedValues};
+use crate::verify::{Reference, SessionProblem, is_vector};
 
 /// Residual norms, for the problem at hand, of two iterates: of blocks, the root of the sum of the
 /// squares of their columns' norms. NaN where no iterate has the rows of the operator.
@@ -63,7 +60,7 @@ impl Session {
             if self.comm.max(i64::from(pair.is_none()))? > 0 {
                 return Ok(Some(Guess { restored_norm: f64::NAN, own_norm: f64::NAN }));
             }
-            let IteratePair { own, restored } = pair.unwrap_or_default();
+            let [own, restored] = pair.unwrap_or_default();
             squared.own_norm += self.squared_norm_of(problem, &own, column)?;
             squared.restored_norm += self.squared_norm_of(problem, &restored, column)?;
         }
@@ -85,21 +82,14 @@ impl Session {
     }
 }
 
-/// The owners' iterate and that of a version, here.
-#[derive(Default)]
-struct IteratePair<'a> {
-    own: Cow<'a, [f64]>,
-    restored: Cow<'a, [f64]>,
-}
-
-/// Returns the pair of a column if both are real numbers, one per row of the operator; fetched if
-/// they rest elsewhere.
+/// Returns the owners' iterate of a column and that of a version, if both are real numbers, one per
+/// row of the operator; fetched if they rest elsewhere.
 fn pair<'a>(
     variables: &[Variable<'a>],
     candidate: &'a Candidate,
     problem: &Reference,
     column: usize,
-) -> Result<Option<IteratePair<'a>>, PipelineError> {
+) -> Result<Option<[Cow<'a, [f64]>; 2]>, PipelineError> {
     let rows = problem.operator.rows();
     let is_of_column = |variable: &Variable<'_>| variable.column.map_or(problem.columns == 1, |own| own == column);
     let is_iterate = |variable: &&Variable<'_>| variable.role == Role::Iterate && is_of_column(variable);
@@ -122,7 +112,7 @@ fn pair<'a>(
             PlacedValues::Near(restored) => Cow::from(widened(restored, rows)),
             PlacedValues::Held(restored) => Cow::from(fetched(restored.as_ref(), record, rows)?),
         };
-        return Ok(Some(IteratePair { own, restored }));
+        return Ok(Some([own, restored]));
     }
     Ok(None)
 }

@@ -34,7 +34,7 @@ impl Registry {
     /// [`PipelineError::Name`] or [`PipelineError::Shape`].
     pub(crate) fn raw_bytes(&mut self, owners: &[&dyn Registered]) -> Result<Vec<(Resume, u64)>, PipelineError> {
         self.collect(owners)?;
-        Ok(RESUMES.map(|resume| (resume, self.saved(resume).map(StagingNeed::raw_bytes).sum())).to_vec())
+        Ok(RESUMES.map(|resume| (resume, self.saved(resume).map(|need| raw_bytes(&need.record)).sum())).to_vec())
     }
 
     /// Returns the needs of the variables that a version for this resume holds.
@@ -62,12 +62,13 @@ impl Registry {
         }
         self.forget();
         let variables: Vec<Variable<'_>> = owners.iter().flat_map(|owner| owner.variables()).collect();
-        check(&variables)?;
+        check_variables(&variables)?;
         let need = |variable: &Variable<'_>| StagingNeed {
             record: record(variable, self.rank),
-            place: match variable.values {
-                Lent::Near(_) => StagingPlace::Near,
-                Lent::Afar(values) => StagingPlace::Afar(values.rooms()),
+            is_here: variable.values.near().is_some(),
+            rooms: match variable.values {
+                Lent::Near(_) => None,
+                Lent::Afar(values) => values.rooms(),
             },
             has_zones: variable.zones.is_some(),
         };
@@ -87,30 +88,17 @@ impl Registry {
 #[derive(Clone, Debug)]
 pub(crate) struct StagingNeed {
     pub(crate) record: VariableRecord,
-    pub(crate) place: StagingPlace,
+    /// Its values, and their copy, are in this process's memory.
+    pub(crate) is_here: bool,
+    /// The maker of room at the place of its values elsewhere, if that has one.
+    pub(crate) rooms: Option<Arc<dyn HeldRooms>>,
     /// Its owner sees all writes to it.
     pub(crate) has_zones: bool,
 }
 
-/// The place of a staged copy.
-#[derive(Clone, Debug)]
-pub(crate) enum StagingPlace {
-    /// This process's memory.
-    Near,
-    /// The place of the owner's values, with its maker of room if it has one.
-    Afar(Option<Arc<dyn HeldRooms>>),
-}
-
-impl StagingNeed {
-    /// Returns the bytes of the variable's values.
-    pub(crate) fn raw_bytes(&self) -> u64 {
-        raw_bytes(&self.record)
-    }
-}
-
 /// Checks that names are unique and well formed, and that the extents of each variable hold its
 /// values.
-pub(crate) fn check(variables: &[Variable<'_>]) -> Result<(), PipelineError> {
+pub(crate) fn check_variables(variables: &[Variable<'_>]) -> Result<(), PipelineError> {
     for (index, variable) in variables.iter().enumerate() {
         check_name(variable.name, variables[..index].iter().any(|v| v.name == variable.name))?;
         let expected: usize = variable.dims.iter().product();
@@ -228,10 +216,13 @@ mod tests {
         let mut a = vec![1.0];
         let mut b = vec![2.0];
         let twice = Variables::new().iterate("x", &mut a).dynamic("x", &mut b);
-        assert!(matches!(check(&twice.variables()), Err(PipelineError::Name { what: "registered twice", .. })));
+        assert!(matches!(
+            check_variables(&twice.variables()),
+            Err(PipelineError::Name { what: "registered twice", .. })
+        ));
         for name in ["", "a/b", ".hidden", "a b"] {
             let bad = Variables { entries: vec![] }.dynamic(name, &mut a);
-            assert!(matches!(check(&bad.variables()), Err(PipelineError::Name { .. })), "{name:?}");
+            assert!(matches!(check_variables(&bad.variables()), Err(PipelineError::Name { .. })), "{name:?}");
         }
     }
 

@@ -28,7 +28,7 @@ use crate::encode::idle_cores;
 use crate::error::PipelineError;
 use crate::restore::VariableChanges;
 use crate::restore::manages_versions;
-use crate::staging::{StagingMemory, StagingRank, StagingSet};
+use crate::staging::{StagingMemory, StagingSet};
 use crate::staging::{StagingMode, StagingRule};
 use crate::verify::KnownNorms;
 use crate::verify::SessionProblem;
@@ -113,7 +113,7 @@ impl Session {
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions,
             changes: VariableChanges::default(),
-            staging: StagingMemory::default(),
+            staging: StagingMemory::new(comm.rank(), config.codecs.threads),
             staging_mode: config.staging,
             idle_cores: if config.worker_stays { 0 } else { idle_cores },
             has_frozen: false,
@@ -293,11 +293,10 @@ impl Session {
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
         let rule = self.staging_rule();
-        let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads, rule };
         let mut staging = StagingSet::default();
         let staged = free.and_then(|free| {
             staging = free;
-            let failure = stage(&mut staging, owners, &plan, by, &mut self.staging)?;
+            let failure = stage(&mut staging, owners, &plan, rule, &mut self.staging)?;
             Ok(StagedReport { failure, are_vectors: self.are_vectors(&staging) })
         });
         let agreed = agreed_staging(self.comm.as_ref(), staged);
@@ -548,10 +547,10 @@ fn stage(
     staging: &mut StagingSet,
     owners: &[&dyn Registered],
     plan: &Plan,
-    by: StagingRank,
+    rule: StagingRule,
     memory: &mut StagingMemory,
 ) -> Result<Option<String>, PipelineError> {
-    match staging.stage(owners, plan, by, memory) {
+    match staging.stage(owners, plan, rule, memory) {
         Ok(()) => Ok(None),
         Err(error @ PipelineError::Afar { .. }) => Ok(Some(error.to_string())),
         Err(error) => Err(error),

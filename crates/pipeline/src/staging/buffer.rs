@@ -125,17 +125,19 @@ impl Buffer {
         }
     }
 
-    /// Copies `values` in and pads to whole frames. The CRC-32C of each frame's memory is put into
-    /// `sums`, unless that is empty.
-    pub(crate) fn fill(&mut self, values: Values<'_>, cuts: FrameCuts, sums: &mut [u32]) {
+    /// Copies `values` in and pads to whole frames, on `threads` threads, the calling one included.
+    /// The CRC-32C of each frame's memory is put into `sums`, unless that is empty.
+    pub(crate) fn fill(&mut self, values: Values<'_>, frame_len: usize, threads: usize, sums: &mut [u32]) {
         match (self, values) {
-            (Self::F64(v), Values::F64(s)) => copy_padded(v, s, cuts, sums, |piece| Values::F64(piece)),
-            (Self::F32(v), Values::F32(s)) => copy_padded(v, s, cuts, sums, |piece| Values::F32(piece)),
-            (Self::I64(v), Values::I64(s)) => copy_padded(v, s, cuts, sums, |piece| Values::I64(piece)),
-            (Self::Bytes(v), Values::Bytes(s)) => copy_padded(v, s, cuts, sums, |piece| Values::Bytes(piece)),
+            (Self::F64(v), Values::F64(s)) => copy_padded(v, s, frame_len, threads, sums, |piece| Values::F64(piece)),
+            (Self::F32(v), Values::F32(s)) => copy_padded(v, s, frame_len, threads, sums, |piece| Values::F32(piece)),
+            (Self::I64(v), Values::I64(s)) => copy_padded(v, s, frame_len, threads, sums, |piece| Values::I64(piece)),
+            (Self::Bytes(v), Values::Bytes(s)) => {
+                copy_padded(v, s, frame_len, threads, sums, |piece| Values::Bytes(piece))
+            }
             (this, values) => {
                 *this = Self::new(values.element());
-                this.fill(values, cuts, sums);
+                this.fill(values, frame_len, threads, sums);
             }
         }
     }
@@ -174,31 +176,23 @@ fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
     }
 }
 
-/// The division of a variable's values into frames, and of frames among threads.
-#[derive(Clone, Copy)]
-pub(crate) struct FrameCuts {
-    pub(crate) n_frames: usize,
-    /// Values in one frame.
-    pub(crate) len: usize,
-    /// Threads that copy, the calling one included.
-    pub(crate) threads: usize,
-}
-
 /// Copies frame by frame. Memory that is there is filled by several threads.
 fn copy_padded<T: Copy + Default + Send + Sync>(
     target: &mut Vec<T>,
     source: &[T],
-    cuts: FrameCuts,
+    frame_len: usize,
+    threads: usize,
     sums: &mut [u32],
     view: fn(&[T]) -> Values<'_>,
 ) {
-    let padded_len = cuts.n_frames * cuts.len;
-    target.truncate(padded_len);
-    if target.len() < padded_len {
-        return copy_to_new(target, source, cuts, sums, view);
+    let frame_len = frame_len.max(1);
+    let n_frames = source.len().div_ceil(frame_len);
+    target.truncate(n_frames * frame_len);
+    if target.len() < n_frames * frame_len {
+        return copy_to_new(target, source, frame_len, sums, view);
     }
     let sums = sums.iter_mut().map(Some).chain(std::iter::repeat_with(|| None));
-    let frames = target.chunks_mut(cuts.len.max(1)).zip(source.chunks(cuts.len.max(1))).zip(sums);
+    let frames = target.chunks_mut(frame_len).zip(source.chunks(frame_len)).zip(sums);
     let frames = Mutex::new(frames);
     let next = || frames.lock().unwrap_or_else(PoisonError::into_inner).next();
     let copy = || {
@@ -207,7 +201,7 @@ fn copy_padded<T: Copy + Default + Send + Sync>(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..cuts.threads.min(cuts.n_frames) {
+        for _ in 1..threads.min(n_frames) {
             // Where the system refuses a thread, the others copy its frames.
             _ = std::thread::Builder::new().name("recoup-copy".to_owned()).spawn_scoped(scope, copy);
         }
@@ -231,21 +225,21 @@ fn copy_frame<T: Copy>(target: &mut [T], source: &[T], mut sum: Option<&mut u32>
 fn copy_to_new<T: Copy>(
     target: &mut Vec<T>,
     source: &[T],
-    cuts: FrameCuts,
+    frame_len: usize,
     sums: &mut [u32],
     view: fn(&[T]) -> Values<'_>,
 ) {
     target.clear();
     let Some(&last) = source.last() else { return };
-    reserve(target, cuts.n_frames * cuts.len);
-    for (index, frame) in source.chunks(cuts.len).enumerate() {
+    reserve(target, source.len().next_multiple_of(frame_len));
+    for (index, frame) in source.chunks(frame_len).enumerate() {
         let mut sum = sums.get_mut(index);
         for piece in frame.chunks(PIECE_LEN) {
             target.extend_from_slice(piece);
             add_to(&mut sum, view(piece));
         }
         let padded_from = target.len();
-        target.resize((index + 1) * cuts.len, last);
+        target.resize((index + 1) * frame_len, last);
         add_to(&mut sum, view(&target[padded_from..]));
     }
 }

@@ -8,10 +8,11 @@
 use recoup_core::{Bound, Comm, Operator, summed};
 use recoup_model::residual_bound::Verdict;
 
-use super::residual_ops::{JudgedVector, Measures};
+use super::residual_ops::Measures;
 use crate::encode::{Judge, Stopwatch, largest};
 use crate::error::PipelineError;
 use crate::session::CheckpointJob;
+use crate::staging::VectorView;
 
 /// Bounds tried before the direction is saved without loss.
 const TRIES_MAX: u32 = 4;
@@ -55,8 +56,8 @@ impl EnergyNorm {
     fn squared_error(
         &self,
         measures: &mut Measures,
-        p: JudgedVector<'_>,
-        decoded: JudgedVector<'_>,
+        p: VectorView<'_>,
+        decoded: VectorView<'_>,
         comm: &dyn Comm,
     ) -> Result<f64, PipelineError> {
         if let Some(spectral) = self.spectral {
@@ -80,7 +81,7 @@ fn over_ranks(mine: Result<f64, PipelineError>, comm: &dyn Comm) -> Result<f64, 
 pub(crate) struct EnergyJudge<'a> {
     energy: &'a EnergyNorm,
     measures: &'a mut Measures,
-    p: JudgedVector<'a>,
+    p: VectorView<'a>,
     delta: f64,
     /// `p . A p`, where the program knows it.
     known_squared: Option<f64>,
@@ -95,7 +96,7 @@ impl<'a> EnergyJudge<'a> {
         energy: &'a EnergyNorm,
         measures: &'a mut Measures,
         job: &CheckpointJob,
-        p: JudgedVector<'a>,
+        p: VectorView<'a>,
         comm: &'a dyn Comm,
     ) -> Self {
         Self {
@@ -131,7 +132,7 @@ impl Judge for EnergyJudge<'_> {
     fn verdict(
         &mut self,
         tried: Bound,
-        decoded: JudgedVector<'_>,
+        decoded: VectorView<'_>,
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<Verdict, PipelineError> {
         let Bound::Absolute(e) = tried else { return Ok(Verdict::Accepted) };
@@ -153,7 +154,7 @@ impl Judge for EnergyJudge<'_> {
 /// residual it is to reduce where the operator is indefinite.
 pub(crate) struct RecurrenceBound<'a> {
     measures: &'a Measures,
-    v: JudgedVector<'a>,
+    v: VectorView<'a>,
     delta: f64,
     residual_norm: f64,
     comm: &'a dyn Comm,
@@ -163,7 +164,7 @@ impl<'a> RecurrenceBound<'a> {
     /// `residual_norm` is `||r||` of the column that the vector belongs to.
     pub(crate) fn new(
         measures: &'a Measures,
-        v: JudgedVector<'a>,
+        v: VectorView<'a>,
         delta: f64,
         residual_norm: f64,
         comm: &'a dyn Comm,

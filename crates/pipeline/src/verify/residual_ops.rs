@@ -6,37 +6,8 @@
 use recoup_core::{AfarProblem, Comm, CommError, HeldValues, Operator, SolveError, VariableRecord};
 
 use super::reference::Reference;
-use crate::error::PipelineError;
-use crate::error::afar_error;
-
-/// A vector of the problem as a judge sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum JudgedVector<'a> {
-    /// Its values here, without padding.
-    Near(&'a [f64]),
-    /// Its values where they rest.
-    Held(HeldVector<'a>),
-}
-
-/// The values of a variable where they rest.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeldVector<'a> {
-    pub(crate) values: &'a dyn HeldValues,
-    pub(crate) record: &'a VariableRecord,
-}
-
-impl<'a> JudgedVector<'a> {
-    /// No values.
-    pub(crate) const NONE: JudgedVector<'static> = JudgedVector::Near(&[]);
-
-    /// Returns the values of a vector that was brought here.
-    pub(crate) fn doubles(self) -> &'a [f64] {
-        match self {
-            Self::Near(values) => values,
-            Self::Held(held) => unreachable!("{} is to be brought near for this measure", held.record.name),
-        }
-    }
-}
+use crate::error::{PipelineError, afar_error};
+use crate::staging::VectorView;
 
 /// The problem, and memory for products.
 pub(crate) struct Measures {
@@ -68,21 +39,19 @@ impl Measures {
     }
 
     /// Measures `||b - A x||^2` for one right-hand side.
-    pub(crate) fn squared_residual(&mut self, x: JudgedVector<'_>, column: usize) -> Result<f64, PipelineError> {
-        match x {
-            JudgedVector::Near(x) => {
-                let rhs = self.reference.column(column);
-                Ok(self.reference.operator.residual(rhs, x, &mut self.product)?)
-            }
-            JudgedVector::Held(x) => self.problem().squared_residual(x.values).map_err(in_variable(x.record)),
+    pub(crate) fn squared_residual(&mut self, x: VectorView<'_>, column: usize) -> Result<f64, PipelineError> {
+        if let Some(values) = x.device {
+            return self.problem().squared_residual(values).map_err(in_variable(x.record));
         }
+        let rhs = self.reference.column(column);
+        Ok(self.reference.operator.residual(rhs, x.host, &mut self.product)?)
     }
 
     /// Measures `x . x`.
-    pub(crate) fn squared_norm(&self, x: JudgedVector<'_>) -> Result<f64, PipelineError> {
-        match x {
-            JudgedVector::Near(x) => Ok(self.operator().squared_norm(x)),
-            JudgedVector::Held(x) => self.problem().squared_norm(x.values).map_err(in_variable(x.record)),
+    pub(crate) fn squared_norm(&self, x: VectorView<'_>) -> Result<f64, PipelineError> {
+        match x.device {
+            None => Ok(self.operator().squared_norm(x.host)),
+            Some(values) => self.problem().squared_norm(values).map_err(in_variable(x.record)),
         }
     }
 
@@ -93,26 +62,26 @@ impl Measures {
     }
 
     /// Measures `v . A v`.
-    pub(crate) fn squared_energy(&mut self, v: JudgedVector<'_>) -> Result<f64, PipelineError> {
-        match v {
-            JudgedVector::Near(v) => Ok(self.reference.operator.apply_dot(v, &mut self.product)?),
-            JudgedVector::Held(v) => self.problem().squared_energy(v.values).map_err(in_variable(v.record)),
+    pub(crate) fn squared_energy(&mut self, v: VectorView<'_>) -> Result<f64, PipelineError> {
+        match v.device {
+            None => Ok(self.reference.operator.apply_dot(v.host, &mut self.product)?),
+            Some(values) => self.problem().squared_energy(values).map_err(in_variable(v.record)),
         }
     }
 
     /// Measures `(w - v) . A (w - v)`, w decoded at the place of v.
     pub(crate) fn squared_energy_of_error(
         &mut self,
-        v: JudgedVector<'_>,
-        w: JudgedVector<'_>,
+        v: VectorView<'_>,
+        w: VectorView<'_>,
     ) -> Result<f64, PipelineError> {
-        if let (JudgedVector::Held(v), JudgedVector::Held(w)) = (v, w) {
-            return self.problem().squared_energy_of_error(v.values, w.values).map_err(in_variable(v.record));
+        if let Some((own, decoded)) = v.device.zip(w.device) {
+            return self.problem().squared_energy_of_error(own, decoded).map_err(in_variable(v.record));
         }
         let mut difference = std::mem::take(&mut self.difference);
         difference.clear();
         difference.extend(w.doubles().iter().zip(v.doubles()).map(|(w, v)| w - v));
-        let squared = self.squared_energy(JudgedVector::Near(&difference));
+        let squared = self.squared_energy(VectorView { host: &difference, ..v });
         self.difference = difference;
         squared
     }

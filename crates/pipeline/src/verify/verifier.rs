@@ -1,21 +1,20 @@
 //! The bound of the iterate: derived from the residual, and measured before a version counts.
 
 use recoup_core::{
-    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, ResidualRecord, Role, agreed, summed,
-    vector_fingerprint,
+    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, ResidualRecord, Role, VariableRecord,
+    agreed, summed, vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use super::direction::{EnergyJudge, EnergyNorm, RecurrenceBound};
 use super::fingerprint::{SessionProblem, fingerprint};
 use super::reference::Reference;
-use super::residual_ops::{JudgedVector, Measures};
+use super::residual_ops::Measures;
 use super::suspicion::{ReportedResidual, Suspicion, explained};
-use crate::encode::EncoderSource;
 use crate::encode::{Judge, Stopwatch, largest};
 use crate::error::PipelineError;
 use crate::session::CheckpointJob;
-use crate::staging::Staged;
+use crate::staging::{Staged, VectorView};
 
 /// Samples of the Frobenius norm where the entries of A are not known.
 const RADEMACHER_SAMPLES: u64 = 8;
@@ -46,13 +45,6 @@ struct ColumnState {
     search: Option<VerifiedSearch>,
     /// The newest version that `||r||` was taken of, and `||r||`.
     residual: Option<(u64, f64)>,
-}
-
-/// An iterate whose residual was measured before it is saved.
-pub(crate) struct ExaminedIterate {
-    pub(crate) true_norm: f64,
-    /// The fault of the iterate, if one was found.
-    pub(crate) suspicion: Option<Suspicion>,
 }
 
 impl Verifier {
@@ -95,27 +87,31 @@ impl Verifier {
         })
     }
 
-    /// Measures a staged iterate of the only column, and holds the residual norm its method reports
-    /// against the true one. Collective, with the same answer on all ranks.
+    /// Measures the residual norm of a staged iterate of the only column, which is not there where
+    /// `brought` is an error. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
-        reported: &ReportedResidual,
-        source: &EncoderSource<'_>,
+        version: u64,
+        x: VectorView<'_>,
+        brought: Result<(), PipelineError>,
         comm: &dyn Comm,
-    ) -> Result<ExaminedIterate, PipelineError> {
+    ) -> Result<f64, PipelineError> {
         self.measured = None;
-        let measured = self.residual_norm(source.vector(), 0, source.check(), comm);
-        self.norms.residual = measured?;
-        self.norms.iterate = self.norm(source.vector(), comm)?;
-        self.measured = Some((reported.iteration, 0));
-        let true_norm = self.norms.residual;
+        self.norms.residual = self.residual_norm(x, 0, brought, comm)?;
+        self.norms.iterate = self.norm(x, comm)?;
+        self.measured = Some((version, 0));
+        Ok(self.norms.residual)
+    }
+
+    /// Compares the residual norm that a method reports with the one that was measured.
+    pub(crate) fn suspect(&mut self, reported: &ReportedResidual) -> Option<Suspicion> {
         let norms = Norms { iterate: self.norms.iterate.max(self.iterate_peak), ..self.norms };
         let explained = explained(reported, &norms, self.inverse_diagonal);
-        let suspicion = explained.and_then(|explained| Suspicion::of(reported, true_norm, explained));
+        let suspicion = explained.and_then(|explained| Suspicion::of(reported, norms.residual, explained));
         if suspicion.is_none() {
             self.iterate_peak = norms.iterate;
         }
-        Ok(ExaminedIterate { true_norm, suspicion })
+        suspicion
     }
 
     /// Takes `||b - A x||` of a column, as the program knows it or else as measured, and `||x||`,
@@ -123,7 +119,7 @@ impl Verifier {
     fn take_norms(
         &mut self,
         job: &CheckpointJob,
-        x: JudgedVector<'_>,
+        x: VectorView<'_>,
         column: usize,
         comm: &dyn Comm,
     ) -> Result<bool, PipelineError> {
@@ -175,9 +171,9 @@ impl Verifier {
         Some(self.nonzeros).filter(|&nonzeros| nonzeros > 0)
     }
 
-    /// Returns whether a staged variable is a vector of this problem.
-    pub(crate) fn has_shape_of(&self, staged: &Staged) -> bool {
-        self.measures.reference.has_shape_of(&staged.record)
+    /// Returns whether a variable is a vector of this problem.
+    pub(crate) fn has_shape_of(&self, record: &VariableRecord) -> bool {
+        self.measures.reference.has_shape_of(record)
     }
 
     /// Returns whether all ranks measure their part of a staged vector where it rests, this one if
@@ -203,7 +199,7 @@ impl Verifier {
     pub(crate) fn iterate_judge<'a>(
         &'a mut self,
         job: &'a CheckpointJob,
-        x: JudgedVector<'a>,
+        x: VectorView<'a>,
         column: usize,
         comm: &'a dyn Comm,
     ) -> IterateJudge<'a> {
@@ -214,7 +210,7 @@ impl Verifier {
     pub(crate) fn direction_judge<'a>(
         &'a mut self,
         job: &'a CheckpointJob,
-        p: JudgedVector<'a>,
+        p: VectorView<'a>,
         comm: &'a dyn Comm,
     ) -> EnergyJudge<'a> {
         EnergyJudge::new(&self.energy, &mut self.measures, job, p, comm)
@@ -224,7 +220,7 @@ impl Verifier {
     pub(crate) fn recurrence_judge<'a>(
         &'a self,
         job: &CheckpointJob,
-        v: JudgedVector<'a>,
+        v: VectorView<'a>,
         column: usize,
         comm: &'a dyn Comm,
     ) -> RecurrenceBound<'a> {
@@ -258,7 +254,7 @@ impl Verifier {
     fn first_bound(
         &mut self,
         job: &CheckpointJob,
-        x: JudgedVector<'_>,
+        x: VectorView<'_>,
         column: usize,
         comm: &dyn Comm,
     ) -> Result<Bound, PipelineError> {
@@ -298,7 +294,7 @@ impl Verifier {
     /// reason of `mine`, takes part in the product, and no rank gets a norm.
     fn residual_norm(
         &mut self,
-        x: JudgedVector<'_>,
+        x: VectorView<'_>,
         column: usize,
         mine: Result<(), PipelineError>,
         comm: &dyn Comm,
@@ -308,7 +304,7 @@ impl Verifier {
     }
 
     /// Measures `||x||` over all ranks.
-    fn norm(&self, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<f64, PipelineError> {
+    fn norm(&self, x: VectorView<'_>, comm: &dyn Comm) -> Result<f64, PipelineError> {
         root_of_sum(self.measures.squared_norm(x), comm)
     }
 
@@ -323,7 +319,7 @@ impl Verifier {
 pub(crate) struct IterateJudge<'a> {
     verifier: &'a mut Verifier,
     job: &'a CheckpointJob,
-    x: JudgedVector<'a>,
+    x: VectorView<'a>,
     column: usize,
     comm: &'a dyn Comm,
     /// The residual norm is the program's word.
@@ -355,7 +351,7 @@ impl Judge for IterateJudge<'_> {
     fn verdict(
         &mut self,
         tried: Bound,
-        decoded: JudgedVector<'_>,
+        decoded: VectorView<'_>,
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<Verdict, PipelineError> {
         let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, self.column, Ok(()), self.comm))?;
