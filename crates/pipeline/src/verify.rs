@@ -12,6 +12,6 @@ mod verifier;
 pub(crate) use self::fingerprint::SessionProblem;
 pub(crate) use self::reference::is_vector;
 pub use self::reference::{KnownNorms, Reference};
-pub(crate) use self::suspicion::ReportedResidual;
 pub use self::suspicion::Suspicion;
+pub(crate) use self::suspicion::{ReportedResidual, ResidualHistory};
 pub(crate) use self::verifier::Verifier;

@@ -122,7 +122,7 @@ impl Session {
     /// [`PipelineError::OtherProblem`], [`PipelineError::RankCount`].
     pub fn restore(&mut self, solver: &mut dyn Iteration) -> Result<Option<Restored>, PipelineError> {
         let method = solver.method();
-        self.marks.method = method;
+        self.method = method;
         let Some(restored) = self.restore_variables(&mut [solver], method)? else { return Ok(None) };
         if let Some((other, method)) = restored.other_method.as_deref().zip(method) {
             let version = restored.version;
@@ -150,7 +150,7 @@ impl Session {
         tracing::warn!(
             "version {version} holds enough for the {resume} resume, which this solve refuses: {how} resume"
         );
-        self.marks.kept_best(progress.relative_residual());
+        self.residuals.kept_best(progress.relative_residual());
     }
 
     /// Overwrites the variables of all owners, in the order they were saved. Collective.
@@ -174,7 +174,7 @@ impl Session {
         // Whatever is found, nothing must be coded against a version that may be set aside.
         let is_ready = waited.and_then(|()| self.chain_from(Base::default()));
         agreed(self.comm.as_ref(), is_ready)?;
-        let start = self.ledger.clock.now();
+        let start = self.costs.clock.now();
         self.prepare_store(owners)?;
         let store = self.store.clone();
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
@@ -201,7 +201,7 @@ impl Session {
                     restored.log_skipped();
                     restored.log_defaults();
                     restored.notes = self.notes()?;
-                    restored.seconds = self.ledger.clock.recovery_seconds(start, &candidate.frames_read);
+                    restored.seconds = self.costs.clock.recovery_seconds(start, &candidate.frames_read);
                     self.account_for(&restored, &candidate.manifest);
                     let chain = broadcast_json(self.comm.as_ref(), || reader.chain(&candidate.manifest))?;
                     let base = Base { chain, variables: candidate.into_parents(), tracked: Vec::new() };
@@ -237,7 +237,7 @@ impl Session {
             self.set_aside_newer(older)?;
         }
         self.restarted(self.systems.start());
-        self.marks.kept_best(f64::INFINITY);
+        self.residuals.kept_best(f64::INFINITY);
         Ok(None)
     }
 
@@ -256,17 +256,17 @@ impl Session {
         agreed(self.comm.as_ref(), is_ready)?;
         self.set_aside_newer(None)?;
         self.restarted(self.systems.start());
-        self.marks.kept_best(f64::INFINITY);
+        self.residuals.kept_best(f64::INFINITY);
         Ok(())
     }
 
     /// Takes over what the process before had measured, and starts a new interval.
     fn account_for(&mut self, restored: &Restored, manifest: &Manifest) {
-        self.ledger.meter.recall(manifest.measured.as_ref());
-        self.ledger.meter.recovered(restored.version, restored.scheme, restored.resume, restored.seconds);
+        self.costs.recall(manifest.measured.as_ref());
+        self.costs.recovered(restored.version, restored.scheme, restored.resume, restored.seconds);
         self.restarted(restored.version);
         self.systems.restored(restored.version, restored.system);
-        self.marks.kept_best(restored.residual.norm / restored.residual.rhs_norm);
+        self.residuals.kept_best(restored.residual.norm / restored.residual.rhs_norm);
     }
 
     /// Returns rank 0's list of versions, on every rank.
@@ -322,7 +322,7 @@ impl Session {
         if !damage.is_empty() {
             return Err(VersionRefusal::Damaged(damage));
         }
-        let is_charged = self.ledger.clock.is_virtual();
+        let is_charged = self.costs.clock.is_virtual();
         let frames_read = if is_charged { reader.frames_read(&manifest) } else { Ok(Vec::new()) };
         let frames_read = frames_read.map_err(|error| VersionRefusal::Damaged(vec![error.to_string()]))?;
         Ok(Candidate { manifest, variables, defaults, is_own, frames_read, difference, other_method })

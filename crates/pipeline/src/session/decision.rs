@@ -1,8 +1,8 @@
 //! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
-    Comm, Decision, Observation, Plan, Policy, Prediction, Progress, RankError, Registered, SafePoint, Status, Store,
-    Tier, Tiered, from_rank_0,
+    Comm, Decision, MethodProfile, Observation, Plan, Policy, Prediction, Progress, RankError, Registered, SafePoint,
+    Status, Store, Tier, Tiered, from_rank_0,
 };
 
 use super::decision_log::DecisionRecord;
@@ -24,6 +24,8 @@ pub(crate) struct Decisions {
     records: Vec<DecisionRecord>,
     /// The solver's tolerance on the relative residual.
     pub(crate) tolerance: f64,
+    /// The solver's profile of its method.
+    pub(crate) profile: Option<MethodProfile>,
     pub(crate) registry: Registry,
     /// The iteration of the last decision asked for.
     iteration: u64,
@@ -40,6 +42,7 @@ impl Decisions {
             interval_seconds: f64::INFINITY,
             records: Vec::new(),
             tolerance,
+            profile: None,
             registry: Registry::new(comm.rank()),
             iteration: 0,
         })
@@ -86,7 +89,12 @@ impl Decisions {
         }
         self.iteration = observation.iteration;
         let raw_bytes = self.registry.raw_bytes(owners)?;
-        Ok(self.policy.decide(&Observation { raw_bytes, tolerance: self.tolerance, ..observation }))
+        Ok(self.policy.decide(&Observation {
+            raw_bytes,
+            tolerance: self.tolerance,
+            profile: self.profile,
+            ..observation
+        }))
     }
 
     /// Returns the part of a decision that must be broadcast: at most safe points nothing, which is

@@ -10,7 +10,7 @@ use recoup_core::SystemRecord;
 use super::job::CheckpointJob;
 use super::registry::StagingNeed;
 use super::work::{Done, Work};
-use crate::costs::Ledger;
+use crate::costs::CostAccount;
 use crate::encode::Base;
 use crate::encode::Worker;
 use crate::error::PipelineError;
@@ -83,12 +83,12 @@ impl WorkerLink {
     }
 
     /// Returns a free staging buffer, once there is one.
-    pub(crate) fn free_staging(&mut self, ledger: &mut Ledger) -> Result<StagingSet, PipelineError> {
+    pub(crate) fn free_staging(&mut self, costs: &mut CostAccount) -> Result<StagingSet, PipelineError> {
         loop {
             if let Some(staging) = self.free.pop() {
                 return Ok(staging);
             }
-            self.receive(ledger)?;
+            self.receive(costs)?;
         }
     }
 
@@ -98,18 +98,18 @@ impl WorkerLink {
     }
 
     /// Waits until every version sent has an outcome.
-    pub(crate) fn wait(&mut self, ledger: &mut Ledger) -> Result<(), PipelineError> {
+    pub(crate) fn wait(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
         while self.outstanding > 0 {
-            self.receive(ledger)?;
+            self.receive(costs)?;
         }
         Ok(())
     }
 
     /// Enters the outcomes that are there. Does not wait.
-    pub(crate) fn poll(&mut self, ledger: &mut Ledger) -> Result<(), PipelineError> {
+    pub(crate) fn poll(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
         loop {
             match self.done.try_recv() {
-                Ok(done) => self.take(done, ledger),
+                Ok(done) => self.take(done, costs),
                 Err(mpsc::TryRecvError::Empty) => return Ok(()),
                 Err(mpsc::TryRecvError::Disconnected) => return Err(PipelineError::WorkerGone),
             }
@@ -120,17 +120,17 @@ impl WorkerLink {
         self.outstanding
     }
 
-    fn receive(&mut self, ledger: &mut Ledger) -> Result<(), PipelineError> {
+    fn receive(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
         let done = self.done.recv().map_err(|_| PipelineError::WorkerGone)?;
-        self.take(done, ledger);
+        self.take(done, costs);
         Ok(())
     }
 
-    fn take(&mut self, done: Done, ledger: &mut Ledger) {
+    fn take(&mut self, done: Done, costs: &mut CostAccount) {
         self.free.push(done.staging);
         if let Some(outcome) = done.outcome {
             self.outstanding -= 1;
-            ledger.enter(outcome);
+            costs.enter(outcome);
         }
     }
 

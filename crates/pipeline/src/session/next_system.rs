@@ -5,7 +5,7 @@ use recoup_core::{CommonError, StoreError, SystemRecord, each, from_rank_0};
 use super::step::Session;
 use crate::error::PipelineError;
 use crate::verify::Reference;
-use crate::verify::Verifier;
+use crate::verify::{ResidualHistory, Verifier};
 
 /// The place of a version among the systems of a run.
 pub(crate) enum SystemOfVersion {
@@ -36,7 +36,7 @@ impl Session {
         self.problem = Some(verifier.problem(self.same_operator()));
         self.link.begin_system(verifier, record)?;
         self.systems.begin(record);
-        self.marks.began_system();
+        self.residuals = ResidualHistory::new(self.residuals.kind);
         self.decisions.registry.forget();
         self.report_columns(&[]);
         self.computing();

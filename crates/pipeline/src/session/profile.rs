@@ -8,6 +8,6 @@ impl Session {
     /// Gives the policy the numbers of a method. Only for owners that do not say so themselves:
     /// [`Session::step`] asks the solver.
     pub fn set_profile(&mut self, profile: MethodProfile) {
-        self.marks.profile = Some(profile);
+        self.decisions.profile = Some(profile);
     }
 }

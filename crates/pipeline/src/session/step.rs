@@ -16,24 +16,12 @@ use super::decision_log::DecisionRecord;
 use super::job::CheckpointJob;
 use super::link::WorkerLink;
 use super::systems::Systems;
-use crate::costs::Ledger;
-use crate::costs::Marks;
-use crate::costs::Meter;
-use crate::costs::Outcome;
-use crate::costs::RunClock;
-use crate::encode::Base;
-use crate::encode::Codecs;
-use crate::encode::Worker;
-use crate::encode::idle_cores;
+use crate::costs::{CostAccount, Outcome, RunClock};
+use crate::encode::{Base, Codecs, Worker, idle_cores};
 use crate::error::PipelineError;
-use crate::restore::VariableChanges;
-use crate::restore::manages_versions;
-use crate::staging::{StagingMemory, StagingSet};
-use crate::staging::{StagingMode, StagingRule};
-use crate::verify::KnownNorms;
-use crate::verify::SessionProblem;
-use crate::verify::Suspicion;
-use crate::verify::Verifier;
+use crate::restore::{VariableChanges, manages_versions};
+use crate::staging::{StagingMemory, StagingMode, StagingRule, StagingSet};
+use crate::verify::{KnownNorms, ResidualHistory, SessionProblem, Suspicion, Verifier};
 
 /// A checkpoint that was taken: staged, and on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,9 +54,11 @@ pub struct Session {
     same_operator: bool,
     /// `||r||` of each column of a block, as last reported.
     column_norms: Vec<f64>,
-    pub(crate) ledger: Ledger,
+    pub(crate) costs: CostAccount,
     pub(crate) decisions: Decisions,
-    pub(crate) marks: Marks,
+    pub(crate) residuals: ResidualHistory,
+    /// Name of the method.
+    pub(crate) method: Option<&'static str>,
     /// Changes of the program's variables since older versions.
     pub(crate) changes: VariableChanges,
     staging: StagingMemory,
@@ -109,8 +99,9 @@ impl Session {
             systems: Systems::default(),
             same_operator: config.same_operator,
             column_norms: Vec::new(),
-            marks: Marks::starting_at(clock.now()),
-            ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
+            residuals: ResidualHistory::new(ResidualKind::Unknown),
+            method: None,
+            costs: CostAccount::new(clock, bandwidth, config.synchronous),
             decisions,
             changes: VariableChanges::default(),
             staging: StagingMemory::new(comm.rank(), config.codecs.threads),
@@ -142,8 +133,8 @@ impl Session {
         solver: &dyn Iteration,
         state: &[&dyn Registered],
     ) -> Result<Option<Checkpointed>, PipelineError> {
-        self.marks.profile = Some(solver.profile());
-        self.marks.method = solver.method();
+        self.decisions.profile = Some(solver.profile());
+        self.method = solver.method();
         self.decisions.tolerance = solver.tolerance().unwrap_or(self.decisions.tolerance);
         self.report_columns_of(solver);
         let mut owners: Vec<&dyn Registered> = vec![solver];
@@ -233,10 +224,10 @@ impl Session {
         owners: &[&dyn Registered],
     ) -> Result<Option<Plan>, PipelineError> {
         let progress = self.systems.numbered(progress)?;
-        self.marks.residual_kind = residual_kind;
-        let seconds = self.marks.iterated(&progress, self.ledger.clock.now());
-        self.ledger.meter.iterated(seconds, self.link.outstanding() > 0);
-        self.link.poll(&mut self.ledger)?;
+        self.residuals.kind = residual_kind;
+        self.residuals.iterated(&progress);
+        self.costs.iterated(self.link.outstanding() > 0);
+        self.link.poll(&mut self.costs)?;
         self.explain_increments();
         if !self.decisions.are_due(&progress) {
             return Ok(None);
@@ -244,7 +235,7 @@ impl Session {
         let comm = self.comm.as_ref();
         // A policy knows one solve at a time: its iterations begin with its system.
         let iteration = progress.iteration - self.systems.start();
-        let observe = || Observation { iteration, ..self.marks.observe(&progress, &self.ledger, comm.size()) };
+        let observe = || Observation { iteration, ..self.costs.observe(&progress, comm.size()) };
         let decision = self.decisions.decide(owners, comm, observe)?;
         self.decisions.log(&progress, &decision, self.store.as_ref());
         if !self.is_prepared && decision.save.is_none() && decision.in_force.scheme != Scheme::None {
@@ -254,7 +245,7 @@ impl Session {
                 self.link.prepare(needs, self.staging_rule())?;
             }
         }
-        Ok(decision.save.filter(|plan| progress.safe_point.admits(plan) && self.marks.is_worth_saving(&progress)))
+        Ok(decision.save.filter(|plan| progress.safe_point.admits(plan) && self.residuals.is_worth_saving(&progress)))
     }
 
     /// Takes a checkpoint now, whatever the policy thinks: at the end of a job, say.
@@ -285,12 +276,12 @@ impl Session {
         let mut progress = progress;
         let numbered = check_norms(&progress).and_then(|()| self.systems.numbered(progress));
         let numbered = numbered.map(|numbered| progress = numbered);
-        let profile = self.marks.profile.unwrap_or_default();
+        let profile = self.decisions.profile.unwrap_or_default();
         let plan = plan.held_to(self.decisions.tolerance / progress.relative_residual(), profile.continued_share);
-        let start = self.ledger.clock.now();
+        let start = self.costs.clock.now();
         let checked = numbered.and_then(|()| self.check_columns(&known));
-        let free = checked.and_then(|()| self.link.free_staging(&mut self.ledger));
-        let wait_seconds = self.ledger.clock.seconds_since(start);
+        let free = checked.and_then(|()| self.link.free_staging(&mut self.costs));
+        let wait_seconds = self.costs.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
         let rule = self.staging_rule();
         let mut staging = StagingSet::default();
@@ -301,12 +292,12 @@ impl Session {
         });
         let agreed = agreed_staging(self.comm.as_ref(), staged);
         let failure = agreed.inspect_err(|_| self.link.return_staging(std::mem::take(&mut staging)))?;
-        let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
+        let stage_seconds = self.costs.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
         let blocking_seconds = wait_seconds + stage_seconds;
         if let Some(message) = failure {
             self.link.return_staging(staging);
-            self.ledger.enter(Outcome::Failed { version, message });
+            self.costs.enter(Outcome::Failed { version, message });
             return Ok(Checkpointed { version, blocking_seconds });
         }
         if std::mem::replace(&mut self.has_frozen, staging.frozen_bytes > 0) != self.has_frozen {
@@ -315,23 +306,24 @@ impl Session {
         self.link.make(CheckpointJob {
             plan,
             progress,
-            reported: self.marks.reported(&progress),
+            reported: self.residuals.reported(&progress),
             column_norms: self.column_norms.clone(),
             tolerance: self.decisions.tolerance,
             known,
-            measured: self.decisions.is_adaptive().then(|| self.ledger.meter.measured()),
+            measured: self.decisions.is_adaptive().then(|| self.costs.measured()),
             predicted: self.decisions.predicted().filter(|_| plan.scheme != Scheme::None),
             gains_by_symmetry: profile.gains_by_symmetry,
-            method: self.marks.method,
+            method: self.method,
             staging,
             stage_seconds,
             wait_seconds,
         })?;
-        self.marks.saved(&progress, start);
-        if self.ledger.needs_outcome() {
+        self.residuals.saved(&progress);
+        self.costs.began_interval(progress.iteration, start);
+        if self.costs.needs_outcome() {
             self.wait()?;
         }
-        let blocking_seconds = self.ledger.blocking_seconds(version, start, blocking_seconds);
+        let blocking_seconds = self.costs.blocking_seconds(version, start, blocking_seconds);
         Ok(Checkpointed { version, blocking_seconds })
     }
 
@@ -343,15 +335,15 @@ impl Session {
 
     /// Returns the rule by which values are copied or frozen now.
     fn staging_rule(&self) -> StagingRule {
-        let Ledger { clock, meter, .. } = &self.ledger;
+        let costs = &self.costs;
         // A solver that waits for the drain has no writes to wait for, and needs no rule.
-        let is_free = !clock.is_virtual() && !self.ledger.is_synchronous();
+        let is_free = !costs.clock.is_virtual() && !costs.is_synchronous;
         let conditions = is_free.then(|| StagingConditions {
-            rates: StagingRates { drain_bytes_per_second: meter.drain_bytes_per_second(), ..StagingRates::default() },
-            measured: meter.staging(),
+            rates: StagingRates { drain_bytes_per_second: costs.drain_bytes_per_second(), ..StagingRates::default() },
+            measured: costs.staging(),
             threads: self.codecs.threads,
             idle_cores: self.idle_cores,
-            seconds_between_writes: meter.iteration_seconds(),
+            seconds_between_writes: costs.iteration_seconds(),
             version_bytes: 0,
         });
         StagingRule::new(self.staging_mode, conditions)
@@ -362,14 +354,14 @@ impl Session {
     /// # Errors
     /// [`PipelineError::WorkerGone`].
     pub fn wait(&mut self) -> Result<(), PipelineError> {
-        self.link.wait(&mut self.ledger)?;
+        self.link.wait(&mut self.costs)?;
         self.explain_increments();
         Ok(())
     }
 
     /// Logs what the worker found out about changes.
     fn explain_increments(&mut self) {
-        self.ledger.take_explained().iter().for_each(|saved| self.decisions.log_increments(saved));
+        self.costs.take_explained().iter().for_each(|saved| self.decisions.log_increments(saved));
     }
 
     /// Waits until every checkpoint taken has an outcome, and every tier what it is to have.
@@ -413,7 +405,7 @@ impl Session {
 
     /// Takes the outcomes since the last call, oldest first.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
-        self.ledger.take_outcomes()
+        self.costs.take_outcomes()
     }
 
     /// Returns the decisions that changed something, or took a checkpoint, oldest first.
@@ -432,13 +424,13 @@ impl Session {
     /// Returns the mean time of one iteration so far, checkpoints not counted.
     #[must_use]
     pub fn iteration_seconds(&self) -> f64 {
-        self.ledger.meter.iteration_seconds()
+        self.costs.iteration_seconds()
     }
 
     /// Takes note that the solver computes again from now on: time before is not charged to its
     /// iterations.
     pub fn computing(&mut self) {
-        self.marks.computing(self.ledger.clock.now());
+        self.costs.computing();
     }
 
     /// Gives up all state in memory, lost at `at`: versions on their way never count. Collective.
@@ -448,18 +440,18 @@ impl Session {
     pub fn lose_memory(&mut self, at: Duration) -> Result<(), PipelineError> {
         let dropped = self.drop_staged();
         self.give_up_drains();
-        self.marks.failures += 1;
+        self.costs.failures += 1;
         let removed = dropped.and_then(|()| Ok(self.take_back(at)?));
         Ok(agreed(self.comm.as_ref(), removed)?)
     }
 
     /// Removes the versions that count in virtual time only after `at`.
     fn take_back(&mut self, at: Duration) -> Result<(), StoreError> {
-        for version in self.ledger.take_uncounted(at) {
+        for version in self.costs.take_uncounted(at) {
             if manages_versions(self.store.as_ref(), self.comm.as_ref()) {
                 self.store.remove(version)?;
             }
-            self.ledger.take_back(version);
+            self.costs.take_back(version);
         }
         Ok(())
     }
@@ -473,7 +465,7 @@ impl Session {
         let waited = self.wait();
         self.link.go_on();
         waited?;
-        self.ledger.take_suspicion();
+        self.costs.take_suspicion();
         self.chain_from(Base::default())
     }
 
@@ -492,19 +484,18 @@ impl Session {
     pub(crate) fn take_suspicion(&mut self) -> Result<Option<Suspicion>, PipelineError> {
         // Ranks hear from their workers at different iterations, but all of the same verdicts in
         // the end.
-        if self.comm.size() > 1 && self.comm.max(i64::from(self.ledger.has_suspicion()))? > 0 {
+        if self.comm.size() > 1 && self.comm.max(i64::from(self.costs.has_suspicion()))? > 0 {
             self.wait()?;
         }
-        Ok(self.ledger.take_suspicion())
+        Ok(self.costs.take_suspicion())
     }
 
     /// Starts a new interval: a version was restored, or there was none.
     pub(crate) fn restarted(&mut self, version: u64) {
-        self.marks.restarted(version, self.ledger.clock.now());
+        self.residuals.restarted();
+        self.costs.restarted(version);
         self.systems.went_back(version);
         self.decisions.registry.forget();
-        self.ledger.restarted();
-        self.computing();
     }
 
     /// Asks the worker to code the next version against these values, which a restore brought back,
@@ -526,7 +517,7 @@ impl Session {
     /// # Errors
     /// [`PipelineError::WorkerGone`].
     pub fn outstanding(&mut self) -> Result<usize, PipelineError> {
-        self.link.poll(&mut self.ledger)?;
+        self.link.poll(&mut self.costs)?;
         Ok(self.link.outstanding())
     }
 }

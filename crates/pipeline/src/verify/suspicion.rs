@@ -10,14 +10,19 @@
 //! SIAM J. Sci. Comput. 41(5), doi 10.1137/18M1226312), and `||A|| ||x||` is far above `|| |A| |x|
 //! ||` times their usual size. Over whole solves of the real matrices of the tests the norms differ
 //! by at most half of `eps (||A|| ||x|| + ||b||)`, which leaves a margin of more than 16. What is
-//! larger was not made by arithmetic. Knows norms only; what to do is the runner's business.
+//! larger was not made by arithmetic. Nor is a state saved that is far worse than one before it. Knows
+//! norms only; what to do is the runner's business.
 
-use recoup_core::ResidualKind;
+use recoup_core::{Progress, ResidualKind, SafePoint};
 use recoup_model::residual_bound::Norms;
 
 /// Rounding of one measurement of a residual norm, in units of eps: the root of a row's nonzeros,
 /// and the norm's sum.
 const MEASURING: f64 = 8.0;
+
+/// States with a residual above this multiple of the best version's, or of `||b||`, are not saved.
+/// Sound ones rise too: to 7 `||b||` for CG on bcsstk14, 28 for BiCGSTAB on sherman5.
+const WORSE_MAX: f64 = 1000.0;
 
 /// A state whose residual norms do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,8 +90,82 @@ impl std::fmt::Display for Suspicion {
     }
 }
 
+/// The residuals of a solve so far, which tell whether a state is worth saving.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResidualHistory {
+    /// Kind of the residual norms that the solver reports.
+    pub(crate) kind: ResidualKind,
+    /// Largest residual norm since the solver started or came back.
+    peak: f64,
+    /// Smallest relative residual saved or restored.
+    best_saved: f64,
+    /// A warning was given that a state is too bad to be saved.
+    has_warned: bool,
+}
+
+impl ResidualHistory {
+    pub(crate) fn new(kind: ResidualKind) -> Self {
+        Self { kind, peak: 0.0, best_saved: f64::INFINITY, has_warned: false }
+    }
+
+    /// Takes note of the residual after an iteration.
+    pub(crate) fn iterated(&mut self, progress: &Progress) {
+        if progress.residual_norm.is_finite() {
+            self.peak = self.peak.max(progress.residual_norm);
+        }
+    }
+
+    /// Returns whether a state is not far worse than what a restore would give, or than x = 0 where
+    /// b is known: a diverging method must not push out older versions. Ranks agree, as they do
+    /// on residuals.
+    pub(crate) fn is_worth_saving(&mut self, progress: &Progress) -> bool {
+        let found = progress.relative_residual();
+        let of_zero = if progress.rhs_norm > 0.0 { 1.0 } else { f64::INFINITY };
+        let best = self.best_saved.min(of_zero);
+        let is_worth = found <= WORSE_MAX * best;
+        if !is_worth && !std::mem::replace(&mut self.has_warned, true) {
+            let iteration = progress.iteration;
+            tracing::warn!(
+                "no version is saved at iteration {iteration}: its relative residual {found:.1e} is more than {WORSE_MAX} \
+                 times the best kept, {best:.1e} (x = 0 has 1)"
+            );
+        }
+        is_worth
+    }
+
+    /// Returns the residual norm of a state, and what it may be compared with.
+    pub(crate) fn reported(&self, progress: &Progress) -> ReportedResidual {
+        ReportedResidual {
+            // Elsewhere the iterate may be behind the residual.
+            kind: if progress.safe_point == SafePoint::Any { self.kind } else { ResidualKind::Unknown },
+            iteration: progress.iteration,
+            norm: progress.residual_norm,
+            peak: self.peak.max(progress.rhs_norm),
+        }
+    }
+
+    /// Takes note of a state that is saved.
+    pub(crate) fn saved(&mut self, progress: &Progress) {
+        // A norm of 0 is one that the program does not know, or the end.
+        let relative_residual = Some(progress.relative_residual()).filter(|found| *found > 0.0);
+        self.best_saved = self.best_saved.min(relative_residual.unwrap_or(f64::INFINITY));
+    }
+
+    /// Forgets how large the residual was: the solve went back to a version, or to the start.
+    pub(crate) fn restarted(&mut self) {
+        self.peak = 0.0;
+    }
+
+    /// Takes the relative residual of the version restored: later states are compared with it.
+    pub(crate) fn kept_best(&mut self, relative_residual: f64) {
+        self.best_saved = if relative_residual > 0.0 { relative_residual } else { f64::INFINITY };
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use recoup_core::Status;
+
     use super::*;
 
     const NORMS: Norms = Norms {
@@ -149,5 +228,25 @@ mod tests {
                 assert!(drift.abs() <= explained, "{k}: {drift:e} {explained:e}");
             }
         }
+    }
+
+    /// A program that gave norms without a right-hand side saved nothing while they were above
+    /// 1000, and nothing more after a norm of 0, without a word.
+    #[test]
+    fn norms_without_a_right_hand_side_keep_no_state_from_being_saved() {
+        let mut residuals = ResidualHistory::new(ResidualKind::Unknown);
+        let at = |residual_norm, rhs_norm| Progress {
+            iteration: 1,
+            residual_norm,
+            rhs_norm,
+            status: Status::Running,
+            safe_point: SafePoint::Any,
+        };
+        for norm in [5e6, 0.0, 4e6] {
+            assert!(residuals.is_worth_saving(&at(norm, 0.0)), "{norm}");
+            residuals.saved(&at(norm, 0.0));
+        }
+        assert!(!residuals.is_worth_saving(&at(4.1e9, 0.0)), "a state far worse than the best");
+        assert!(!residuals.is_worth_saving(&at(1.1e3, 1.0)), "a state far worse than x = 0");
     }
 }
