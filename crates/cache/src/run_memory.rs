@@ -15,7 +15,8 @@ use std::sync::Arc;
 use recoup_core::StoreError;
 use recoup_io::PrivateDir;
 
-use crate::{Dispensable, NodeStore};
+use crate::dispensable::Dispensable;
+use crate::store::NodeStore;
 
 /// The memory directory of nearly every machine: a file system in memory that outlives processes.
 pub const MEMORY_DIR: &str = "/dev/shm";

@@ -7,7 +7,7 @@ use recoup_core::{
     Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles,
 };
 
-use crate::RankShelf;
+use crate::run_memory::RankShelf;
 
 /// The versions on all shelves of a run. They can be read and removed; none is written.
 #[derive(Debug)]

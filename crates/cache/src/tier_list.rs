@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Protection;
+use crate::protection::Protection;
 
 /// The tiers a run's versions are stored in, as the options of every interface name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use recoup_core::{Clock, Comm, CommError};
 
-use crate::Solo;
+use crate::solo::Solo;
 use callback_comm::CallbackComm;
 pub use callbacks::CommCallbacks;
 pub use program_thread::{InsideCall, ProgramThread};

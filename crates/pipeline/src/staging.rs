@@ -2,6 +2,14 @@
 //! elsewhere are frozen there. Values that were not written since they were last staged are not
 //! copied: versions share them. Values that their owner can freeze are not copied either, where
 //! that takes less of the solver's time.
+//!
+//! Others may use what was staged ([`Staged`], [`StagingSet`]), and values at their place.
+
+mod buffer;
+mod rule;
+mod sys;
+mod values;
+mod writes;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,40 +18,49 @@ use recoup_core::{
     Borrowed, CodecId, DeviceSnapshot, Mark, Plan, Registered, Scheme, Values, Variable, VariableRecord,
 };
 
-use crate::PipelineError;
-use crate::buffer::{Buffer, FrameCuts};
-use crate::error::device_values_error;
-use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
-use crate::placed::{FetchedFrame, HeldRuns, PlacedValues};
-use crate::registry::{self, StagingNeed, StagingPlace};
-use crate::spare::SpareMemory;
-use crate::staging_rule::StagingRule;
-use crate::write_log::{AnnouncedWrites, WriteLog};
+pub use self::buffer::Buffer;
+pub use self::rule::StagingMode;
+pub(crate) use self::rule::StagingRule;
+use self::values::SpareMemory;
+pub(crate) use self::values::{
+    FetchedFrame, PlacedValues, VectorView, frame_len, frames, padded_len, raw_bytes, record,
+};
+pub use self::writes::WriteTable;
+use self::writes::{AnnouncedWrites, WriteLog};
+use crate::error::{PipelineError, device_values_error};
+use crate::session::{StagingNeed, check_variables};
 
 /// Bytes of a variable for which another thread is worth its start.
 const BYTES_PER_THREAD: usize = 4 << 20;
 
 /// One staged variable.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) record: VariableRecord,
-    /// Shared by versions between which nothing was written. Memory only, while they are frozen.
-    pub(crate) values: Arc<PlacedValues>,
-    /// The values as their owner froze them without a copy. They are fetched once.
-    frozen: Option<Arc<dyn DeviceSnapshot>>,
+    values: StagedValues,
     /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
     /// all values near once more.
     pub(crate) sums: Vec<u32>,
-    /// The mark of the values when they were staged, where their owner sees all writes to them.
-    pub(crate) mark: Option<Mark>,
     /// Announced writes, where the owner announces all of them.
     pub(crate) writes: Option<AnnouncedWrites>,
 }
 
+/// The values of a staged variable.
+#[derive(Debug)]
+enum StagedValues {
+    /// Copied for one version: to this process's memory, or where they are stored.
+    Copied(PlacedValues),
+    /// Copied for all versions between which their owner, who sees all writes, says that nothing
+    /// was written; and their mark then.
+    Shared(Arc<PlacedValues>, Mark),
+    /// Frozen by their owner without a copy, and fetched once: to `room`, if to memory at all.
+    Frozen { snapshot: Box<dyn DeviceSnapshot>, room: Buffer },
+}
+
 impl Staged {
-    /// Makes a variable of values without a mark.
+    /// Makes a variable of values that were copied.
     pub(crate) fn of(record: VariableRecord, values: PlacedValues) -> Self {
-        Self { record, values: Arc::new(values), frozen: None, sums: Vec::new(), mark: None, writes: None }
+        Self { record, values: StagedValues::Copied(values), sums: Vec::new(), writes: None }
     }
 
     /// Returns the number of values in one frame.
@@ -56,9 +73,28 @@ impl Staged {
         frames(&self.record)
     }
 
+    /// Returns the copy at its place; `None` for frozen values.
+    fn copy(&self) -> Option<&PlacedValues> {
+        match &self.values {
+            StagedValues::Copied(values) => Some(values),
+            StagedValues::Shared(values, _) => Some(values),
+            StagedValues::Frozen { .. } => None,
+        }
+    }
+
     /// Returns the padded values where they were copied to this process's memory.
     pub(crate) fn host(&self) -> Option<&Buffer> {
-        self.values.host().filter(|_| self.frozen.is_none())
+        self.copy()?.host()
+    }
+
+    /// Returns the copy where the values are stored, if they are stored elsewhere.
+    pub(crate) fn held(&self) -> Option<&dyn DeviceSnapshot> {
+        self.copy()?.held()
+    }
+
+    /// Returns the vector where it is stored, if elsewhere; no values of it where it is here.
+    pub(crate) fn unfetched(&self) -> VectorView<'_> {
+        VectorView { record: &self.record, host: &[], device: self.held() }
     }
 
     /// Returns the values of one frame: those here, or fetched.
@@ -66,9 +102,11 @@ impl Staged {
     /// # Errors
     /// [`PipelineError::Device`] when the place fails.
     pub(crate) fn frame<'a>(&'a self, run: usize, fetched: &'a mut FetchedFrame) -> Result<Values<'a>, PipelineError> {
-        let Some(frozen) = &self.frozen else { return self.values.frame(&self.record, run, fetched) };
-        frozen.fetch(run * self.frame_len(), fetched.room(&self.record)).map_err(device_values_error(&self.record))?;
-        Ok(fetched.values())
+        match &self.values {
+            StagedValues::Copied(values) => values.frame(&self.record, run, fetched),
+            StagedValues::Shared(values, _) => values.frame(&self.record, run, fetched),
+            StagedValues::Frozen { snapshot, .. } => fetched.fetch(&self.record, snapshot.as_ref(), run, None),
+        }
     }
 
     /// Returns a frame of which some runs of values are those here, or fetched; the others may be
@@ -82,10 +120,18 @@ impl Staged {
         runs: &[Range<usize>],
         fetched: &'a mut FetchedFrame,
     ) -> Result<Values<'a>, PipelineError> {
-        let place = self.frozen.as_deref().or(self.held());
-        let Some(held) = place else { return self.values.frame(&self.record, run, fetched) };
-        let frame = HeldRuns { values: held, start: run * self.frame_len(), runs };
-        fetched.fetch_runs(&self.record, frame, self.frozen.is_none())
+        let held = match &self.values {
+            StagedValues::Frozen { snapshot, .. } => snapshot.as_ref(),
+            _ => match self.held() {
+                None => return self.frame(run, fetched),
+                Some(held) => {
+                    let len: usize = runs.iter().map(Range::len).sum();
+                    fetched.bytes += (len * self.record.element.size()) as u64;
+                    held
+                }
+            },
+        };
+        fetched.fetch(&self.record, held, run, Some(runs))
     }
 
     /// Copies values that were frozen, for whoever needs all of them.
@@ -93,100 +139,42 @@ impl Staged {
     /// # Errors
     /// [`PipelineError::Device`]; the values are zeros then.
     pub(crate) fn bring_near(&mut self) -> Result<(), PipelineError> {
-        let Some(frozen) = self.frozen.take() else { return Ok(()) };
+        let StagedValues::Frozen { snapshot, room } = &mut self.values else { return Ok(()) };
         let len = padded_len(&self.record);
-        let none = || PlacedValues::none(self.record.element);
-        let room = std::mem::replace(&mut self.values, Arc::new(none()));
-        // No other version shares values that were frozen, so their memory is this one's alone.
-        let mut values = Arc::into_inner(room).unwrap_or_else(none);
-        let buffer = values.host_mut(self.record.element);
-        buffer.resize(len);
-        let fetched = frozen.fetch(0, buffer.slice_mut(0, len));
+        room.retype(self.record.element);
+        room.resize(len);
+        let fetched = snapshot.fetch(0, room.slice_mut(0, len));
         if fetched.is_err() {
-            buffer.zero();
+            room.zero();
         }
-        self.values = Arc::new(values);
+        self.thaw();
         fetched.map_err(device_values_error(&self.record))
     }
 
-    /// Lets the owner of frozen values write without a thought of this version.
+    /// Lets the owner of frozen values write without a thought of this version, which has the
+    /// memory for them.
     pub(crate) fn thaw(&mut self) {
-        self.frozen = None;
-    }
-
-    /// Returns the copy where the values are stored, if they are stored elsewhere.
-    pub(crate) fn held(&self) -> Option<&dyn DeviceSnapshot> {
-        self.values.held()
-    }
-
-    /// Returns whether these are the values of `variable` now, in the frames that `record` asks
-    /// for.
-    fn is_still(&self, variable: &Variable<'_>, record: &VariableRecord) -> bool {
-        let is_unwritten = self.mark.is_some() && self.mark == mark(variable);
-        is_unwritten && self.record.len == record.len && self.record.frame_dims == record.frame_dims
-    }
-}
-
-/// Returns the mark of a variable's values now, where their owner sees all writes to them.
-fn mark(variable: &Variable<'_>) -> Option<Mark> {
-    variable.zones.map(|zones| zones.mark())
-}
-
-/// Copies a variable into spare memory, with sums where the frames' memory is what will be written;
-/// or freezes it where it is stored.
-fn copied(
-    variable: &Variable<'_>,
-    record: VariableRecord,
-    is_summed: bool,
-    threads: usize,
-    spare: &mut SpareMemory,
-) -> Result<Staged, PipelineError> {
-    let padded_len = padded_len(&record);
-    let mut sums = Vec::new();
-    let values = match variable.values {
-        Borrowed::Host(values) => {
-            let threads = threads.min(values.len() * record.element.size() / BYTES_PER_THREAD);
-            let cuts = FrameCuts { n_frames: frames(&record), len: frame_len(&record), threads };
-            sums.resize(if is_summed { cuts.n_frames } else { 0 }, 0);
-            let mut buffer = spare.take_host(record.element, padded_len);
-            buffer.fill(values, cuts, &mut sums);
-            PlacedValues::Host(buffer)
+        if let StagedValues::Frozen { room, .. } = &mut self.values {
+            let room = std::mem::replace(room, Buffer::new(self.record.element));
+            self.values = StagedValues::Copied(PlacedValues::Host(room));
         }
-        Borrowed::Device(values) => {
-            let earlier = spare.take_held(record.element, padded_len);
-            PlacedValues::Held(values.snapshot(padded_len, earlier).map_err(device_values_error(&record))?)
-        }
-    };
-    Ok(Staged { sums, mark: mark(variable), ..Staged::of(record, values) })
-}
+    }
 
-/// Freezes a variable without a copy where that takes less of the solver's time; `None` where it is
-/// to be copied.
-fn frozen(
-    variable: &Variable<'_>,
-    record: &VariableRecord,
-    needs_room: bool,
-    rule: StagingRule,
-    spare: &mut SpareMemory,
-) -> Option<Staged> {
-    let zones = variable.zones.filter(|_| variable.values.host().is_some() && rule.freezes(raw_bytes(record)))?;
-    let padded_len = padded_len(record);
-    let frozen = zones.freeze(padded_len)?;
-    let room = if needs_room { spare.take_host(record.element, padded_len) } else { Buffer::new(record.element) };
-    Some(Staged { frozen: Some(frozen.into()), ..Staged::of(record.clone(), PlacedValues::Host(room)) })
-}
-
-/// The rank that stages its variables, and its threads, which have nothing else to do meanwhile.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StagingRank {
-    pub(crate) rank: usize,
-    pub(crate) threads: usize,
-    pub(crate) rule: StagingRule,
+    /// Returns values that a later version may share under another record, with their mark.
+    fn shared(&self, record: VariableRecord) -> Option<(Self, Mark)> {
+        let StagedValues::Shared(values, mark) = &self.values else { return None };
+        let values = StagedValues::Shared(values.clone(), *mark);
+        Some((Self { record, values, sums: self.sums.clone(), writes: None }, *mark))
+    }
 }
 
 /// The memory that staging works with, besides that of versions under way.
 #[derive(Debug, Default)]
 pub(crate) struct StagingMemory {
+    /// The rank that stages its variables.
+    rank: usize,
+    /// Its threads, which have nothing else to do meanwhile.
+    threads: usize,
     /// The newest values of variables whose owners see all writes to them.
     newest: Vec<Staged>,
     spare: SpareMemory,
@@ -194,18 +182,80 @@ pub(crate) struct StagingMemory {
 }
 
 impl StagingMemory {
-    /// Returns the values that were last staged of a variable, if they still are its values.
+    pub(crate) fn new(rank: usize, threads: usize) -> Self {
+        Self { rank, threads, ..Self::default() }
+    }
+
+    /// Returns the values that were last staged of a variable, if they still are its values, in the
+    /// frames that `record` asks for.
     fn unwritten(&self, variable: &Variable<'_>, record: &VariableRecord) -> Option<Staged> {
-        let newest = self.newest.iter().find(|staged| staged.is_still(variable, record))?;
-        Some(Staged { record: record.clone(), ..newest.clone() })
+        let now = variable.zones?.mark();
+        let is_same =
+            |staged: &&Staged| staged.record.len == record.len && staged.record.frame_dims == record.frame_dims;
+        let mut shared = self.newest.iter().filter(is_same).filter_map(|staged| staged.shared(record.clone()));
+        shared.find(|(_, mark)| *mark == now).map(|(staged, _)| staged)
     }
 
     /// Takes back the memory of an older version and of the newest values, as far as nothing else
     /// shares it.
     fn reclaim(&mut self, older: &mut StagingSet) {
         for staged in older.staged.drain(..).chain(self.newest.drain(..)) {
-            Arc::into_inner(staged.values).into_iter().for_each(|values| self.spare.put(values));
+            match staged.values {
+                StagedValues::Copied(values) => self.spare.put(values),
+                StagedValues::Shared(values, _) => {
+                    Arc::into_inner(values).into_iter().for_each(|values| self.spare.put(values));
+                }
+                StagedValues::Frozen { room, .. } => self.spare.put(PlacedValues::Host(room)),
+            }
         }
+    }
+
+    /// Copies a variable into spare memory, with sums where the frames' memory is what will be
+    /// written; or freezes it where it is stored.
+    fn copied(
+        &mut self,
+        variable: &Variable<'_>,
+        record: VariableRecord,
+        is_summed: bool,
+    ) -> Result<Staged, PipelineError> {
+        let padded_len = padded_len(&record);
+        let mut sums = Vec::new();
+        let values = match variable.values {
+            Borrowed::Host(values) => {
+                sums.resize(if is_summed { frames(&record) } else { 0 }, 0);
+                let threads = self.threads.min(raw_bytes(&record) as usize / BYTES_PER_THREAD);
+                let mut buffer = self.spare.take_host(record.element, padded_len);
+                buffer.fill(values, frame_len(&record), threads, &mut sums);
+                PlacedValues::Host(buffer)
+            }
+            Borrowed::Device(values) => {
+                let earlier = self.spare.take_held(record.element, padded_len);
+                PlacedValues::Held(values.snapshot(padded_len, earlier).map_err(device_values_error(&record))?)
+            }
+        };
+        let values = match variable.zones {
+            None => StagedValues::Copied(values),
+            Some(zones) => StagedValues::Shared(Arc::new(values), zones.mark()),
+        };
+        Ok(Staged { record, values, sums, writes: None })
+    }
+
+    /// Freezes a variable without a copy where that takes less of the solver's time; `None` where
+    /// it is to be copied.
+    fn frozen(
+        &mut self,
+        variable: &Variable<'_>,
+        record: &VariableRecord,
+        needs_room: bool,
+        rule: StagingRule,
+    ) -> Option<Staged> {
+        let zones = variable.zones.filter(|_| variable.values.host().is_some() && rule.freezes(raw_bytes(record)))?;
+        let padded_len = padded_len(record);
+        let snapshot = zones.freeze(padded_len)?;
+        let none = || Buffer::new(record.element);
+        let room = if needs_room { self.spare.take_host(record.element, padded_len) } else { none() };
+        let values = StagedValues::Frozen { snapshot, room };
+        Some(Staged { record: record.clone(), values, sums: Vec::new(), writes: None })
     }
 }
 
@@ -232,40 +282,35 @@ impl StagingSet {
         &mut self,
         owners: &[&dyn Registered],
         plan: &Plan,
-        by: StagingRank,
+        rule: StagingRule,
         memory: &mut StagingMemory,
     ) -> Result<(), PipelineError> {
         self.number = memory.log.begin();
         let mut variables = Vec::new();
         owners.iter().for_each(|owner| variables.extend(owner.variables()));
-        registry::check(&variables)?;
+        check_variables(&variables)?;
         variables.retain(|variable| variable.role.is_saved_for(plan.resume));
-        let records: Vec<VariableRecord> = variables.iter().map(|variable| record(variable, by.rank)).collect();
+        let records: Vec<VariableRecord> = variables.iter().map(|variable| record(variable, memory.rank)).collect();
         let unwritten: Vec<Option<Staged>> =
             variables.iter().zip(&records).map(|(variable, record)| memory.unwritten(variable, record)).collect();
         memory.reclaim(self);
         self.copied_bytes = 0;
         self.frozen_bytes = 0;
-        let rule = by.rule.for_version(records.iter().map(raw_bytes).sum());
-        let is_summed = plan.scheme != Scheme::Lossy && plan.codec == CodecId::Raw;
+        let rule = rule.for_version(records.iter().map(raw_bytes).sum());
+        let is_lossy = plan.scheme == Scheme::Lossy;
         for ((variable, record), unwritten) in variables.iter().zip(records).zip(unwritten) {
-            let mut staged = match unwritten {
-                Some(staged) => staged,
-                None => match frozen(variable, &record, plan.scheme == Scheme::Lossy, rule, &mut memory.spare) {
-                    Some(staged) => {
-                        self.frozen_bytes += raw_bytes(&record);
-                        staged
-                    }
-                    None => {
-                        self.copied_bytes += raw_bytes(&record);
-                        copied(variable, record, is_summed, by.threads, &mut memory.spare)?
-                    }
-                },
+            let bytes = raw_bytes(&record);
+            let mut staged = if let Some(staged) = unwritten {
+                staged
+            } else if let Some(staged) = memory.frozen(variable, &record, is_lossy, rule) {
+                self.frozen_bytes += bytes;
+                staged
+            } else {
+                self.copied_bytes += bytes;
+                memory.copied(variable, record, !is_lossy && plan.codec == CodecId::Raw)?
             };
             staged.writes = memory.log.enter(variable);
-            if staged.mark.is_some() {
-                memory.newest.push(staged.clone());
-            }
+            memory.newest.extend(staged.shared(staged.record.clone()).map(|(shared, _)| shared));
             self.staged.push(staged);
         }
         Ok(())
@@ -277,17 +322,16 @@ impl StagingSet {
         if !self.staged.is_empty() {
             return;
         }
-        for StagingNeed { record, place, has_zones } in needs {
+        for StagingNeed { record, is_here, rooms, has_zones } in needs {
             let mut values = PlacedValues::none(record.element);
-            match place {
-                StagingPlace::Host if *has_zones && rule.freezes(raw_bytes(record)) => {}
-                StagingPlace::Host => values.host_mut(record.element).make_room(padded_len(record)),
-                StagingPlace::Device(Some(rooms)) => {
-                    // A place without room says so when values are frozen there.
+            match rooms {
+                // A place without room says so when values are frozen there.
+                Some(rooms) => {
                     let room = rooms.alloc(record.element, padded_len(record));
                     values = room.map_or(values, PlacedValues::Held);
                 }
-                StagingPlace::Device(None) => {}
+                None if !is_here || *has_zones && rule.freezes(raw_bytes(record)) => {}
+                None => values.host_mut(record.element).make_room(padded_len(record)),
             }
             self.staged.push(Staged::of(record.clone(), values));
         }
@@ -310,8 +354,6 @@ impl StagingSet {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
-
     use recoup_core::Distribution::RankLocal;
     use recoup_core::{
         BoundRule, BoundScale, Distribution, LastWrite, Resume, Role, ValuesMut, VariableMut, Zones, revision_of,
@@ -320,8 +362,7 @@ mod tests {
     use recoup_device::{Device, DeviceVec, DeviceVector, Stream};
 
     use super::*;
-    use crate::Variables;
-    use crate::registry::Registry;
+    use crate::session::{Registry, Variables};
 
     /// An owner of one vector on a device.
     struct DeviceOwner(DeviceVector<f64>);
@@ -346,7 +387,7 @@ mod tests {
         staged.host().unwrap().doubles(len, &mut Vec::new()).to_vec()
     }
 
-    const RANK: StagingRank = StagingRank { rank: 0, rule: StagingRule::COPY, threads: 2 };
+    const COPY: StagingRule = StagingRule::COPY;
 
     /// The first copy once met pages that the system made while the solver waited: it took three
     /// times as long as the later ones.
@@ -356,11 +397,11 @@ mod tests {
         let expected = x.clone();
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
-        let mut memory = StagingMemory::default();
+        let mut memory = StagingMemory::new(0, 2);
         let plan = plan(CodecId::Zstd);
-        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap(), StagingRule::COPY);
+        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap(), COPY);
         let made = address(&set);
-        set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
+        set.stage(&[&owner], &plan, COPY, &mut memory).unwrap();
         assert_eq!(address(&set), made);
         assert_eq!(doubles(&set.staged[0], expected.len()), expected);
     }
@@ -375,12 +416,12 @@ mod tests {
         let values = DeviceVec::copy_of(&stream, &[1.5; 1000]).unwrap();
         let owner = DeviceOwner(DeviceVector::new(values, stream));
         let mut set = StagingSet::default();
-        let mut memory = StagingMemory::default();
+        let mut memory = StagingMemory::new(0, 2);
         let plan = plan(CodecId::Qb);
-        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap(), StagingRule::COPY);
+        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap(), COPY);
         let made = double.report().count("cuMemAlloc_v2");
         for _ in 0..2 {
-            set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
+            set.stage(&[&owner], &plan, COPY, &mut memory).unwrap();
             assert_eq!(double.report().count("cuMemAlloc_v2"), made, "{}", double.report());
         }
         let mut found = [0.0; 1000];
@@ -396,11 +437,11 @@ mod tests {
         let expected = Buffer::F64(x.clone());
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
-        let mut memory = StagingMemory::default();
+        let mut memory = StagingMemory::new(0, 2);
         let plan = plan(CodecId::Zstd);
-        set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
+        set.stage(&[&owner], &plan, COPY, &mut memory).unwrap();
         let first = address(&set);
-        set.stage(&[&owner], &plan, RANK, &mut memory).unwrap();
+        set.stage(&[&owner], &plan, COPY, &mut memory).unwrap();
         assert_eq!(address(&set), first);
         assert_eq!(set.staged[0].host(), Some(&expected));
     }
@@ -413,16 +454,11 @@ mod tests {
         let expected = x.clone();
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
-        let mut memory = StagingMemory::default();
+        let mut memory = StagingMemory::new(0, 2);
         // To new memory first. Then to the same by one thread, and by more than there are frames.
         for threads in [2, 1, 3, 8] {
-            set.stage(
-                &[&owner],
-                &plan(CodecId::Raw),
-                StagingRank { rank: 0, rule: StagingRule::COPY, threads },
-                &mut memory,
-            )
-            .unwrap();
+            memory.threads = threads;
+            set.stage(&[&owner], &plan(CodecId::Raw), COPY, &mut memory).unwrap();
             let staged = &set.staged[0];
             let frame = |run| staged.host().unwrap().slice(run * staged.frame_len(), staged.frame_len());
             let sum = |run| crc32c::crc32c(frame(run).as_raw().unwrap());
@@ -434,7 +470,7 @@ mod tests {
             assert_eq!(copied[..n_values], expected, "{threads} threads");
             assert!(copied[n_values..].iter().all(|value| *value == expected[n_values - 1]), "{threads} threads");
         }
-        set.stage(&[&owner], &plan(CodecId::Zstd), RANK, &mut memory).unwrap();
+        set.stage(&[&owner], &plan(CodecId::Zstd), COPY, &mut memory).unwrap();
         assert!(set.staged[0].sums.is_empty());
     }
 
@@ -491,7 +527,7 @@ mod tests {
 
         /// Stages all vectors, and returns the bytes that were copied.
         fn staged(&self, set: &mut StagingSet, memory: &mut StagingMemory) -> u64 {
-            set.stage(&[self], &plan(CodecId::Zstd), RANK, memory).unwrap();
+            set.stage(&[self], &plan(CodecId::Zstd), COPY, memory).unwrap();
             let staged: Vec<Vec<f64>> = set.staged.iter().map(|staged| doubles(staged, LEN)).collect();
             assert_eq!(staged, self.0.iter().map(|vector| &vector.values[..]).collect::<Vec<_>>());
             set.copied_bytes
@@ -504,7 +540,7 @@ mod tests {
     #[test]
     fn vectors_that_were_not_written_are_copied_into_one_of_two_sets_only() {
         let mut owner = Watched(Vec::new());
-        let mut memory = StagingMemory::default();
+        let mut memory = StagingMemory::new(0, 2);
         let mut sets = [StagingSet::default(), StagingSet::default()];
         for version in 0..10 {
             owner.append(vec![f64::from(version); LEN]);
@@ -524,7 +560,7 @@ mod tests {
     fn vectors_that_change_places_are_known_by_their_memory() {
         let mut owner = Watched(Vec::new());
         (0..2).for_each(|value| owner.append(vec![f64::from(value); LEN]));
-        let mut memory = StagingMemory::default();
+        let mut memory = StagingMemory::new(0, 2);
         let mut set = StagingSet::default();
         assert_eq!(owner.staged(&mut set, &mut memory), 2 * BYTES);
         let [first, second] = &mut owner.0[..] else { unreachable!() };

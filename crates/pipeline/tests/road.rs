@@ -25,17 +25,17 @@ const LEN: usize = 400_000;
 /// The files whose code touches a value on its way down or decides about it, besides those of the
 /// store.
 const FILES: [&str; 7] = [
-    "crates/pipeline/src/session.rs",
+    "crates/pipeline/src/session/step.rs",
     "crates/pipeline/src/staging.rs",
-    "crates/pipeline/src/variable.rs",
-    "crates/pipeline/src/worker.rs",
+    "crates/pipeline/src/encode/encode_variable.rs",
+    "crates/pipeline/src/encode/worker.rs",
     "solvers/src/methods/cg.rs",
     "solvers/src/methods/variables.rs",
     "solvers/src/space/host.rs",
 ];
 
 /// Starts the thread of the worker, and touches no value.
-const THREAD: &str = "crates/pipeline/src/link.rs";
+const THREAD: &str = "crates/pipeline/src/session/link.rs";
 
 /// A policy that saves everything exactly at every iteration of a list.
 struct SavesAt(&'static [u64]);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use recoup_core::{Iteration, MethodProfile, Progress, Resume, Role, SafePoint, SolveError, Status, Variable};
 
-use crate::{doubles, set_doubles};
+use crate::doubles::{doubles, set_doubles};
 
 /// Iterations after which a small problem counts as not solved.
 const ITERATIONS_MAX: u64 = 20_000;

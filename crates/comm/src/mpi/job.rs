@@ -9,7 +9,7 @@ use recoup_core::CommError;
 use super::comm::Mpi;
 use super::fault::MpiFault;
 use super::sys::{self, Family, Pause, PendingCalls, RawComm};
-use crate::RepairableJob;
+use crate::survive::RepairableJob;
 
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;

@@ -2,7 +2,7 @@
 //!
 //! A file needs another one where it names an item of it by `crate::`, `super::` or `self::`. Names
 //! that a module only passes on lead to the file that defines them. The root of a crate is left
-//! out: it names all modules, and all may take what it passes on.
+//! out, as it names all modules; so no module may take through the root what another one defines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,10 @@ type Path = Vec<String>;
 /// The number of times that a name may be passed on.
 const HOPS: usize = 8;
 
+/// Crates whose modules still take names through the root.
+const THROUGH_ROOT: [&str; 11] =
+    ["compress", "core", "cuda-double", "device", "io", "model", "python", "recoup", "snapshot", "solvers", "veloc"];
+
 /// One file of a crate.
 struct CrateFile<'a> {
     source: &'a Source,
@@ -24,7 +28,8 @@ struct CrateFile<'a> {
     imports: BTreeMap<String, Path>,
 }
 
-/// A complaint for each group of files that need each other.
+/// A complaint for each group of files that need each other, and for each name that is taken
+/// through the root of its crate.
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
     let mut crates = BTreeMap::<&str, Vec<CrateFile<'_>>>::new();
     for source in sources {
@@ -32,7 +37,20 @@ pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
             crates.entry(root).or_default().push(CrateFile::of(source, below));
         }
     }
-    crates.values().flat_map(|files| circles(files)).collect()
+    let is_held = |root: &str| !THROUGH_ROOT.contains(&root.rsplit('/').next().unwrap_or_default());
+    let taken = crates.iter().filter(|(root, _)| is_held(root)).flat_map(|(_, files)| taken_through_root(files));
+    crates.values().flat_map(|files| circles(files)).chain(taken).collect()
+}
+
+/// One complaint for each name that a file takes from the root, which has it from a module.
+fn taken_through_root(files: &[CrateFile<'_>]) -> Vec<String> {
+    let Some(root) = files.iter().find(|file| file.is_root()) else { return Vec::new() };
+    let is_taken = |path: &&Path| path.len() == 1 && root.imports.get(&path[0]).is_some_and(|origin| origin != *path);
+    let others = files.iter().filter(|file| !file.is_root());
+    others
+        .flat_map(|file| file.named.iter().filter(is_taken).map(move |path| (file, path)))
+        .map(|(file, path)| file.source.complaint(0, format!("{} is taken through the root of its crate", path[0])))
+        .collect()
 }
 
 impl<'a> CrateFile<'a> {
@@ -244,8 +262,9 @@ mod tests {
             source("b/src/parent/child.rs", "use super::Parent;\npub struct Child;\n"),
         ];
         let complaints = complaints(&sources);
-        assert_eq!(complaints.len(), 2, "{complaints:?}");
+        assert_eq!(complaints.len(), 3, "{complaints:?}");
         assert!(complaints[0].contains("one.rs needs inner.rs; inner.rs needs one.rs"), "{complaints:?}");
         assert!(complaints[1].contains("mod.rs needs child.rs; child.rs needs mod.rs"), "{complaints:?}");
+        assert!(complaints[2].contains("inner.rs:1: First is taken through the root"), "{complaints:?}");
     }
 }

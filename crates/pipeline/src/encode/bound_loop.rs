@@ -1,0 +1,139 @@
+//! The one loop that encodes a variable: encode, decode, have a judge measure, tighten the bound.
+//!
+//! Promises: every rank of a judge that measures tries the same bounds, and all agree on each step.
+//! Must not know what is measured: judges live with their norms, in `verify` and `direction`.
+
+use recoup_core::{Bound, Clock, Comm, CommError, Frame, ResidualRecord, agreed, gather_words};
+use recoup_model::residual_bound::Verdict;
+
+use super::context::WorkerContext;
+use super::frame_codec::{EncodeBuffers, FrameCoding, encode};
+use crate::costs::{DeviceUse, since};
+use crate::error::PipelineError;
+use crate::staging::{PlacedValues, VectorView};
+
+/// Chooses the bounds of one variable.
+pub(crate) trait Judge {
+    /// Returns the bound to try first.
+    fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError>;
+
+    /// Returns the ranks that try the same bounds; `None` for a bound that each rank keeps alone.
+    fn comm(&self) -> Option<&dyn Comm> {
+        None
+    }
+
+    /// Returns whether the verdict needs the decoded values.
+    fn needs_decoded(&self) -> bool {
+        false
+    }
+
+    /// Accepts the values that came back under a bound, or gives a tighter bound. `decoded` is
+    /// empty where nothing was decoded.
+    fn verdict(
+        &mut self,
+        _tried: Bound,
+        _decoded: VectorView<'_>,
+        _stopwatch: &mut Stopwatch<'_>,
+    ) -> Result<Verdict, PipelineError> {
+        Ok(Verdict::Accepted)
+    }
+
+    /// Returns the residual norms that were measured.
+    fn residual(&self) -> ResidualRecord {
+        ResidualRecord::default()
+    }
+}
+
+/// A bound that is kept by the codec alone.
+impl Judge for Bound {
+    fn first_bound(&mut self, _: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+        Ok(*self)
+    }
+}
+
+/// One variable of a version, encoded.
+pub(crate) struct EncodedVariable {
+    /// The frames, whose memory is used again: see [`EncodeBuffers::reuse`].
+    pub(crate) frames: Vec<Frame<'static>>,
+    pub(crate) bound: Bound,
+    pub(crate) residual: ResidualRecord,
+    pub(crate) on_device: DeviceUse,
+    pub(crate) encode_seconds: f64,
+    pub(crate) verify_seconds: f64,
+}
+
+/// Encodes a variable under the bound its judge accepts. Decodes it where the judge asks, or where
+/// a later version may be coded against it, to the place of [`EncodeBuffers::decoded`]. Collective
+/// where the judge has ranks.
+pub(crate) fn encode_judged(
+    coding: FrameCoding<'_>,
+    judge: &mut dyn Judge,
+    context: &WorkerContext,
+    buffers: &mut EncodeBuffers,
+) -> Result<EncodedVariable, PipelineError> {
+    let record = &coding.staged.record;
+    let mut stopwatch = Stopwatch::new(context.clock.as_ref());
+    let mut bound = judge.first_bound(&mut stopwatch)?;
+    let is_decoded = judge.needs_decoded() || coding.link.is_chained();
+    loop {
+        let mut done = stopwatch.encode(|| encode(coding, bound, context, buffers));
+        if done.is_ok() && is_decoded {
+            done = stopwatch.encode(|| buffers.decode(record, coding.link, context.codecs));
+        }
+        match judge.comm() {
+            Some(comm) => agreed(comm, done)?,
+            None => done?,
+        }
+        let nothing = VectorView { record, host: &[], device: None };
+        let decoded = match &buffers.decoded {
+            _ if !is_decoded => nothing,
+            PlacedValues::Host(values) => {
+                VectorView { host: values.doubles(record.len as usize, &mut buffers.widened), ..nothing }
+            }
+            PlacedValues::Held(held) => VectorView { device: Some(held.as_ref()), ..nothing },
+        };
+        match judge.verdict(bound, decoded, &mut stopwatch)? {
+            Verdict::Accepted => break,
+            Verdict::Retry(tighter) => bound = tighter,
+        }
+    }
+    let Stopwatch { encode_seconds, verify_seconds, .. } = stopwatch;
+    let frames = std::mem::take(&mut buffers.frames);
+    let on_device = buffers.take_use();
+    Ok(EncodedVariable { frames, bound, residual: judge.residual(), on_device, encode_seconds, verify_seconds })
+}
+
+/// Clocks the two kinds of work.
+pub(crate) struct Stopwatch<'a> {
+    clock: &'a dyn Clock,
+    encode_seconds: f64,
+    verify_seconds: f64,
+}
+
+impl<'a> Stopwatch<'a> {
+    fn new(clock: &'a dyn Clock) -> Self {
+        Self { clock, encode_seconds: 0.0, verify_seconds: 0.0 }
+    }
+
+    fn encode<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let start = self.clock.now();
+        let result = work();
+        self.encode_seconds += since(self.clock.now(), start);
+        result
+    }
+
+    /// Clocks what a judge measures.
+    pub(crate) fn verify<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let start = self.clock.now();
+        let result = work();
+        self.verify_seconds += since(self.clock.now(), start);
+        result
+    }
+}
+
+/// Returns the largest value of all ranks; `None` when any rank has none.
+pub(crate) fn largest(comm: &dyn Comm, value: Option<f64>) -> Result<Option<f64>, CommError> {
+    let all = gather_words(comm, [u64::from(value.is_some()), value.unwrap_or_default().to_bits()])?;
+    let values = all.into_iter().map(|[is_there, bits]| (is_there > 0).then_some(f64::from_bits(bits)));
+    Ok(values.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten())
+}

@@ -1,0 +1,232 @@
+//! CodecSelection: codecs that take the place of the planned one where the storage is slow enough
+//! for their better ratio.
+//!
+//! A slower codec with a better ratio pays below a storage bandwidth `W* = (1/R_a - 1/R_b) /
+//! (1/C_b - 1/C_a)`, R being ratios, C rates. A slab of the variable, coded against the version
+//! before as the whole will be, says both; the bandwidth is declared, or the one at which this
+//! worker has written so far. The slower the storage, the larger the slab: a small one misjudges
+//! codecs that predict from a distance.
+//!
+//! The best codec of a key need not be that of the versions coded against it, so keys have a choice
+//! of their own, among the codecs that others may follow. It does not bind the versions after.
+//! Codecs that do not round each value for itself do not compete where that costs iterations: for
+//! the iterate of a deflated restart, and where a method gains by a symmetry that they would break.
+//! Rank 0 judges by its own part, and all ranks do the same.
+
+use recoup_core::{
+    Bound, Chain, Clock, Codec, CodecId, CommError, Context, Parent, Resume, Role, Values, VariableRecord,
+    broadcast_json,
+};
+use recoup_model::break_even::CodecRates;
+
+use super::bound_loop::EncodedVariable;
+use super::chain::ChainLink;
+use super::context::WorkerContext;
+use super::frame_codec::FrameCoding;
+use super::symmetry::{is_symmetric, rounds_alone};
+use crate::costs::since;
+use crate::session::CheckpointJob;
+use crate::staging::FetchedFrame;
+use crate::staging::Staged;
+
+/// Values of a slab, at least, where a frame has them.
+const SLAB_VALUES: usize = 1 << 15;
+/// The part of the time that a version takes to be written in which one candidate is sampled.
+const SAMPLE_FRACTION: f64 = 1.0 / 64.0;
+/// Values per second that nearly every codec reaches on one core.
+const SAMPLE_RATE: f64 = 1e7;
+/// Versions between two looks at the candidates.
+const SAMPLE_EVERY: u64 = 10;
+
+/// The codecs a lossy variable may be coded with, and what became of it last time.
+#[derive(Debug)]
+pub(crate) struct CodecSelection {
+    candidates: Vec<CodecId>,
+    /// Bytes per second: declared, or written so far.
+    pub(crate) bandwidth: Bandwidth,
+    seen: Vec<LastCoding>,
+}
+
+/// Storage bandwidth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bandwidth {
+    Declared(f64),
+    Measured { bytes: f64, seconds: f64 },
+}
+
+/// The last version of a variable.
+#[derive(Debug)]
+struct LastCoding {
+    name: String,
+    bound: Bound,
+    payload_bytes: u64,
+    /// The codec of versions that are no keys.
+    codec: CodecId,
+    /// The ability of that codec to code versions against others.
+    can_follow: bool,
+    /// Versions of this variable.
+    versions: u64,
+}
+
+impl Bandwidth {
+    pub(crate) fn new(declared: Option<f64>) -> Self {
+        declared.map_or(Self::Measured { bytes: 0.0, seconds: 0.0 }, Self::Declared)
+    }
+
+    /// Adds bytes that were written.
+    pub(crate) fn wrote(&mut self, written: u64, took_seconds: f64) {
+        if let Self::Measured { bytes, seconds } = self {
+            *bytes += written as f64;
+            *seconds += took_seconds;
+        }
+    }
+
+    fn bytes_per_second(self) -> Option<f64> {
+        match self {
+            Self::Declared(rate) => Some(rate),
+            Self::Measured { bytes, seconds } => (seconds > 0.0).then(|| bytes / seconds),
+        }
+    }
+}
+
+impl CodecSelection {
+    pub(crate) fn new(candidates: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
+        Self { candidates, bandwidth, seen: Vec::new() }
+    }
+
+    /// Chooses the codec for the next version of a variable: the planned one until its first
+    /// version counts. Collective.
+    pub(crate) fn choose(
+        &self,
+        job: &CheckpointJob,
+        staged: &Staged,
+        link: ChainLink<'_>,
+        context: &WorkerContext,
+    ) -> Result<CodecId, CommError> {
+        let planned = job.plan.codec;
+        let name = &staged.record.name;
+        let Some(seen) = self.seen.iter().find(|seen| seen.name == *name) else { return Ok(planned) };
+        let is_key = seen.is_key(link);
+        let is_due = is_key || seen.versions % SAMPLE_EVERY == 1;
+        if self.candidates.is_empty() || !is_due {
+            return Ok(seen.codec);
+        }
+        let mine = self.bandwidth.bytes_per_second().map_or(planned, |bandwidth| {
+            let sampled = |id| {
+                let codec = context.codecs.find(id).ok().filter(|codec| !is_key || codec.can_follow())?;
+                let bandwidth = self.weighed_bandwidth();
+                let threads = context.codecs.threads;
+                let coding = FrameCoding { staged, brought: None, codec: codec.as_ref(), link, bandwidth, threads };
+                Some((id, sample(coding, seen, context.clock.as_ref())?))
+            };
+            let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
+            let is_deflated = job.plan.resume == Resume::Deflated && staged.record.role == Role::Iterate;
+            let are_alone = is_deflated || job.gains_by_symmetry && has_symmetry(staged, seen.bound);
+            let candidates = self.candidates.iter().copied().filter(|candidate| !are_alone || rounds_alone(*candidate));
+            let codings = std::iter::once(planned).chain(candidates).filter_map(sampled);
+            codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)
+        });
+        let agreed = broadcast_json(context.comm.as_ref(), || mine)?;
+        if agreed != seen.codec {
+            tracing::debug!(variable = %name, codec = %agreed, "another codec");
+        }
+        Ok(agreed)
+    }
+
+    /// Returns the bandwidth a codec weighs against its own time: none where the codec was chosen
+    /// by the user, who gets the fewest bytes.
+    pub(crate) fn weighed_bandwidth(&self) -> Option<f64> {
+        (!self.candidates.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
+    }
+
+    /// Takes note of how a variable was coded.
+    pub(crate) fn coded(&mut self, staged: &Staged, codec: &dyn Codec, link: ChainLink<'_>, encoded: &EncodedVariable) {
+        let name = &staged.record.name;
+        let place = self.seen.iter().position(|seen| seen.name == *name);
+        let before = place.map(|place| self.seen.swap_remove(place));
+        let kept = before.as_ref().filter(|before| before.is_key(link));
+        self.seen.push(LastCoding {
+            name: name.clone(),
+            bound: encoded.bound,
+            payload_bytes: encoded.frames.iter().map(|frame| frame.payload.len() as u64).sum(),
+            codec: kept.map_or(codec.id(), |kept| kept.codec),
+            can_follow: kept.is_some() || codec.can_follow(),
+            versions: before.map_or(0, |before| before.versions) + 1,
+        });
+    }
+}
+
+impl LastCoding {
+    /// Returns whether a version at this place is the key of a chain that others will follow. To a
+    /// codec that stands alone every version is one, and none matters.
+    fn is_key(&self, link: ChainLink<'_>) -> bool {
+        self.can_follow && matches!(link, ChainLink::Key)
+    }
+
+    /// Returns the values to sample where storage takes `bandwidth` bytes per second.
+    fn slab_values(&self, bandwidth: f64) -> usize {
+        ((self.payload_bytes as f64 / bandwidth * SAMPLE_FRACTION * SAMPLE_RATE) as usize).max(SLAB_VALUES)
+    }
+}
+
+/// Returns whether the middle frame has a symmetry that errors under a bound could break.
+fn has_symmetry(staged: &Staged, bound: Bound) -> bool {
+    let mut fetched = FetchedFrame::new();
+    match (staged.frame(staged.frames() / 2, &mut fetched), bound) {
+        (Ok(Values::F64(values)), Bound::Absolute(e)) => is_symmetric(values, staged.record.frame_dims, e),
+        _ => false,
+    }
+}
+
+/// ResidualOps ratio and rate of a codec on a slab of the middle frame; `None` when it cannot
+/// encode that.
+fn sample(coding: FrameCoding<'_>, seen: &LastCoding, clock: &dyn Clock) -> Option<CodecRates> {
+    let FrameCoding { staged, codec, link, bandwidth, threads, .. } = coding;
+    let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
+    let run = staged.frames() / 2;
+    let [mut fetched, mut fetched_parent] = [FetchedFrame::new(), FetchedFrame::new()];
+    let parent = link.parent(run).map(|placed| placed.host(&staged.record, run, &mut fetched_parent));
+    let chain = link.chain(parent.transpose().ok()?);
+    let frame = Context { dims, stride, chain, bandwidth, threads };
+    let (slab, dims) = frame.middle(bandwidth.map_or(SLAB_VALUES, |bandwidth| seen.slab_values(bandwidth)));
+    let values = staged.frame(run, &mut fetched).ok()?;
+    let source = values.slice(slab.start, slab.len());
+    let chain = match frame.chain {
+        Chain::Follow(Parent { values, hash }) => {
+            Chain::Follow(Parent { values: values.slice(slab.start, slab.len()), hash })
+        }
+        chain => chain,
+    };
+    let context = Context { dims, chain, ..frame };
+    let mut payload = Vec::new();
+    let start = clock.now();
+    codec.encode(source, seen.bound, &context, &mut payload).ok()?;
+    let seconds = since(clock.now(), start);
+    let bytes = (slab.len() * source.element().size()) as f64;
+    let ratio = bytes / payload.len().max(1) as f64;
+    Some(CodecRates { ratio, encode_bytes_per_second: bytes / seconds, decode_bytes_per_second: f64::INFINITY })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slower_storage_lets_larger_slabs_be_sampled() {
+        let bound = Bound::Absolute(1.0);
+        let codec = CodecId::Qb;
+        let seen = LastCoding { name: "x".into(), bound, payload_bytes: 64_000, codec, can_follow: true, versions: 1 };
+        assert_eq!([1e3, 1e5, 1e9].map(|bandwidth| seen.slab_values(bandwidth)), [10_000_000, 100_000, SLAB_VALUES]);
+    }
+
+    #[test]
+    fn a_declared_bandwidth_is_not_measured_over() {
+        let mut declared = Bandwidth::new(Some(5.0));
+        let mut measured = Bandwidth::new(None);
+        assert_eq!(measured.bytes_per_second(), None);
+        declared.wrote(100, 1.0);
+        measured.wrote(100, 1.0);
+        measured.wrote(200, 2.0);
+        assert_eq!((declared.bytes_per_second(), measured.bytes_per_second()), (Some(5.0), Some(100.0)));
+    }
+}

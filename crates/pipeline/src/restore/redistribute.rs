@@ -1,0 +1,216 @@
+//! The sources of a rank's part of a variable in a version, whoever wrote it: the rank's own part
+//! as it was, or pieces of the parts of others.
+//!
+//! Promises: contiguous rows come back by their global numbers, replicated values from any rank,
+//! and what each rank has for itself only on as many ranks as wrote it. Must not know codecs or
+//! stores.
+
+use recoup_core::{Distribution, Manifest, Variable, VariableRecord};
+
+use crate::error::PipelineError;
+
+/// The source of one registered variable's values on this rank.
+#[derive(Debug)]
+pub(crate) enum VariableSource {
+    /// This rank wrote it, just as it is now.
+    Own(VariableRecord),
+    /// Parts of other ranks, in row order.
+    Pieces {
+        /// The variable as this rank has it now.
+        target: VariableRecord,
+        /// The pieces to read.
+        pieces: Vec<SourcePiece>,
+    },
+}
+
+impl VariableSource {
+    /// Returns the variable as this rank has it now.
+    pub(crate) fn record(&self) -> &VariableRecord {
+        match self {
+            Self::Own(record) | Self::Pieces { target: record, .. } => record,
+        }
+    }
+}
+
+/// A run of values of some rank's part.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SourcePiece {
+    /// The part it lies in.
+    pub(crate) source: VariableRecord,
+    /// First value, counted in that part.
+    pub(crate) start: u64,
+    /// Values.
+    pub(crate) len: u64,
+    /// Position of the first value in the target.
+    pub(crate) at: u64,
+}
+
+/// One rank of a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RankPlace {
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+}
+
+/// Returns the names of all variables a rank may find in a version.
+pub(crate) fn names(manifest: &Manifest, place: RankPlace) -> Vec<&str> {
+    let is_ours = |v: &&VariableRecord| v.rank == place.rank || manifest.ranks != place.ranks;
+    let mut names: Vec<&str> = manifest.variables.iter().filter(is_ours).map(|v| v.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns the ranks of a version whose frames a rank will read, given how its variables are spread
+/// now.
+pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], place: RankPlace) -> Vec<usize> {
+    let mut ranks = vec![if place.rank < manifest.ranks { place.rank } else { 0 }];
+    for &(distribution, len) in spreads {
+        let Distribution::Rows { first, global } = distribution else { continue };
+        let is_alike =
+            |v: &&VariableRecord| matches!(v.distribution, Distribution::Rows { global: g, .. } if g == global);
+        let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(is_alike).collect();
+        ranks.extend(rows(&parts, first, len).iter().map(|piece| piece.source.rank));
+    }
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
+/// Finds the values of `variable` in a version, which holds it under the name `saved`; `target` is
+/// its record on this rank.
+pub(crate) fn find(
+    manifest: &Manifest,
+    variable: &Variable<'_>,
+    saved: &str,
+    target: VariableRecord,
+    place: RankPlace,
+) -> Result<VariableSource, PipelineError> {
+    let refuse = |what: String| PipelineError::Variable {
+        version: manifest.version,
+        variable: variable.name.to_owned(),
+        rank: place.rank,
+        what,
+    };
+    let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == saved).collect();
+    let own = parts.iter().find(|v| v.rank == place.rank);
+    let Some(found) = own.or(parts.first()) else {
+        return Err(lacks(manifest, variable.name, place));
+    };
+    if found.element != target.element {
+        let what = format!("{} {} registered, {} {} saved", target.len, target.element, found.len, found.element);
+        return Err(refuse(what));
+    }
+    if let Some(own) = own
+        && manifest.ranks == place.ranks
+        && is_same_part(own, &target)
+    {
+        return Ok(VariableSource::Own((*own).clone()));
+    }
+    let pieces = match (target.distribution, found.distribution) {
+        (Distribution::Rows { first, global }, Distribution::Rows { global: saved, .. }) if global == saved => {
+            rows(&parts, first, target.len)
+        }
+        (Distribution::Rows { global, .. }, Distribution::Rows { global: saved, .. }) => {
+            return Err(refuse(format!("{global} rows registered, {saved} saved")));
+        }
+        (Distribution::Replicated, Distribution::Replicated) if found.len == target.len => {
+            vec![SourcePiece { source: (*found).clone(), start: 0, len: found.len, at: 0 }]
+        }
+        (Distribution::RankLocal, Distribution::RankLocal) if manifest.ranks != place.ranks => {
+            return Err(PipelineError::RankCount {
+                version: manifest.version,
+                variable: variable.name.to_owned(),
+                expected: place.ranks,
+                found: manifest.ranks,
+            });
+        }
+        (registered, saved) if std::mem::discriminant(&registered) != std::mem::discriminant(&saved) => {
+            return Err(refuse(format!("{} registered, {} saved", spread(registered), spread(saved))));
+        }
+        _ => {
+            let what = format!("{} {} registered, {} {} saved", target.len, target.element, found.len, found.element);
+            return Err(refuse(what));
+        }
+    };
+    Ok(VariableSource::Pieces { target, pieces })
+}
+
+/// The error of a version that does not hold a variable.
+pub(crate) fn lacks(manifest: &Manifest, variable: &str, place: RankPlace) -> PipelineError {
+    let held = names(manifest, place).into_iter().map(str::to_owned).collect();
+    PipelineError::Lacks { version: manifest.version, variable: variable.to_owned(), held }
+}
+
+/// Returns whether a part holds the values of `target`, in the same order.
+fn is_same_part(found: &VariableRecord, target: &VariableRecord) -> bool {
+    found.len == target.len && found.distribution == target.distribution
+}
+
+/// Returns the pieces of `parts` that cover `len` global rows from `first` on.
+fn rows(parts: &[&VariableRecord], first: u64, len: u64) -> Vec<SourcePiece> {
+    let piece = |source: &&VariableRecord| {
+        let Distribution::Rows { first: theirs, .. } = source.distribution else { return None };
+        let start = first.max(theirs);
+        let end = (first + len).min(theirs + source.len);
+        (start < end).then(|| SourcePiece {
+            source: (*source).clone(),
+            start: start - theirs,
+            len: end - start,
+            at: start - first,
+        })
+    };
+    let mut pieces: Vec<SourcePiece> = parts.iter().filter_map(piece).collect();
+    pieces.sort_by_key(|piece| piece.at);
+    pieces
+}
+
+fn spread(distribution: Distribution) -> &'static str {
+    match distribution {
+        Distribution::Rows { .. } => "rows of a global array",
+        Distribution::Replicated => "replicated values",
+        Distribution::RankLocal => "each rank's own values",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{ElementType, Role};
+
+    use super::*;
+
+    fn part(rank: usize, first: u64, len: u64) -> VariableRecord {
+        VariableRecord {
+            name: "x".to_owned(),
+            rank,
+            role: Role::Iterate,
+            element: ElementType::F64,
+            len,
+            dims: [len as usize, 1, 1],
+            stride: 1,
+            is_complex: false,
+            frame_dims: [4, 1, 1],
+            distribution: Distribution::Rows { first, global: 20 },
+            column: None,
+        }
+    }
+
+    #[test]
+    fn pieces_cover_every_row_once_in_order() {
+        let parts = [part(2, 11, 9), part(0, 0, 5), part(1, 5, 6), part(3, 20, 0)];
+        let parts: Vec<&VariableRecord> = parts.iter().collect();
+        for first in 0..=20 {
+            for len in 0..=20 - first {
+                let mut next = 0;
+                for piece in rows(&parts, first, len) {
+                    let Distribution::Rows { first: theirs, .. } = piece.source.distribution else { unreachable!() };
+                    assert_eq!(piece.at, next);
+                    assert_eq!(theirs + piece.start, first + next);
+                    assert!(piece.start + piece.len <= piece.source.len && piece.len > 0);
+                    next += piece.len;
+                }
+                assert_eq!(next, len, "rows {first}..{}", first + len);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The link between a session and its worker thread: work and buffers there, outcomes back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+
+use recoup_core::SystemRecord;
+
+use super::job::CheckpointJob;
+use super::registry::StagingNeed;
+use super::work::{Done, Work};
+use crate::costs::CostAccount;
+use crate::encode::Base;
+use crate::encode::Worker;
+use crate::error::PipelineError;
+use crate::staging::StagingRule;
+use crate::staging::StagingSet;
+use crate::verify::Verifier;
+
+/// Staging buffers of a session: one being drained while the solver fills the other.
+const STAGING_SETS: usize = 2;
+
+/// The session's end of the link. Dropped, it finishes what was sent and joins the worker.
+pub(crate) struct WorkerLink {
+    /// `None` once the worker is to end.
+    work: Option<Sender<Work>>,
+    done: Receiver<Done>,
+    thread: Option<JoinHandle<()>>,
+    /// Set while versions under way are given up.
+    abort: Arc<AtomicBool>,
+    free: Vec<StagingSet>,
+    /// Versions sent that have no outcome yet.
+    outstanding: usize,
+}
+
+impl WorkerLink {
+    /// Starts the worker.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`] when the system refuses a thread.
+    pub(crate) fn spawn(worker: Worker) -> Result<Self, PipelineError> {
+        let (work, work_received) = mpsc::channel();
+        let (done_sent, done) = mpsc::channel();
+        let abort = worker.context.abort.clone();
+        let thread = std::thread::Builder::new()
+            .name("recoup-worker".to_owned())
+            .spawn(move || worker.run(&work_received, &done_sent))
+            .map_err(|_| PipelineError::WorkerGone)?;
+        let free = (0..STAGING_SETS).map(|_| StagingSet::default()).collect();
+        Ok(Self { work: Some(work), done, thread: Some(thread), abort, free, outstanding: 0 })
+    }
+
+    /// Asks the worker to make a version.
+    pub(crate) fn make(&mut self, job: CheckpointJob) -> Result<(), PipelineError> {
+        self.send(Work::Make(Box::new(job)))?;
+        self.outstanding += 1;
+        Ok(())
+    }
+
+    /// Asks the worker to make the memory of a set, before the first version needs it. The other
+    /// set is needed only while a version is under way, and makes its own.
+    pub(crate) fn prepare(&mut self, needs: Vec<StagingNeed>, rule: StagingRule) -> Result<(), PipelineError> {
+        match self.free.pop() {
+            Some(staging) => self.send(Work::Prepare { staging, needs, rule }),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the worker to code the next version against these values, which a restore brought back,
+    /// or against none.
+    pub(crate) fn restart(&self, restored: Base) -> Result<(), PipelineError> {
+        self.send(Work::Restart(restored))
+    }
+
+    /// Asks the worker to make versions of another system.
+    pub(crate) fn begin_system(&self, verifier: Verifier, record: SystemRecord) -> Result<(), PipelineError> {
+        self.send(Work::System { verifier: Box::new(verifier), record })
+    }
+
+    fn send(&self, work: Work) -> Result<(), PipelineError> {
+        self.work.as_ref().and_then(|sender| sender.send(work).ok()).ok_or(PipelineError::WorkerGone)
+    }
+
+    /// Returns a free staging buffer, once there is one.
+    pub(crate) fn free_staging(&mut self, costs: &mut CostAccount) -> Result<StagingSet, PipelineError> {
+        loop {
+            if let Some(staging) = self.free.pop() {
+                return Ok(staging);
+            }
+            self.receive(costs)?;
+        }
+    }
+
+    /// Takes back a staging buffer that no version is made of.
+    pub(crate) fn return_staging(&mut self, staging: StagingSet) {
+        self.free.push(staging);
+    }
+
+    /// Waits until every version sent has an outcome.
+    pub(crate) fn wait(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
+        while self.outstanding > 0 {
+            self.receive(costs)?;
+        }
+        Ok(())
+    }
+
+    /// Enters the outcomes that are there. Does not wait.
+    pub(crate) fn poll(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
+        loop {
+            match self.done.try_recv() {
+                Ok(done) => self.take(done, costs),
+                Err(mpsc::TryRecvError::Empty) => return Ok(()),
+                Err(mpsc::TryRecvError::Disconnected) => return Err(PipelineError::WorkerGone),
+            }
+        }
+    }
+
+    pub(crate) fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    fn receive(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
+        let done = self.done.recv().map_err(|_| PipelineError::WorkerGone)?;
+        self.take(done, costs);
+        Ok(())
+    }
+
+    fn take(&mut self, done: Done, costs: &mut CostAccount) {
+        self.free.push(done.staging);
+        if let Some(outcome) = done.outcome {
+            self.outstanding -= 1;
+            costs.enter(outcome);
+        }
+    }
+
+    /// Tells the worker to give up what it makes, now and whatever comes.
+    pub(crate) fn abandon(&self) {
+        self.abort.store(true, Ordering::Release);
+    }
+
+    /// Ends the giving up of [`WorkerLink::abandon`].
+    pub(crate) fn go_on(&self) {
+        self.abort.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for WorkerLink {
+    fn drop(&mut self) {
+        self.work = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the checkpoint worker panicked");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The writes that owners of variables announce: the log that is asked while the solver waits, so
+//! that the worker need not look at values that did not change, and a table for memory whose owner
+//! does not see its writes itself.
+//!
+//! Stagings have numbers of their own: a run that returns to an older version counts iterations
+//! again, and a version that failed has no successor.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use recoup_core::{DeviceSnapshot, ElementType, Mark, Variable, Zones};
+
+/// Stagings that are remembered. The parent of a version is the newest that counts: the one staged
+/// before, or one of those before it where that failed or is under way.
+const REMEMBERED: usize = 3;
+
+/// Bytes of a zone: what one entry of a table stands for.
+const ZONE_BYTES: usize = 64 << 10;
+
+/// Number of the next memory.
+static MEMORY: AtomicU64 = AtomicU64::new(1 << 32);
+
+/// Writes to one variable up to a staging.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AnnouncedWrites {
+    since: Vec<(u64, Vec<Range<usize>>)>,
+}
+
+impl AnnouncedWrites {
+    /// Returns the values written since an earlier staging: ascending and disjoint ranges that
+    /// cover them. `None` where that is not known.
+    pub(crate) fn since(&self, staging: u64) -> Option<&[Range<usize>]> {
+        self.since.iter().find(|(number, _)| *number == staging).map(|(_, written)| written.as_slice())
+    }
+}
+
+/// The marks of the last stagings.
+#[derive(Debug, Default)]
+pub(crate) struct WriteLog {
+    number: u64,
+    /// The number and the marks of each, oldest first; the last one is under way.
+    stagings: VecDeque<(u64, BTreeMap<String, Mark>)>,
+}
+
+impl WriteLog {
+    /// Begins a staging; returns its number.
+    pub(crate) fn begin(&mut self) -> u64 {
+        self.number += 1;
+        if self.stagings.len() > REMEMBERED {
+            self.stagings.pop_front();
+        }
+        self.stagings.push_back((self.number, BTreeMap::new()));
+        self.number
+    }
+
+    /// Asks the owner of a variable that is staged for the writes to it; `None` where it does not
+    /// announce them.
+    pub(crate) fn enter(&mut self, variable: &Variable<'_>) -> Option<AnnouncedWrites> {
+        let zones = variable.zones?;
+        // The staging under way has no mark of this variable yet.
+        let since = |(number, marks): &(u64, BTreeMap<String, Mark>)| {
+            Some((*number, zones.written_since(*marks.get(variable.name)?)?))
+        };
+        let writes = AnnouncedWrites { since: self.stagings.iter().filter_map(since).collect() };
+        if let Some((_, marks)) = self.stagings.back_mut() {
+            marks.insert(variable.name.to_owned(), zones.mark());
+        }
+        Some(writes)
+    }
+}
+
+/// The last announced write to each zone of a variable.
+///
+/// The program announces every write to the variable before the next version is staged. Threads may
+/// announce at once.
+#[derive(Debug)]
+pub struct WriteTable {
+    memory: u64,
+    /// Announcements so far.
+    writes: AtomicU64,
+    /// The number of the last announcement for each zone; 0 for none.
+    zones: Vec<AtomicU64>,
+    /// Values in a zone.
+    zone_len: usize,
+    /// Values of the variable.
+    len: usize,
+}
+
+impl WriteTable {
+    /// Makes a table for a variable of `len` values.
+    #[must_use]
+    pub fn new(len: usize, element: ElementType) -> Self {
+        let zone_len = ZONE_BYTES / element.size();
+        let zones = (0..len.div_ceil(zone_len)).map(|_| AtomicU64::new(0)).collect();
+        let memory = MEMORY.fetch_add(1, Ordering::Relaxed);
+        Self { memory, writes: AtomicU64::new(0), zones, zone_len, len }
+    }
+
+    /// Returns the number of values of the variable.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether the variable has no values.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Announces that values may have been written; those beyond the last one are ignored.
+    pub fn touch(&self, values: Range<usize>) {
+        let values = values.start.min(self.len)..values.end.min(self.len);
+        if values.is_empty() {
+            return;
+        }
+        let write = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
+        for zone in &self.zones[values.start / self.zone_len..values.end.div_ceil(self.zone_len)] {
+            zone.fetch_max(write, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Zones for WriteTable {
+    fn mark(&self) -> Mark {
+        Mark { memory: self.memory, write: self.writes.load(Ordering::Acquire) }
+    }
+
+    fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
+        if since.memory != self.memory {
+            return None;
+        }
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        let written = |(_, zone): &(usize, &AtomicU64)| zone.load(Ordering::Acquire) > since.write;
+        for (zone, _) in self.zones.iter().enumerate().filter(written) {
+            let start = zone * self.zone_len;
+            let end = (start + self.zone_len).min(self.len);
+            match runs.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => runs.push(start..end),
+            }
+        }
+        Some(runs)
+    }
+
+    /// The program writes where it likes: nothing can be kept from it.
+    fn freeze(&self, _: usize) -> Option<Box<dyn DeviceSnapshot>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{Distribution, Role, Values};
+
+    use super::*;
+
+    /// An owner of four values that wrote value `n` in its `n`th write.
+    struct Writing {
+        memory: u64,
+        writes: u64,
+    }
+
+    impl Zones for Writing {
+        fn mark(&self) -> Mark {
+            Mark { memory: self.memory, write: self.writes }
+        }
+
+        fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
+            let values = (since.write..self.writes).map(|write| write as usize..write as usize + 1);
+            (since.memory == self.memory).then(|| values.collect())
+        }
+
+        fn freeze(&self, _: usize) -> Option<Box<dyn DeviceSnapshot>> {
+            None
+        }
+    }
+
+    fn enter(log: &mut WriteLog, zones: &Writing) -> AnnouncedWrites {
+        let x = Variable::new("x", Role::Dynamic, Values::F64(&[0.0; 9]), Distribution::RankLocal);
+        log.enter(&Variable { zones: Some(zones), ..x }).unwrap()
+    }
+
+    #[test]
+    fn writes_are_known_since_each_of_the_last_stagings_of_the_same_memory() {
+        let mut log = WriteLog::default();
+        for writes in 0..6_u64 {
+            let number = log.begin();
+            let known = enter(&mut log, &Writing { memory: 1, writes });
+            for back in 1..=writes {
+                let expected: Vec<_> = (writes - back..writes).map(|w| w as usize..w as usize + 1).collect();
+                let found = known.since(number - back);
+                assert_eq!(found, (back <= REMEMBERED as u64).then_some(expected.as_slice()), "{writes} {back}");
+            }
+        }
+        let last = log.number;
+        log.begin();
+        assert_eq!(enter(&mut log, &Writing { memory: 2, writes: 9 }).since(last), None);
+    }
+
+    #[test]
+    fn zones_touched_since_a_mark_cover_the_announced_values() {
+        let table = WriteTable::new(20_000, ElementType::F64);
+        let first = table.mark();
+        assert_eq!(table.written_since(first), Some(vec![]));
+        table.touch(5..6);
+        let second = table.mark();
+        table.touch(19_999..30_000);
+        table.touch(7..7);
+        table.touch(40_000..50_000);
+        assert_eq!(table.written_since(first), Some(vec![0..8192, 16_384..20_000]));
+        table.touch(8191..8193);
+        assert_eq!(table.written_since(second).map(|runs| runs.len()), Some(1));
+        assert_eq!(table.written_since(second).and_then(|runs| runs.first().cloned()), Some(0..20_000));
+        assert_eq!(table.written_since(WriteTable::new(9, ElementType::F64).mark()), None);
+    }
+}
