@@ -28,7 +28,7 @@ const FILES: [&str; 7] = [
     "crates/pipeline/src/session/step.rs",
     "crates/pipeline/src/staging.rs",
     "crates/pipeline/src/encode/encode_variable.rs",
-    "crates/pipeline/src/encode/worker.rs",
+    "crates/pipeline/src/encode.rs",
     "solvers/src/methods/cg.rs",
     "solvers/src/methods/variables.rs",
     "solvers/src/space/host.rs",

@@ -9,13 +9,12 @@ use recoup_core::{Bound, BoundRule, Chain, Codec, CodecId, Comm, Frame, Residual
 use super::bound_loop::{EncodedVariable, Judge, encode_judged};
 use super::chain::{ChainLink, Chains, payload_hash};
 use super::codec_selection::Rivals;
-use super::context::WorkerContext;
+use super::context::{CheckpointJob, WorkerContext};
 use super::frame_codec::{EncodeBuffers, FrameCoding, NearCopy, encode_exactly, encode_frame};
 use super::increments::{ChangeTracker, Increments};
 use super::rank_part::{CheckpointFailure, DraftState, WrittenFrames};
 use crate::costs::{AfarUse, Spent, since};
 use crate::error::PipelineError;
-use crate::session::CheckpointJob;
 use crate::staging::{Staged, VectorView};
 use crate::verify::Verifier;
 

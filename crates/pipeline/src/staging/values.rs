@@ -1,5 +1,5 @@
-//! The values of a variable at their place, in this process's memory or where their owner's rest, and
-//! their division into frames.
+//! The values of a variable at their place, in this process's memory or where their owner's rest,
+//! and their division into frames.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! The writes that owners of variables announce: the log that is asked while the solver waits, so that
-//! the worker need not look at values that did not change, and a table for memory whose owner does
-//! not see its writes itself.
+//! The writes that owners of variables announce: the log that is asked while the solver waits, so
+//! that the worker need not look at values that did not change, and a table for memory whose owner
+//! does not see its writes itself.
 //!
 //! Stagings have numbers of their own: a run that returns to an older version counts iterations
 //! again, and a version that failed has no successor.

@@ -8,10 +8,9 @@
 use recoup_core::{Bound, Comm, Operator, summed};
 use recoup_model::residual_bound::Verdict;
 
-use super::residual_ops::Measures;
-use crate::encode::{Judge, Stopwatch, largest};
+use super::problem::Measures;
+use crate::encode::{CheckpointJob, Judge, Stopwatch, largest};
 use crate::error::PipelineError;
-use crate::session::CheckpointJob;
 use crate::staging::VectorView;
 
 /// Bounds tried before the direction is saved without loss.
