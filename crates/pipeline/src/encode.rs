@@ -15,26 +15,27 @@ mod rank_part;
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    BoundRule, Comm, NextBegin, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gathered,
+    Bound, BoundRule, Comm, NextBegin, Progress, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered,
+    gathered,
 };
 
 use self::chain::Chains;
-use self::codec_selection::{Bandwidth, Rivals};
-use self::context::{WorkerContext, WorkerCores, ranks_here};
-use self::encode_variable::{EncodingSummary, VariableEncoder};
+use self::codec_selection::Rivals;
+use self::context::{WorkerContext, leave_the_only_core, ranks_here};
+use self::encode_variable::VariableEncoder;
 use self::frame_codec::{EncodeBuffers, NearCopy};
 use self::increments::Increments;
 use self::rank_part::{
     CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
 };
-use crate::costs::{AfarUse, Outcome, RunClock, Saved, since};
+use crate::costs::{AfarUse, Outcome, RunClock, Saved, Spent, since};
 use crate::error::PipelineError;
-use crate::restore::{Keeper, RetentionLimits, Swept, manages_versions};
+use crate::restore::{Keeper, Retention, Swept, manages_versions};
 use crate::session::{SessionConfig, StagingNeed};
 use crate::staging::{Staged, StagingRule, StagingSet};
 use crate::verify::Verifier;
 
-pub(crate) use self::bound_loop::{Judge, Stopwatch, largest};
+pub(crate) use self::bound_loop::{Judge, largest};
 pub(crate) use self::chain::{Base, Decoded, PayloadHash, PlacedParent, payload_hash};
 pub(crate) use self::context::{CheckpointJob, idle_cores};
 pub use self::context::{CodecTable, Codecs};
@@ -67,14 +68,8 @@ pub(crate) struct Worker {
     next_begin: Option<NextBegin>,
     /// Staged iterates are compared with the residual their method reports.
     checks_corruption: bool,
-    cores: WorkerCores,
-}
-
-/// A version that was published on all ranks.
-struct Published {
-    /// Bytes of this rank's payloads.
-    payload_bytes: u64,
-    next_begin: NextBegin,
+    /// Ranks on this machine; `None` where the worker stays on the only core of a bound process.
+    ranks_here: Option<usize>,
 }
 
 impl Worker {
@@ -89,7 +84,7 @@ impl Worker {
         verifier: Option<Verifier>,
     ) -> Result<Self, PipelineError> {
         let clock = RunClock::new(config.clock.clone(), config.timing);
-        let bandwidth = Bandwidth::new(clock.known_bandwidth(config.bytes_per_second));
+        let bandwidth = clock.known_bandwidth(config.bytes_per_second);
         // In virtual time the newest version may yet be taken back.
         let keep_least = if clock.is_virtual() { 2 } else { 1 };
         let threads = if config.synchronous { config.codecs.threads } else { 1 };
@@ -107,24 +102,25 @@ impl Worker {
                 clock: config.clock.clone(),
                 abort: config.abort.clone(),
             },
-            keeper: Keeper::new(RetentionLimits { keep: config.keep.max(keep_least), max_bytes: config.max_bytes }),
+            keeper: Keeper::new(Retention::new(config.keep.max(keep_least)).within(config.max_bytes)),
             encoder: VariableEncoder {
                 chains: Chains::new(config.key_every),
                 increments: Increments::new(config.increments, clock.is_virtual()),
                 rivals: Rivals::new(config.rivals.clone(), bandwidth),
                 verifier,
+                columns: Vec::new(),
                 buffers: EncodeBuffers::new(),
                 near: NearCopy::new(),
             },
             next_begin: None,
             checks_corruption: config.checks_corruption,
-            cores: WorkerCores { ranks_here: ranks_here(comm)?, stays: config.worker_stays },
+            ranks_here: Some(ranks_here(comm)?).filter(|_| !config.worker_stays),
         })
     }
 
     /// Makes versions until the session hangs up.
     pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<WorkDone>) {
-        self.cores.apply();
+        self.ranks_here.into_iter().for_each(leave_the_only_core);
         for work in work {
             let mut job = match work {
                 Work::Make(job) => job,
@@ -186,39 +182,23 @@ impl Worker {
         self.encoder.near.begin();
         let brought = self.bring_near(job);
         let job = &*job;
-        let mut summary = EncodingSummary::new(job);
-        summary.columns = self.reported_columns(job);
-        self.examine(job, &mut summary)?;
-        let sealed = self.write(job, brought, &mut summary);
+        let mut saved = begun(job);
+        self.encoder.columns = self.reported_columns(job);
+        self.examine(job, &mut saved)?;
+        let sealed = self.write(job, brought, &mut saved);
         let start = self.context.clock.now();
-        let verdict = self.publish(job, sealed, &mut summary);
-        summary.spent.write_seconds += since(self.context.clock.now(), start);
-        self.next_begin = verdict.as_ref().ok().map(|published| published.next_begin);
+        let verdict = self.publish(job, sealed, &mut saved);
+        saved.spent.write_seconds += since(self.context.clock.now(), start);
+        self.next_begin = verdict.as_ref().ok().copied();
         if verdict.is_err() {
             // What was coded against a version that does not count would be lost with it.
             self.encoder.chains.discard();
         }
-        let payload_bytes = verdict?.payload_bytes;
-        self.encoder.rivals.bandwidth.wrote(payload_bytes, summary.spent.write_seconds);
-        Ok(Saved {
-            version: job.progress.iteration,
-            plan: job.plan,
-            bound: summary.bound,
-            achieved_error: summary.achieved_error,
-            raw_bytes: job.staging.raw_bytes(),
-            copied_bytes: job.staging.copied_bytes,
-            frozen_bytes: job.staging.frozen_bytes,
-            extra_iterations: job.predicted,
-            payload_bytes,
-            residual: summary.residual,
-            spent: summary.spent,
-            afar: AfarUse {
-                fetched_bytes: summary.afar.fetched_bytes + self.encoder.near.fetched_bytes,
-                ..summary.afar
-            },
-            dropped: summary.dropped,
-            increment_reasons: self.encoder.increments.take_reasons(),
-        })
+        verdict?;
+        self.encoder.rivals.wrote(saved.payload_bytes, saved.spent.write_seconds);
+        saved.afar.fetched_bytes += self.encoder.near.fetched_bytes;
+        saved.increment_reasons = self.encoder.increments.take_reasons();
+        Ok(saved)
     }
 
     /// Returns the residuals of the columns of a block, as far as they are known before anything is
@@ -254,7 +234,7 @@ impl Worker {
 
     /// Looks at the iterate before anything is written: with a corrupted one there is no version.
     /// Where the method's residual norm says nothing about the iterate, nothing is computed.
-    fn examine(&mut self, job: &CheckpointJob, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
+    fn examine(&mut self, job: &CheckpointJob, saved: &mut Saved) -> Result<(), CheckpointFailure> {
         if !self.checks_corruption || job.reported.kind == ResidualKind::Unknown {
             return Ok(());
         }
@@ -274,8 +254,8 @@ impl Worker {
         let brought = if is_there { Ok(()) } else { near.check(&iterate.record) };
         let x = if is_there { iterate.unfetched() } else { near.vector(iterate) };
         let true_norm = verifier.examine(job.progress.iteration, x, brought, comm.as_ref())?;
-        summary.spent.verify_seconds += since(clock.now(), start);
-        summary.residual.true_norm = Some(true_norm);
+        saved.spent.verify_seconds += since(clock.now(), start);
+        saved.residual.true_norm = Some(true_norm);
         verifier.suspect(&job.reported).map_or(Ok(()), |suspicion| Err(CheckpointFailure::Suspicious(suspicion)))
     }
 
@@ -284,12 +264,12 @@ impl Worker {
         &mut self,
         job: &CheckpointJob,
         brought: Result<(), PipelineError>,
-        summary: &mut EncodingSummary,
+        saved: &mut Saved,
     ) -> Result<VersionPart, CheckpointFailure> {
         if self.next_begin.is_none() {
             let WorkerContext { store, comm, .. } = &self.context;
             let swept = self.keeper.sweep_before(job.progress.iteration, store.as_ref(), comm.as_ref())?;
-            self.swept(swept, summary);
+            self.swept(swept, saved);
         }
         self.look_after_chain()?;
         let mut draft = self.begin(job)?;
@@ -297,7 +277,7 @@ impl Worker {
             draft = DraftState::Lost(error.into());
         }
         for staged in &job.staging.staged {
-            if let Err(failure) = self.encoder.save(job, staged, &self.context, &mut draft, summary) {
+            if let Err(failure) = self.encoder.save(job, staged, &self.context, &mut draft, saved) {
                 draft = DraftState::Lost(failure);
             }
         }
@@ -308,7 +288,7 @@ impl Worker {
         self.context.check_abort()?;
         let start = self.context.clock.now();
         let part = draft.seal()?;
-        summary.spent.write_seconds += since(self.context.clock.now(), start);
+        saved.spent.write_seconds += since(self.context.clock.now(), start);
         Ok(part)
     }
 
@@ -352,15 +332,15 @@ impl Worker {
         &mut self,
         job: &CheckpointJob,
         sealed: Result<VersionPart, CheckpointFailure>,
-        summary: &mut EncodingSummary,
-    ) -> Result<Published, CheckpointFailure> {
+        saved: &mut Saved,
+    ) -> Result<NextBegin, CheckpointFailure> {
         let sealed = if self.context.is_aborted() { Err(CheckpointFailure::Aborted) } else { sealed };
         let part = VersionPart::from(sealed);
-        let payload_bytes = part.payload_bytes();
+        saved.payload_bytes = part.payload_bytes();
         let parts: Vec<VersionPart> = gathered(self.context.comm.as_ref(), Ok::<_, PipelineError>(part))?;
         let verdict = match first_failure(&parts) {
             Some(failure) => Err(failure),
-            None => self.publish_parts(job, parts, summary),
+            None => self.publish_parts(job, parts, saved),
         };
         if verdict.is_err() && manages_versions(self.context.store.as_ref(), self.context.comm.as_ref()) {
             // The store names what it could not remove; the verdict is the error worth reporting.
@@ -368,7 +348,7 @@ impl Worker {
                 tracing::warn!(%error, "a draft is left over");
             }
         }
-        verdict.map(|next_begin| Published { payload_bytes, next_begin })
+        verdict
     }
 
     /// Makes the version visible, and removes what retention no longer keeps.
@@ -376,23 +356,44 @@ impl Worker {
         &mut self,
         job: &CheckpointJob,
         parts: Vec<VersionPart>,
-        summary: &mut EncodingSummary,
+        saved: &mut Saved,
     ) -> Result<NextBegin, CheckpointFailure> {
-        let columns = std::mem::take(&mut summary.columns);
-        let manifest = self.identity.manifest(job, parts, VersionResiduals { whole: summary.residual, columns });
+        let columns = std::mem::take(&mut self.encoder.columns);
+        let manifest = self.identity.manifest(job, parts, VersionResiduals { whole: saved.residual, columns });
         let WorkerContext { store, comm, .. } = &self.context;
         let next_begin = store.publish(&manifest, comm.as_ref())?;
         self.encoder.chains.publish(manifest.version, !manifest.parents().is_empty());
         let swept = self.keeper.published(manifest, store.as_ref(), comm.as_ref())?;
-        self.swept(swept, summary);
+        self.swept(swept, saved);
         Ok(next_begin)
     }
 
     /// Takes note of what became of older versions.
-    fn swept(&mut self, swept: Swept, summary: &mut EncodingSummary) {
-        summary.dropped.extend(swept.dropped);
+    fn swept(&mut self, swept: Swept, saved: &mut Saved) {
+        saved.dropped.extend(swept.dropped);
         if swept.is_full {
             self.encoder.chains.end();
         }
+    }
+}
+
+/// Begins the record of a version of which nothing is encoded yet.
+fn begun(job: &CheckpointJob) -> Saved {
+    let Progress { residual_norm: norm, rhs_norm, .. } = job.progress;
+    Saved {
+        version: job.progress.iteration,
+        plan: job.plan,
+        bound: Bound::Lossless,
+        achieved_error: 0.0,
+        raw_bytes: job.staging.raw_bytes(),
+        copied_bytes: job.staging.copied_bytes,
+        frozen_bytes: job.staging.frozen_bytes,
+        payload_bytes: 0,
+        residual: ResidualRecord { norm, rhs_norm, ..ResidualRecord::default() },
+        extra_iterations: job.predicted,
+        spent: Spent { stage_seconds: job.stage_seconds, wait_seconds: job.wait_seconds, ..Spent::default() },
+        afar: AfarUse::default(),
+        dropped: Vec::new(),
+        increment_reasons: Vec::new(),
     }
 }

@@ -22,7 +22,7 @@ use crate::staging::{Buffer, PlacedValues, record};
 
 pub use self::candidate::Guess;
 pub use self::chain_reader::{ChainReader, Whole};
-pub(crate) use self::retention::{Keeper, RetentionLimits, Swept, manages_versions};
+pub(crate) use self::retention::{Keeper, Swept, manages_versions};
 pub use self::retention::{Retention, Sweep};
 pub use self::sources::VariableChanges;
 

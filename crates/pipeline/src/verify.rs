@@ -17,7 +17,7 @@ use self::direction::{EnergyJudge, EnergyNorm, RecurrenceBound};
 use self::problem::{Measures, fingerprint};
 use self::suspicion::explained;
 use crate::encode::CheckpointJob;
-use crate::encode::{Judge, Stopwatch, largest};
+use crate::encode::{Judge, largest};
 use crate::error::PipelineError;
 use crate::staging::{Staged, VectorView};
 
@@ -346,8 +346,8 @@ impl Judge for IterateJudge<'_> {
         true
     }
 
-    fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
-        self.is_reported = stopwatch.verify(|| self.verifier.take_norms(self.job, self.x, self.column, self.comm))?;
+    fn first_bound(&mut self) -> Result<Bound, PipelineError> {
+        self.is_reported = self.verifier.take_norms(self.job, self.x, self.column, self.comm)?;
         let norms = &self.verifier.norms;
         self.record = ResidualRecord {
             norm: self.verifier.reported_norm(self.job, self.column),
@@ -358,20 +358,14 @@ impl Judge for IterateJudge<'_> {
         self.verifier.first_bound(self.job, self.x, self.column, self.comm)
     }
 
-    fn verdict(
-        &mut self,
-        tried: Bound,
-        decoded: VectorView<'_>,
-        stopwatch: &mut Stopwatch<'_>,
-    ) -> Result<Verdict, PipelineError> {
-        let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, self.column, Ok(()), self.comm))?;
+    fn verdict(&mut self, tried: Bound, decoded: VectorView<'_>) -> Result<Verdict, PipelineError> {
+        let verified = self.verifier.residual_norm(decoded, self.column, Ok(()), self.comm)?;
         self.record.tries += 1;
         self.record.verified_norm = Some(verified);
         let verdict = self.verifier.judge(self.job, self.column, tried, verified);
         // The bound failed, or what the program says.
         if matches!(verdict, Verdict::Retry(_)) && std::mem::take(&mut self.is_reported) {
-            let measured = || self.verifier.residual_norm(self.x, self.column, Ok(()), self.comm);
-            let true_norm = stopwatch.verify(measured)?;
+            let true_norm = self.verifier.residual_norm(self.x, self.column, Ok(()), self.comm)?;
             self.verifier.norms.residual = true_norm;
             self.record.true_norm = Some(true_norm);
         }

@@ -39,16 +39,11 @@ const LOOK_EVERY: u64 = 10;
 #[derive(Debug)]
 pub(crate) struct Rivals {
     rivals: Vec<CodecId>,
-    /// Bytes per second: declared, or written so far.
-    pub(crate) bandwidth: Bandwidth,
+    /// Storage bandwidth in bytes per second, where it is declared.
+    declared: Option<f64>,
+    written_bytes: f64,
+    written_seconds: f64,
     seen: Vec<LastCoding>,
-}
-
-/// Storage bandwidth.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Bandwidth {
-    Declared(f64),
-    Measured { bytes: f64, seconds: f64 },
 }
 
 /// The last version of a variable.
@@ -65,30 +60,23 @@ struct LastCoding {
     versions: u64,
 }
 
-impl Bandwidth {
-    pub(crate) fn new(declared: Option<f64>) -> Self {
-        declared.map_or(Self::Measured { bytes: 0.0, seconds: 0.0 }, Self::Declared)
+impl Rivals {
+    /// Takes the codecs that may replace the planned one, and the storage bandwidth if it is
+    /// declared.
+    pub(crate) fn new(rivals: Vec<CodecId>, declared: Option<f64>) -> Self {
+        Self { rivals, declared, written_bytes: 0.0, written_seconds: 0.0, seen: Vec::new() }
     }
 
     /// Adds bytes that were written.
-    pub(crate) fn wrote(&mut self, written: u64, took_seconds: f64) {
-        if let Self::Measured { bytes, seconds } = self {
-            *bytes += written as f64;
-            *seconds += took_seconds;
-        }
+    pub(crate) fn wrote(&mut self, bytes: u64, seconds: f64) {
+        self.written_bytes += bytes as f64;
+        self.written_seconds += seconds;
     }
 
-    fn bytes_per_second(self) -> Option<f64> {
-        match self {
-            Self::Declared(rate) => Some(rate),
-            Self::Measured { bytes, seconds } => (seconds > 0.0).then(|| bytes / seconds),
-        }
-    }
-}
-
-impl Rivals {
-    pub(crate) fn new(rivals: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
-        Self { rivals, bandwidth, seen: Vec::new() }
+    /// Returns the storage bandwidth: declared, or that of all bytes written so far.
+    fn bytes_per_second(&self) -> Option<f64> {
+        let measured = || (self.written_seconds > 0.0).then(|| self.written_bytes / self.written_seconds);
+        self.declared.or_else(measured)
     }
 
     /// Chooses the codec for the next version of a variable: the planned one until its first
@@ -108,7 +96,7 @@ impl Rivals {
         if self.rivals.is_empty() || !is_due {
             return Ok(seen.codec);
         }
-        let mine = self.bandwidth.bytes_per_second().map_or(planned, |bandwidth| {
+        let mine = self.bytes_per_second().map_or(planned, |bandwidth| {
             let sampled = |id| {
                 let codec = context.codecs.find(id).ok().filter(|codec| !is_key || codec.can_follow())?;
                 let bandwidth = self.weighed_bandwidth();
@@ -133,7 +121,7 @@ impl Rivals {
     /// Returns the bandwidth a codec weighs against its own time: none where the codec was chosen
     /// by the user, who gets the fewest bytes.
     pub(crate) fn weighed_bandwidth(&self) -> Option<f64> {
-        (!self.rivals.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
+        (!self.rivals.is_empty()).then(|| self.bytes_per_second()).flatten()
     }
 
     /// Takes note of how a variable was coded.
@@ -264,8 +252,8 @@ mod tests {
 
     #[test]
     fn a_declared_bandwidth_is_not_measured_over() {
-        let mut declared = Bandwidth::new(Some(5.0));
-        let mut measured = Bandwidth::new(None);
+        let mut declared = Rivals::new(Vec::new(), Some(5.0));
+        let mut measured = Rivals::new(Vec::new(), None);
         assert_eq!(measured.bytes_per_second(), None);
         declared.wrote(100, 1.0);
         measured.wrote(100, 1.0);

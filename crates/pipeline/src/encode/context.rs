@@ -62,24 +62,6 @@ impl Codecs {
     }
 }
 
-/// The placement of the worker thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WorkerCores {
-    /// Ranks on this machine.
-    pub(crate) ranks_here: usize,
-    /// The worker stays on the only core of a bound process.
-    pub(crate) stays: bool,
-}
-
-impl WorkerCores {
-    /// Moves the calling thread off the solver's only core, unless it is to stay.
-    pub(crate) fn apply(self) {
-        if !self.stays {
-            leave_the_only_one(self.ranks_here);
-        }
-    }
-}
-
 /// Counts the ranks on this rank's machine, itself among them. Collective.
 ///
 /// # Errors
@@ -108,7 +90,7 @@ pub(crate) fn idle_cores(threads: usize, comm: &dyn Comm) -> Result<usize, CommE
 /// waits for the slowest. Threads bound to several cores stay there. Best effort: where the system
 /// refuses, nothing changes.
 #[cfg(target_os = "linux")]
-fn leave_the_only_one(ranks_here: usize) {
+pub(crate) fn leave_the_only_core(ranks_here: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(own) = sched_getaffinity(None) else { return };
     if own.count() > 1 {
@@ -125,7 +107,7 @@ fn leave_the_only_one(ranks_here: usize) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn leave_the_only_one(_: usize) {}
+pub(crate) fn leave_the_only_core(_: usize) {}
 
 /// A version to be made.
 #[derive(Debug)]
@@ -179,7 +161,7 @@ mod tests {
         let mut first = CpuSet::new();
         (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).take(bound_to).for_each(|core| first.set(core));
         sched_setaffinity(None, &first)?;
-        leave_the_only_one(ranks_here);
+        leave_the_only_core(ranks_here);
         let after = sched_getaffinity(None)?.count();
         sched_setaffinity(None, &all)?;
         Ok((first.count(), after))

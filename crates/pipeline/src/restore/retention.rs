@@ -217,13 +217,6 @@ fn remove(store: &dyn Store, version: u64) -> Result<(), StoreError> {
     }
 }
 
-/// The limits of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RetentionLimits {
-    pub(crate) keep: usize,
-    pub(crate) max_bytes: Option<u64>,
-}
-
 /// Older versions after a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Swept {
@@ -236,23 +229,25 @@ pub(crate) struct Swept {
 /// Retention in the stores of a run.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// Limits of a store that is not made of tiers.
-    limits: RetentionLimits,
-    /// One for each tier, or for the store.
-    retention: Vec<Retention>,
+    /// The retention in a store that is not made of tiers.
+    alone: Retention,
+    /// One for each tier, made when it is first met.
+    tiers: Vec<Retention>,
     /// The newest version, where slower tiers may get it later.
     newest: Option<Manifest>,
     has_warned: bool,
 }
 
 impl Keeper {
-    pub(crate) fn new(limits: RetentionLimits) -> Self {
-        Self { limits, retention: Vec::new(), newest: None, has_warned: false }
+    /// Takes the retention in a store that is not made of tiers.
+    pub(crate) fn new(alone: Retention) -> Self {
+        Self { alone, tiers: Vec::new(), newest: None, has_warned: false }
     }
 
     /// Forgets what was seen: versions may have been set aside.
     pub(crate) fn forget(&mut self) {
-        self.retention.iter_mut().for_each(Retention::forget);
+        self.alone.forget();
+        self.tiers.iter_mut().for_each(Retention::forget);
         self.newest = None;
     }
 
@@ -294,7 +289,7 @@ impl Keeper {
         comm: &dyn Comm,
     ) -> Result<Swept, CommError> {
         let mine = self.sweep_here(newest, published, store, comm);
-        let is_limited = self.limits.max_bytes.is_some() || tiers(store).iter().any(|tier| tier.max_bytes.is_some());
+        let is_limited = self.alone.max_bytes.is_some() || tiers(store).iter().any(|tier| tier.max_bytes.is_some());
         // Rank 0 alone sweeps a shared store, so its findings are everybody's.
         if is_limited { broadcast_json(comm, || mine) } else { Ok(mine) }
     }
@@ -303,26 +298,28 @@ impl Keeper {
     fn sweep_here(&mut self, newest: u64, published: Option<&Manifest>, store: &dyn Store, comm: &dyn Comm) -> Swept {
         let mut swept = Swept::default();
         let tiers = tiers(store);
-        let is_alone = tiers.is_empty();
-        let stores: Vec<(RetentionLimits, &dyn Store)> = match tiers.as_slice() {
-            [] => vec![(self.limits, store)],
-            tiers => tiers.iter().map(|tier| (RetentionLimits::of(tier), tier.store.as_ref())).collect(),
-        };
-        for (index, (limits, store)) in stores.into_iter().enumerate() {
-            if self.retention.len() == index {
-                self.retention.push(Retention::new(limits.keep).within(limits.max_bytes));
+        if tiers.is_empty() && manages_versions(store, comm) {
+            match published {
+                Some(manifest) => self.alone.published_alone(manifest),
+                None => self.alone.forget(),
             }
-            if !manages_versions(store, comm) {
+            let sweep = self.alone.apply(store, newest);
+            self.weigh(&sweep, self.alone.max_bytes, &mut swept);
+        }
+        for (index, tier) in tiers.iter().enumerate() {
+            if self.tiers.len() == index {
+                self.tiers.push(Retention::new(tier.keep).within(tier.max_bytes));
+            }
+            if !manages_versions(tier.store.as_ref(), comm) {
                 continue;
             }
-            let retention = &mut self.retention[index];
+            let retention = &mut self.tiers[index];
             match published {
-                Some(manifest) if is_alone => retention.published_alone(manifest),
                 Some(manifest) => retention.published(manifest),
                 None => retention.forget(),
             }
-            let sweep = retention.apply(store, newest);
-            self.weigh(&sweep, limits, &mut swept);
+            let sweep = retention.apply(tier.store.as_ref(), newest);
+            self.weigh(&sweep, tier.max_bytes, &mut swept);
         }
         swept.dropped.sort_unstable();
         swept.dropped.dedup();
@@ -330,9 +327,9 @@ impl Keeper {
     }
 
     /// Adds what was found in one store.
-    fn weigh(&mut self, sweep: &Sweep, limits: RetentionLimits, swept: &mut Swept) {
+    fn weigh(&mut self, sweep: &Sweep, max_bytes: Option<u64>, swept: &mut Swept) {
         swept.dropped.extend(&sweep.dropped);
-        let (Some(newest), Some(max_bytes)) = (sweep.newest, limits.max_bytes) else { return };
+        let (Some(newest), Some(max_bytes)) = (sweep.newest, max_bytes) else { return };
         if !sweep.dropped.is_empty() {
             tracing::info!(versions = ?sweep.dropped, "dropped: the limit is {max_bytes} bytes");
         }
@@ -346,12 +343,6 @@ impl Keeper {
                  the last version is kept all the same"
             );
         }
-    }
-}
-
-impl RetentionLimits {
-    fn of(tier: &Tier) -> Self {
-        Self { keep: tier.keep, max_bytes: tier.max_bytes }
     }
 }
 
