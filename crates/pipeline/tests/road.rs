@@ -1,22 +1,24 @@
-//! The road of one value: which files it passes on its way from a solver to a store, and how often
-//! the session looks at the variables.
+//! The road of one value: which files it passes on its way from a solver to a store, saved as it is
+//! or under a verified bound, and how often the session looks at the variables.
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, BoundScale, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, IncrementMode,
-    Iteration, NextCall, Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, SafePoint, Scheme,
-    Sealed, Status, Store, StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
+    Bound, BoundRule, BoundScale, Clock, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution, Draft,
+    Encoded, Frame, IncrementMode, Iteration, NextCall, Observation, Operator, Plan, Policy, Progress, Registered,
+    Resume, Role, SafePoint, Scheme, Sealed, Status, Store, StoreDecorator, StoreError, Values, ValuesMut, Variable,
+    VariableMut, VariableRecord,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
-use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing, Variables};
+use recoup_pipeline::{CodecTable, Codecs, Outcome, Reference, Session, SessionConfig, StagingMode, Timing, Variables};
 use recoup_solvers::{Cg, Identity, Pool, Stop, System};
 use recoup_testkit::stack::files_on_stack;
 
@@ -28,7 +30,7 @@ const FILES: [&str; 7] = [
     "crates/pipeline/src/session/step.rs",
     "crates/pipeline/src/staging.rs",
     "crates/pipeline/src/encode/encode_variable.rs",
-    "crates/pipeline/src/encode/worker.rs",
+    "crates/pipeline/src/encode.rs",
     "solvers/src/methods/cg.rs",
     "solvers/src/methods/variables.rs",
     "solvers/src/space/host.rs",
@@ -37,8 +39,8 @@ const FILES: [&str; 7] = [
 /// Starts the thread of the worker, and touches no value.
 const THREAD: &str = "crates/pipeline/src/session/link.rs";
 
-/// A policy that saves everything exactly at every iteration of a list.
-struct SavesAt(&'static [u64]);
+/// A policy that saves by one plan at every iteration of a list.
+struct SavesAt(&'static [u64], Plan);
 
 const PLAN: Plan = Plan {
     scheme: Scheme::Exact,
@@ -52,8 +54,8 @@ const PLAN: Plan = Plan {
 
 impl Policy for SavesAt {
     fn decide(&mut self, seen: &Observation) -> Decision {
-        let save = self.0.contains(&seen.iteration).then_some(PLAN);
-        Decision { save, in_force: PLAN, why: None, interval_seconds: 1.0, extra_iterations: None }
+        let save = self.0.contains(&seen.iteration).then_some(self.1);
+        Decision { save, in_force: self.1, why: None, interval_seconds: 1.0, extra_iterations: None }
     }
 }
 
@@ -109,9 +111,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// `A = tridiag(-1, 2.5, -1)`, met by all who apply it or ask for its rows.
-struct Watched<'a>(&'a Road);
+struct Watched(Arc<Road>);
 
-impl Operator for Watched<'_> {
+impl Operator for Watched {
     fn rows(&self) -> usize {
         LEN
     }
@@ -178,7 +180,8 @@ struct WatchedDraft {
 impl Draft for WatchedDraft {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         self.road.meet();
-        let is_lent = frames.iter().all(|frame| matches!(frame.payload, Cow::Borrowed(_)));
+        let is_raw = |frame: &Frame| frame.record.codec == CodecId::Raw;
+        let is_lent = frames.iter().all(|frame| !is_raw(frame) || matches!(frame.payload, Cow::Borrowed(_)));
         assert!(is_lent, "{}: raw values are copied once, when they are staged", variable.name);
         self.draft.write(variable, frames, next)
     }
@@ -189,20 +192,59 @@ impl Draft for WatchedDraft {
     }
 }
 
-/// Ten files in all, with those of the store, which
-/// `payload_passes_each_file_of_the_store_once` in `io` counts. Once it was 16, some of them twice,
-/// and nine before methods learned of more than one place for their vectors: the host's is a file.
-#[test]
-fn one_value_passes_seven_files_down_to_the_store_and_none_twice() {
-    let road = Arc::new(Road::default());
+/// The road that [`WatchedCodec`] is met on: a table of codecs is a plain function.
+static CODEC_ROAD: OnceLock<Arc<Road>> = OnceLock::new();
+
+/// QB, met by all who encode or decode.
+struct WatchedCodec(Arc<dyn Codec>);
+
+impl WatchedCodec {
+    fn find(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+        Ok(Arc::new(Self(recoup_compress::codec(id)?)))
+    }
+
+    fn meet() {
+        CODEC_ROAD.get().unwrap().meet();
+    }
+}
+
+impl Codec for WatchedCodec {
+    fn id(&self) -> CodecId {
+        self.0.id()
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.0.is_lossy()
+    }
+
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> EncodeResult {
+        Self::meet();
+        self.0.encode(source, bound, context, target)
+    }
+
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        Self::meet();
+        self.0.decode(source, bound, context, target)
+    }
+}
+
+type EncodeResult = Result<Encoded, CodecError>;
+
+/// Saves the second iterate of a CG solve by a plan. Returns the files that were met on the stacks,
+/// none of them twice on any.
+fn files_of_a_save(road: &Arc<Road>, plan: Plan, codecs: CodecTable) -> BTreeSet<String> {
     let dir = tempfile::tempdir().unwrap();
     let store = Hdf5Store::open(dir.path(), "run", Access::Write).unwrap();
     let store = Arc::new(WatchedStore { store, road: road.clone() });
     let clock = Arc::new(WatchedClock { clock: SystemClock::new(), road: road.clone() });
-    let mut session = Session::open(config(store, clock, SavesAt(&[2])), &Solo).unwrap();
-    let operator = Watched(&road);
-    let pool = Pool::new(1);
+    let operator = Watched(road.clone());
     let b = vec![1.0; LEN];
+    let is_lossy = plan.scheme == Scheme::Lossy;
+    let reference = is_lossy.then(|| Reference::new(Arc::new(Watched(road.clone())), b.clone().into()));
+    let config = config(store, clock, SavesAt(&[2], plan));
+    let codecs = Codecs { table: codecs, ..config.codecs };
+    let mut session = Session::open(SessionConfig { codecs, reference, ..config }, &Solo).unwrap();
+    let pool = Pool::new(1);
     let system = System { a: &operator, b: &b, comm: &Solo, pool: &pool };
     let mut cg = Cg::new(system, &Identity, &vec![0.0; LEN], Stop::at(1e-10)).unwrap();
     cg.step().unwrap();
@@ -217,8 +259,36 @@ fn one_value_passes_seven_files_down_to_the_store_and_none_twice() {
     for stack in &stacks {
         assert_eq!(stack.iter().collect::<BTreeSet<_>>().len(), stack.len(), "a file is passed twice: {stack:?}");
     }
-    let files: BTreeSet<&str> = stacks.iter().flatten().map(String::as_str).filter(|file| *file != THREAD).collect();
-    assert_eq!(files, BTreeSet::from(FILES), "{stacks:#?}");
+    stacks.into_iter().flatten().filter(|file| file != THREAD).collect()
+}
+
+/// Ten files in all, with those of the store, which
+/// `payload_passes_each_file_of_the_store_once` in `io` counts. Once it was 16, some of them twice,
+/// and nine before methods learned of more than one place for their vectors: the host's is a file.
+#[test]
+fn one_value_passes_seven_files_down_to_the_store_and_none_twice() {
+    let no_codec = |codec| Err(CodecError::NotBuilt { codec, feature: "any" });
+    let files = files_of_a_save(&Arc::new(Road::default()), PLAN, no_codec);
+    assert_eq!(files, FILES.map(str::to_owned).into());
+}
+
+/// Files that a page lists as `- `path`: what it does`, below a line with these words.
+fn listed_files(page: &str, below: &str) -> BTreeSet<String> {
+    let lines = page.lines().skip_while(|line| !line.contains(below)).skip_while(|line| !line.starts_with("- `"));
+    let file = |line: &str| Some(line.strip_prefix("- `")?.split_once('`')?.0.to_owned());
+    lines.take_while(|line| !line.is_empty()).filter_map(file).collect()
+}
+
+/// The road of most versions stood on no page, and a measure went back to the loop that had asked
+/// for it: its files could not be read from top to bottom.
+#[test]
+fn one_lossy_value_passes_the_files_that_architecture_lists_and_none_twice() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|dir| dir.join("ARCHITECTURE.md").exists());
+    let page = std::fs::read_to_string(root.unwrap().join("ARCHITECTURE.md")).unwrap();
+    let road = CODEC_ROAD.get_or_init(Arc::default);
+    let plan = Plan { scheme: Scheme::Lossy, codec: CodecId::Qb, resume: Resume::Restarted, ..PLAN };
+    let files = files_of_a_save(road, plan, WatchedCodec::find);
+    assert_eq!(files, listed_files(&page, "A lossy value that is verified"));
 }
 
 /// An owner that counts how often its variables are asked for.
@@ -252,7 +322,7 @@ fn progress(iteration: u64) -> Progress {
 #[test]
 fn variables_are_asked_for_at_the_first_decision_and_for_each_version() {
     let store = Arc::new(MemoryStore::new());
-    let policy = SavesAt(&[4, 8]);
+    let policy = SavesAt(&[4, 8], PLAN);
     let mut session = Session::open(config(store, Arc::new(SystemClock::new()), policy), &Solo).unwrap();
     let mut owner = Counting { values: vec![0.0; 10], calls: Cell::new(0) };
     let calls = |session: &mut Session, owner: &Counting, iteration| {

@@ -15,7 +15,7 @@ use crate::staging::{PlacedValues, VectorView};
 /// Chooses the bounds of one variable.
 pub(crate) trait Judge {
     /// Returns the bound to try first.
-    fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError>;
+    fn first_bound(&mut self) -> Result<Bound, PipelineError>;
 
     /// Returns the ranks that try the same bounds; `None` for a bound that each rank keeps alone.
     fn comm(&self) -> Option<&dyn Comm> {
@@ -29,12 +29,7 @@ pub(crate) trait Judge {
 
     /// Accepts the values that came back under a bound, or gives a tighter bound. `decoded` is
     /// empty where nothing was decoded.
-    fn verdict(
-        &mut self,
-        _tried: Bound,
-        _decoded: VectorView<'_>,
-        _stopwatch: &mut Stopwatch<'_>,
-    ) -> Result<Verdict, PipelineError> {
+    fn verdict(&mut self, _tried: Bound, _decoded: VectorView<'_>) -> Result<Verdict, PipelineError> {
         Ok(Verdict::Accepted)
     }
 
@@ -46,7 +41,7 @@ pub(crate) trait Judge {
 
 /// A bound that is kept by the codec alone.
 impl Judge for Bound {
-    fn first_bound(&mut self, _: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+    fn first_bound(&mut self) -> Result<Bound, PipelineError> {
         Ok(*self)
     }
 }
@@ -72,14 +67,16 @@ pub(crate) fn encode_judged(
     buffers: &mut EncodeBuffers,
 ) -> Result<EncodedVariable, PipelineError> {
     let record = &coding.staged.record;
-    let mut stopwatch = Stopwatch::new(context.clock.as_ref());
-    let mut bound = judge.first_bound(&mut stopwatch)?;
+    let clock = context.clock.as_ref();
+    let mut encode_seconds = 0.0;
+    let mut verify_seconds = 0.0;
+    let mut bound = timed(clock, &mut verify_seconds, || judge.first_bound())?;
     let is_decoded = judge.needs_decoded() || coding.link.is_chained();
     loop {
-        let mut done = stopwatch.encode(|| encode(coding, bound, context, buffers));
-        if done.is_ok() && is_decoded {
-            done = stopwatch.encode(|| buffers.decode(record, coding.link, context.codecs));
-        }
+        let done = timed(clock, &mut encode_seconds, || {
+            encode(coding, bound, context, buffers)?;
+            if is_decoded { buffers.decode(record, coding.link, context.codecs) } else { Ok(()) }
+        });
         match judge.comm() {
             Some(comm) => agreed(comm, done)?,
             None => done?,
@@ -92,43 +89,22 @@ pub(crate) fn encode_judged(
             }
             PlacedValues::Held(held) => VectorView { device: Some(held.as_ref()), ..nothing },
         };
-        match judge.verdict(bound, decoded, &mut stopwatch)? {
+        match timed(clock, &mut verify_seconds, || judge.verdict(bound, decoded))? {
             Verdict::Accepted => break,
             Verdict::Retry(tighter) => bound = tighter,
         }
     }
-    let Stopwatch { encode_seconds, verify_seconds, .. } = stopwatch;
     let frames = std::mem::take(&mut buffers.frames);
     let on_device = buffers.take_use();
     Ok(EncodedVariable { frames, bound, residual: judge.residual(), on_device, encode_seconds, verify_seconds })
 }
 
-/// Clocks the two kinds of work.
-pub(crate) struct Stopwatch<'a> {
-    clock: &'a dyn Clock,
-    encode_seconds: f64,
-    verify_seconds: f64,
-}
-
-impl<'a> Stopwatch<'a> {
-    fn new(clock: &'a dyn Clock) -> Self {
-        Self { clock, encode_seconds: 0.0, verify_seconds: 0.0 }
-    }
-
-    fn encode<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let start = self.clock.now();
-        let result = work();
-        self.encode_seconds += since(self.clock.now(), start);
-        result
-    }
-
-    /// Clocks what a judge measures.
-    pub(crate) fn verify<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let start = self.clock.now();
-        let result = work();
-        self.verify_seconds += since(self.clock.now(), start);
-        result
-    }
+/// Adds the time that work takes to `seconds`.
+fn timed<T>(clock: &dyn Clock, seconds: &mut f64, work: impl FnOnce() -> T) -> T {
+    let start = clock.now();
+    let result = work();
+    *seconds += since(clock.now(), start);
+    result
 }
 
 /// Returns the largest value of all ranks; `None` when any rank has none.

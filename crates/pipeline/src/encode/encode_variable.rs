@@ -9,13 +9,12 @@ use recoup_core::{Bound, BoundRule, Chain, Codec, CodecId, Comm, Frame, Residual
 use super::bound_loop::{EncodedVariable, Judge, encode_judged};
 use super::chain::{ChainLink, Chains, payload_hash};
 use super::codec_selection::CodecSelection;
-use super::context::WorkerContext;
+use super::context::{CheckpointJob, WorkerContext};
 use super::frame_codec::{EncodeBuffers, FrameCoding, NearCopy, encode_exactly, encode_frame};
 use super::increments::{ChangeTracker, Increments};
 use super::rank_part::{CheckpointFailure, DraftState, WrittenFrames};
-use crate::costs::{DeviceUse, Spent, since};
+use crate::costs::{Saved, since};
 use crate::error::PipelineError;
-use crate::session::CheckpointJob;
 use crate::staging::{Staged, VectorView};
 use crate::verify::Verifier;
 
@@ -31,63 +30,10 @@ pub(crate) struct VariableEncoder {
     pub(crate) increments: Increments,
     pub(crate) candidates: CodecSelection,
     pub(crate) verifier: Option<Verifier>,
+    /// The residuals of the columns of a block in the version under way, in order.
+    pub(crate) columns: Vec<ResidualRecord>,
     pub(crate) buffers: EncodeBuffers,
     pub(crate) near: NearCopy,
-}
-
-/// Findings of the encoding of one version's variables.
-pub(crate) struct EncodingSummary {
-    /// Older versions that were removed for want of bytes.
-    pub(crate) dropped: Vec<u64>,
-    pub(crate) bound: Bound,
-    pub(crate) achieved_error: f64,
-    pub(crate) residual: ResidualRecord,
-    /// The residuals of the columns of a block, in order.
-    pub(crate) columns: Vec<ResidualRecord>,
-    pub(crate) spent: Spent,
-    pub(crate) on_device: DeviceUse,
-}
-
-impl EncodingSummary {
-    pub(crate) fn new(job: &CheckpointJob) -> Self {
-        let residual = ResidualRecord {
-            norm: job.progress.residual_norm,
-            rhs_norm: job.progress.rhs_norm,
-            ..ResidualRecord::default()
-        };
-        Self {
-            dropped: Vec::new(),
-            bound: Bound::Lossless,
-            achieved_error: 0.0,
-            residual,
-            columns: Vec::new(),
-            spent: Spent { stage_seconds: job.stage_seconds, wait_seconds: job.wait_seconds, ..Spent::default() },
-            on_device: DeviceUse::default(),
-        }
-    }
-
-    /// Takes note of the bound a lossy column was encoded under, and of its residual norms. The
-    /// column with the most left to do stands for all.
-    fn add_column(&mut self, column: usize, encoded: &EncodedVariable) {
-        let Some(record) = self.columns.get_mut(column) else { return };
-        *record = encoded.residual;
-        let relative = |record: &ResidualRecord| record.norm / record.rhs_norm;
-        let is_worst = self.columns.iter().all(|other| relative(other) <= relative(&encoded.residual));
-        if self.bound == Bound::Lossless || is_worst {
-            self.bound = encoded.bound;
-            let error = encoded.frames.iter().map(|frame| frame.record.achieved_error).fold(0.0, f64::max);
-            self.achieved_error = error;
-            self.residual = encoded.residual;
-        }
-    }
-
-    /// Takes note of the bound a lossy iterate was encoded under, and of its residual norms.
-    fn add_iterate(&mut self, encoded: &EncodedVariable) {
-        self.bound = encoded.bound;
-        self.achieved_error = encoded.frames.iter().map(|frame| frame.record.achieved_error).fold(0.0, f64::max);
-        let ResidualRecord { norm, rhs_norm, .. } = self.residual;
-        self.residual = ResidualRecord { norm, rhs_norm, ..encoded.residual };
-    }
 }
 
 impl VariableEncoder {
@@ -99,24 +45,42 @@ impl VariableEncoder {
         staged: &Staged,
         context: &WorkerContext,
         draft: &mut DraftState,
-        summary: &mut EncodingSummary,
+        saved: &mut Saved,
     ) -> Result<(), CheckpointFailure> {
         let is_lossy = job.plan.scheme == Scheme::Lossy && self.may_be_lossy(job.plan.resume, staged);
         if !is_lossy {
-            return self.save_exactly(job, staged, context, draft, summary);
+            return self.save_exactly(job, staged, context, draft, saved);
         }
         let mut encoded = self.encode_lossy(job, staged, context)?;
-        summary.spent.encode_seconds += encoded.encode_seconds;
-        summary.spent.verify_seconds += encoded.verify_seconds;
-        summary.on_device.add(encoded.on_device);
-        match (staged.record.role, staged.record.column) {
-            (Role::Iterate, Some(column)) if !summary.columns.is_empty() => summary.add_column(column, &encoded),
-            (Role::Iterate, _) => summary.add_iterate(&encoded),
-            _ => {}
+        saved.spent.encode_seconds += encoded.encode_seconds;
+        saved.spent.verify_seconds += encoded.verify_seconds;
+        saved.on_device.add(encoded.on_device);
+        if staged.record.role == Role::Iterate {
+            self.add_iterate(staged.record.column, &encoded, saved);
         }
-        let written = write(staged, WrittenFrames::all(&mut encoded.frames), context, draft, summary);
+        let written = write(staged, WrittenFrames::all(&mut encoded.frames), context, draft, saved);
         self.buffers.reuse(encoded.frames);
         written
+    }
+
+    /// Takes note of the bound a lossy iterate was encoded under, and of its residual norms. Of
+    /// several columns the one with the most left to do stands for all.
+    fn add_iterate(&mut self, column: Option<usize>, encoded: &EncodedVariable, saved: &mut Saved) {
+        let ResidualRecord { norm, rhs_norm, .. } = saved.residual;
+        let mut residual = ResidualRecord { norm, rhs_norm, ..encoded.residual };
+        if let Some(column) = column.filter(|_| !self.columns.is_empty()) {
+            let Some(record) = self.columns.get_mut(column) else { return };
+            residual = encoded.residual;
+            *record = residual;
+            let relative = |record: &ResidualRecord| record.norm / record.rhs_norm;
+            let is_worst = self.columns.iter().all(|other| relative(other) <= relative(&residual));
+            if saved.bound != Bound::Lossless && !is_worst {
+                return;
+            }
+        }
+        saved.bound = encoded.bound;
+        saved.achieved_error = encoded.frames.iter().map(|frame| frame.record.achieved_error).fold(0.0, f64::max);
+        saved.residual = residual;
     }
 
     /// Returns whether a lossy version may hold a variable with errors.
@@ -138,7 +102,7 @@ impl VariableEncoder {
         staged: &Staged,
         context: &WorkerContext,
         draft: &mut DraftState,
-        summary: &mut EncodingSummary,
+        saved: &mut Saved,
     ) -> Result<(), CheckpointFailure> {
         let codec = lossless_codec(job, staged);
         let begun = context.clock.now();
@@ -147,27 +111,27 @@ impl VariableEncoder {
         let n_frames = staged.frames();
         let mut frames = Vec::with_capacity(n_frames);
         if n_frames == 0 {
-            write(staged, WrittenFrames::all(&mut frames), context, draft, summary)?;
+            write(staged, WrittenFrames::all(&mut frames), context, draft, saved)?;
         }
         for run in 0..n_frames {
             context.check_abort()?;
             let start = context.clock.now();
             frames.push(exact_frame(staged, run, codec, context, tracker.as_mut(), buffers)?);
-            summary.spent.encode_seconds += since(context.clock.now(), start);
+            saved.spent.encode_seconds += since(context.clock.now(), start);
             let has_more = run + 1 < n_frames;
             if !has_more || own_bytes(&frames) >= WRITTEN_BYTES {
                 let written = WrittenFrames { frames: &mut frames, has_more };
-                let written = write(staged, written, context, draft, summary);
+                let written = write(staged, written, context, draft, saved);
                 buffers.reuse(frames.drain(..));
                 written?;
             }
         }
-        summary.on_device.add(buffers.take_use());
+        saved.on_device.add(buffers.take_use());
         // What is spent for later versions, such as first hashes, is no cost of a whole one.
         let spent_for_later = tracker.as_ref().map_or(Some(0.0), ChangeTracker::seconds_of_whole);
         if let Some(tracker) = tracker {
             increments.saw(&tracker);
-            summary.on_device.fetched_bytes += tracker.fetched_bytes();
+            saved.on_device.fetched_bytes += tracker.fetched_bytes();
             chains.track(tracker.finish());
         }
         if let Some(spent_for_later) = spent_for_later {
@@ -319,7 +283,7 @@ fn write(
     written: WrittenFrames<'_, '_>,
     context: &WorkerContext,
     draft: &mut DraftState,
-    summary: &mut EncodingSummary,
+    saved: &mut Saved,
 ) -> Result<(), CheckpointFailure> {
     let DraftState::Open(part) = draft else { return Ok(()) };
     context.check_abort()?;
@@ -327,7 +291,7 @@ fn write(
     let next = part.next_call(&written);
     part.draft.write(&staged.record, written.frames, next)?;
     part.record(&staged.record, &written);
-    summary.spent.write_seconds += since(context.clock.now(), start);
+    saved.spent.write_seconds += since(context.clock.now(), start);
     Ok(())
 }
 

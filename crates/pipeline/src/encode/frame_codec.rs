@@ -9,8 +9,7 @@ use recoup_core::{
 };
 
 use super::chain::{ChainLink, PlacedParent};
-use super::codecs::Codecs;
-use super::context::WorkerContext;
+use super::context::{Codecs, WorkerContext};
 use crate::costs::DeviceUse;
 use crate::error::{PipelineError, device_values_error};
 use crate::staging::{Buffer, FetchedFrame, PlacedValues, Staged, VectorView, frame_len, padded_len};

@@ -18,11 +18,10 @@ use recoup_model::increments::{ChangeHistory, ChangeSource, IncrementRates, MOST
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::chain::{Chains, Tracked, payload_hash};
-use super::context::WorkerContext;
+use super::context::{CheckpointJob, WorkerContext};
 use super::frame_codec::encode_exactly;
 use crate::costs::since;
 use crate::error::{PipelineError, device_values_error};
-use crate::session::CheckpointJob;
 use crate::staging::{FetchedFrame, Staged, frame_len, padded_len, raw_bytes};
 
 /// Variables up to this size are saved whole: a record costs as much as they do.

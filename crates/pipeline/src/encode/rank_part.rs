@@ -6,8 +6,8 @@ use recoup_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::context::CheckpointJob;
 use crate::error::PipelineError;
-use crate::session::CheckpointJob;
 use crate::verify::Suspicion;
 
 /// The fields that all manifests of a run share.

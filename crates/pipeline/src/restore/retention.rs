@@ -1,9 +1,14 @@
 //! Retention: the newest versions are kept, as far as their bytes allow, and every older one that
 //! some kept version is coded against.
+//!
+//! The keeper does so in every store of a run, before a version is made and after it counts: a
+//! store never holds more than its number of versions, those they are coded against, and one more
+//! while a version is published; the verdict on bytes is the same on all ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recoup_core::{Manifest, Store, StoreError};
+use recoup_core::{Comm, CommError, Manifest, Store, StoreError, Tier, Tiered, broadcast_json};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a manifest's checksum, next to its text.
 const ENVELOPE_BYTES: u64 = 48;
@@ -210,4 +215,143 @@ fn remove(store: &dyn Store, version: u64) -> Result<(), StoreError> {
         Err(StoreError::Missing { .. }) => Ok(()),
         removed => removed,
     }
+}
+
+/// Older versions after a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Swept {
+    /// Versions that were removed for want of bytes, ascending.
+    pub(crate) dropped: Vec<u64>,
+    /// Another version in the chain of the newest one would not fit.
+    pub(crate) is_full: bool,
+}
+
+/// Retention in the stores of a run.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// The retention in a store that is not made of tiers.
+    alone: Retention,
+    /// One for each tier, made when it is first met.
+    tiers: Vec<Retention>,
+    /// The newest version, where slower tiers may get it later.
+    newest: Option<Manifest>,
+    has_warned: bool,
+}
+
+impl Keeper {
+    /// Takes the retention in a store that is not made of tiers.
+    pub(crate) fn new(alone: Retention) -> Self {
+        Self { alone, tiers: Vec::new(), newest: None, has_warned: false }
+    }
+
+    /// Forgets what was seen: versions may have been set aside.
+    pub(crate) fn forget(&mut self) {
+        self.alone.forget();
+        self.tiers.iter_mut().for_each(Retention::forget);
+        self.newest = None;
+    }
+
+    /// Removes what is no longer needed before `version` is made: a process that was killed may
+    /// have left it. Collective.
+    pub(crate) fn sweep_before(
+        &mut self,
+        version: u64,
+        store: &dyn Store,
+        comm: &dyn Comm,
+    ) -> Result<Swept, CommError> {
+        self.sweep(version, None, store, comm)
+    }
+
+    /// Removes what is no longer needed now that a version counts. Collective.
+    pub(crate) fn published(
+        &mut self,
+        manifest: Manifest,
+        store: &dyn Store,
+        comm: &dyn Comm,
+    ) -> Result<Swept, CommError> {
+        let swept = self.sweep(manifest.version, Some(&manifest), store, comm);
+        self.newest = (!tiers(store).is_empty()).then_some(manifest);
+        swept
+    }
+
+    /// Removes what is no longer needed now that slower tiers have all they were to have.
+    pub(crate) fn finished(&mut self, store: &dyn Store, comm: &dyn Comm) {
+        if let Some(manifest) = self.newest.take() {
+            self.sweep_here(manifest.version, Some(&manifest), store, comm);
+        }
+    }
+
+    fn sweep(
+        &mut self,
+        newest: u64,
+        published: Option<&Manifest>,
+        store: &dyn Store,
+        comm: &dyn Comm,
+    ) -> Result<Swept, CommError> {
+        let mine = self.sweep_here(newest, published, store, comm);
+        let is_limited = self.alone.max_bytes.is_some() || tiers(store).iter().any(|tier| tier.max_bytes.is_some());
+        // Rank 0 alone sweeps a shared store, so its findings are everybody's.
+        if is_limited { broadcast_json(comm, || mine) } else { Ok(mine) }
+    }
+
+    /// Sweeps on this rank: a version that cannot be removed is no reason to lose the new one.
+    fn sweep_here(&mut self, newest: u64, published: Option<&Manifest>, store: &dyn Store, comm: &dyn Comm) -> Swept {
+        let mut swept = Swept::default();
+        let tiers = tiers(store);
+        if tiers.is_empty() && manages_versions(store, comm) {
+            match published {
+                Some(manifest) => self.alone.published_alone(manifest),
+                None => self.alone.forget(),
+            }
+            let sweep = self.alone.apply(store, newest);
+            self.weigh(&sweep, self.alone.max_bytes, &mut swept);
+        }
+        for (index, tier) in tiers.iter().enumerate() {
+            if self.tiers.len() == index {
+                self.tiers.push(Retention::new(tier.keep).within(tier.max_bytes));
+            }
+            if !manages_versions(tier.store.as_ref(), comm) {
+                continue;
+            }
+            let retention = &mut self.tiers[index];
+            match published {
+                Some(manifest) => retention.published(manifest),
+                None => retention.forget(),
+            }
+            let sweep = retention.apply(tier.store.as_ref(), newest);
+            self.weigh(&sweep, tier.max_bytes, &mut swept);
+        }
+        swept.dropped.sort_unstable();
+        swept.dropped.dedup();
+        swept
+    }
+
+    /// Adds what was found in one store.
+    fn weigh(&mut self, sweep: &Sweep, max_bytes: Option<u64>, swept: &mut Swept) {
+        swept.dropped.extend(&sweep.dropped);
+        let (Some(newest), Some(max_bytes)) = (sweep.newest, max_bytes) else { return };
+        if !sweep.dropped.is_empty() {
+            tracing::info!(versions = ?sweep.dropped, "dropped: the limit is {max_bytes} bytes");
+        }
+        // The next version may take a little more than this one did.
+        let next_bytes = sweep.newest_bytes + sweep.newest_bytes / 8;
+        swept.is_full |= sweep.needed_bytes.saturating_add(next_bytes) > max_bytes;
+        if sweep.needed_bytes > max_bytes && !std::mem::replace(&mut self.has_warned, true) {
+            let bytes = sweep.needed_bytes;
+            tracing::warn!(
+                "version {newest} and the versions it is coded against take {bytes} bytes, the limit is {max_bytes}: \
+                 the last version is kept all the same"
+            );
+        }
+    }
+}
+
+/// Returns the tiers behind a store; none for a store that keeps its versions in one place.
+fn tiers(store: &dyn Store) -> Vec<Tier> {
+    store.as_tiered().map(Tiered::tiers).unwrap_or_default()
+}
+
+/// Returns whether this rank makes the calls that change what versions there are.
+pub(crate) fn manages_versions(store: &dyn Store, comm: &dyn Comm) -> bool {
+    comm.rank() == 0 || !store.is_shared()
 }

@@ -1,10 +1,12 @@
 //! The report of a run: how it ended, what happened, and what it cost.
 
-use recoup_core::{BreakdownReason, Note, Phase, Progress};
+use recoup_core::{
+    Bit, BorrowedMut, BreakdownReason, Distribution, FlipTarget, Note, Phase, Progress, Registered, Role, Values,
+    ValuesMut, Variable,
+};
+use recoup_model::Rng;
 
-use super::flip::Flipped;
-use crate::costs::Outcome;
-use crate::costs::Saved;
+use crate::costs::{Outcome, Saved};
 use crate::restore::Restored;
 use crate::session::DecisionRecord;
 use crate::verify::Suspicion;
@@ -218,4 +220,48 @@ impl RunReport {
             }
         }
     }
+}
+
+/// A bit that was flipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flipped {
+    /// The vector.
+    pub variable: String,
+    /// Position of the value in the global vector.
+    pub row: u64,
+    /// Position of the bit.
+    pub bit: u32,
+}
+
+/// Flips one bit of one value of one vector, the same on all ranks, by the rank that holds it;
+/// `None` where there is no such vector.
+pub(crate) fn flip<R: Registered + ?Sized>(owner: &mut R, target: &FlipTarget, bit: Bit) -> Option<Flipped> {
+    let is_shared = |variable: &Variable<'_>| {
+        let is_double = matches!(variable.values.host(), Some(Values::F64(_)));
+        is_double && matches!(variable.distribution, Distribution::Rows { .. })
+    };
+    let mut rng = Rng::new(if let Bit::Drawn(draw) = bit { draw } else { 0 });
+    let mut draw = |n: u64| rng.next_u64() % n.max(1);
+    let vectors: Vec<Variable<'_>> = owner.variables().into_iter().filter(is_shared).collect();
+    let position = match target {
+        FlipTarget::Any => draw(vectors.len() as u64) as usize,
+        FlipTarget::Iterate => vectors.iter().position(|v| v.role == Role::Iterate)?,
+        FlipTarget::Named(name) => vectors.iter().position(|v| v.name == *name)?,
+    };
+    let vector = vectors.get(position)?;
+    let Distribution::Rows { first, global } = vector.distribution else { return None };
+    let name = vector.name.to_owned();
+    let (row, bit) = match bit {
+        Bit::At { row, bit } => (row, bit % u64::BITS),
+        Bit::Drawn(_) => (draw(global), draw(u64::from(u64::BITS)) as u32),
+    };
+    drop(vectors);
+    let mut variables = owner.variables_mut();
+    let variable = variables.iter_mut().find(|v| v.name == name)?;
+    if let BorrowedMut::Host(ValuesMut::F64(values)) = &mut variable.values
+        && let Some(value) = row.checked_sub(first).and_then(|local| values.get_mut(local as usize))
+    {
+        *value = f64::from_bits(value.to_bits() ^ (1 << bit));
+    }
+    Some(Flipped { variable: name, row, bit })
 }

@@ -5,7 +5,6 @@ use recoup_core::{
     Status, Store, Tier, Tiered, from_rank_0,
 };
 
-use super::decision_log::DecisionRecord;
 use super::registry::Registry;
 use crate::costs::Saved;
 use crate::error::PipelineError;
@@ -178,6 +177,21 @@ fn tier_shares(store: &dyn Store) -> String {
     format!("; levels: {}", shares.join(", "))
 }
 
+/// One line of the decision log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionRecord {
+    /// The iteration it was taken at.
+    pub iteration: u64,
+    /// The way versions are saved from now on.
+    pub plan: Plan,
+    /// The interval in force.
+    pub interval_seconds: f64,
+    /// Extra iterations expected of a recovery from such versions; `None` where nothing is saved.
+    pub extra_iterations: Option<Prediction>,
+    /// The reasons, in numbers.
+    pub why: String,
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Sender, channel};
@@ -185,9 +199,9 @@ mod tests {
     use recoup_comm::Solo;
     use recoup_core::{BoundRule, BoundScale, CodecId, Resume, Scheme};
 
+    use crate::session::registry::{RESUMES, Variables};
+
     use super::*;
-    use crate::session::registry::RESUMES;
-    use crate::session::registry::Variables;
 
     /// A policy that never saves, and passes on the bytes it sees.
     struct Watching(Sender<Vec<(Resume, u64)>>);

@@ -7,15 +7,11 @@ use std::thread::JoinHandle;
 
 use recoup_core::SystemRecord;
 
-use super::job::CheckpointJob;
 use super::registry::StagingNeed;
-use super::work::{Done, Work};
 use crate::costs::CostAccount;
-use crate::encode::Base;
-use crate::encode::Worker;
+use crate::encode::{Base, CheckpointJob, Work, WorkDone, Worker};
 use crate::error::PipelineError;
-use crate::staging::StagingRule;
-use crate::staging::StagingSet;
+use crate::staging::{StagingRule, StagingSet};
 use crate::verify::Verifier;
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
@@ -25,7 +21,7 @@ const STAGING_SETS: usize = 2;
 pub(crate) struct WorkerLink {
     /// `None` once the worker is to end.
     work: Option<Sender<Work>>,
-    done: Receiver<Done>,
+    done: Receiver<WorkDone>,
     thread: Option<JoinHandle<()>>,
     /// Set while versions under way are given up.
     abort: Arc<AtomicBool>,
@@ -126,9 +122,10 @@ impl WorkerLink {
         Ok(())
     }
 
-    fn take(&mut self, done: Done, costs: &mut CostAccount) {
-        self.free.push(done.staging);
-        if let Some(outcome) = done.outcome {
+    fn take(&mut self, done: WorkDone, costs: &mut CostAccount) {
+        let (staging, outcome) = done;
+        self.free.push(staging);
+        if let Some(outcome) = outcome {
             self.outstanding -= 1;
             costs.enter(outcome);
         }

@@ -1,27 +1,24 @@
 //! A session: one run's checkpoints, from registered variables to the store and back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use recoup_core::{
-    Comm, CommonError, Iteration, Note, Observation, Plan, Prediction, Progress, Registered, ResidualKind, Scheme,
-    SolveError, Store, StoreError, Tiered, agreed, each, gathered,
+    Comm, CommonError, Iteration, Observation, Plan, Progress, Registered, ResidualKind, Scheme, SolveError, Store,
+    agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 use serde::{Deserialize, Serialize};
 
 use super::config::SessionConfig;
 use super::decision::Decisions;
-use super::decision_log::DecisionRecord;
-use super::job::CheckpointJob;
 use super::link::WorkerLink;
 use super::systems::Systems;
 use crate::costs::{CostAccount, Outcome, RunClock};
-use crate::encode::{Base, Codecs, Worker, idle_cores};
+use crate::encode::{CheckpointJob, Codecs, Worker, idle_cores};
 use crate::error::PipelineError;
 use crate::restore::{VariableChanges, manages_versions};
 use crate::staging::{StagingMemory, StagingMode, StagingRule, StagingSet};
-use crate::verify::{KnownNorms, ResidualHistory, SessionProblem, Suspicion, Verifier};
+use crate::verify::{KnownNorms, SessionProblem, SolveResiduals, Verifier};
 
 /// A checkpoint that was taken: staged, and on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,12 +48,12 @@ pub struct Session {
     pub(crate) problem: Option<SessionProblem>,
     pub(crate) systems: Systems,
     /// Versions of another problem are refused.
-    same_operator: bool,
+    pub(super) same_operator: bool,
     /// `||r||` of each column of a block, as last reported.
     column_norms: Vec<f64>,
     pub(crate) costs: CostAccount,
     pub(crate) decisions: Decisions,
-    pub(crate) residuals: ResidualHistory,
+    pub(crate) residuals: SolveResiduals,
     /// Name of the method.
     pub(crate) method: Option<&'static str>,
     /// Changes of the program's variables since older versions.
@@ -67,7 +64,7 @@ pub struct Session {
     idle_cores: usize,
     /// The newest version was made of frozen values.
     has_frozen: bool,
-    checks_corruption: bool,
+    pub(super) checks_corruption: bool,
     /// Memory for the first version was asked for.
     is_prepared: bool,
 }
@@ -99,7 +96,7 @@ impl Session {
             systems: Systems::default(),
             same_operator: config.same_operator,
             column_norms: Vec::new(),
-            residuals: ResidualHistory::new(ResidualKind::Unknown),
+            residuals: SolveResiduals::new(ResidualKind::Unknown),
             method: None,
             costs: CostAccount::new(clock, bandwidth, config.synchronous),
             decisions,
@@ -347,178 +344,6 @@ impl Session {
             version_bytes: 0,
         });
         StagingRule::new(self.staging_mode, conditions)
-    }
-
-    /// Waits until every checkpoint taken has an outcome.
-    ///
-    /// # Errors
-    /// [`PipelineError::WorkerGone`].
-    pub fn wait(&mut self) -> Result<(), PipelineError> {
-        self.link.wait(&mut self.costs)?;
-        self.explain_increments();
-        Ok(())
-    }
-
-    /// Logs what the worker found out about changes.
-    fn explain_increments(&mut self) {
-        self.costs.take_explained().iter().for_each(|saved| self.decisions.log_increments(saved));
-    }
-
-    /// Waits until every checkpoint taken has an outcome, and every tier what it is to have.
-    /// Returns what the ranks' stores have to say since the last restore. Collective.
-    ///
-    /// # Errors
-    /// [`PipelineError::WorkerGone`], [`PipelineError::Comm`].
-    pub fn finish(&mut self) -> Result<Vec<Note>, PipelineError> {
-        self.wait()?;
-        self.store.as_tiered().into_iter().for_each(Tiered::finish);
-        Ok(self.notes()?)
-    }
-
-    /// Returns whether a run may stop at this state with a version of `plan`. The session itself
-    /// might take one here, so that its cost is no surprise.
-    pub(crate) fn can_stop(&self, progress: &Progress, plan: Option<&Plan>) -> bool {
-        self.decisions.are_due(progress) && plan.is_none_or(|plan| progress.safe_point.admits(plan))
-    }
-
-    /// Lends the declared changes of the program's variables since older versions, which the next
-    /// restore goes by.
-    pub fn changes(&mut self) -> &mut VariableChanges {
-        &mut self.changes
-    }
-
-    /// Returns whether versions of another problem are refused.
-    pub(crate) fn same_operator(&self) -> bool {
-        self.same_operator
-    }
-
-    /// Returns whether states are checked for corruption.
-    #[must_use]
-    pub fn checks_corruption(&self) -> bool {
-        self.checks_corruption
-    }
-
-    /// Gives up what is on its way, when the session is dropped: the run has failed.
-    pub(crate) fn abandon(&self) {
-        self.link.abandon();
-    }
-
-    /// Takes the outcomes since the last call, oldest first.
-    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
-        self.costs.take_outcomes()
-    }
-
-    /// Returns the decisions that changed something, or took a checkpoint, oldest first.
-    #[must_use]
-    pub fn decisions(&self) -> &[DecisionRecord] {
-        self.decisions.records()
-    }
-
-    /// Returns the extra iterations that a recovery now is expected to cost, by the last decision;
-    /// `None` where nothing is saved.
-    #[must_use]
-    pub fn extra_iterations(&self) -> Option<Prediction> {
-        self.decisions.predicted()
-    }
-
-    /// Returns the mean time of one iteration so far, checkpoints not counted.
-    #[must_use]
-    pub fn iteration_seconds(&self) -> f64 {
-        self.costs.iteration_seconds()
-    }
-
-    /// Takes note that the solver computes again from now on: time before is not charged to its
-    /// iterations.
-    pub fn computing(&mut self) {
-        self.costs.computing();
-    }
-
-    /// Gives up all state in memory, lost at `at`: versions on their way never count. Collective.
-    ///
-    /// # Errors
-    /// [`PipelineError::Store`], [`PipelineError::WorkerGone`].
-    pub fn lose_memory(&mut self, at: Duration) -> Result<(), PipelineError> {
-        let dropped = self.drop_staged();
-        self.give_up_drains();
-        self.costs.failures += 1;
-        let removed = dropped.and_then(|()| Ok(self.take_back(at)?));
-        Ok(agreed(self.comm.as_ref(), removed)?)
-    }
-
-    /// Removes the versions that count in virtual time only after `at`.
-    fn take_back(&mut self, at: Duration) -> Result<(), StoreError> {
-        for version in self.costs.take_uncounted(at) {
-            if manages_versions(self.store.as_ref(), self.comm.as_ref()) {
-                self.store.remove(version)?;
-            }
-            self.costs.take_back(version);
-        }
-        Ok(())
-    }
-
-    /// Gives up versions on their way: what is staged comes from a state that is given up.
-    ///
-    /// # Errors
-    /// [`PipelineError::WorkerGone`].
-    pub(crate) fn drop_staged(&mut self) -> Result<(), PipelineError> {
-        self.link.abandon();
-        let waited = self.wait();
-        self.link.go_on();
-        waited?;
-        self.costs.take_suspicion();
-        self.chain_from(Base::default())
-    }
-
-    /// Writes nothing behind any more: the memory it comes from is lost, or a restore would have to
-    /// wait for it.
-    pub(crate) fn give_up_drains(&self) {
-        self.link.abandon();
-        self.store.as_tiered().into_iter().for_each(Tiered::give_up);
-        self.link.go_on();
-    }
-
-    /// Takes a staged state that was found corrupted since the last call. Collective.
-    ///
-    /// # Errors
-    /// [`PipelineError::Comm`], [`PipelineError::WorkerGone`].
-    pub(crate) fn take_suspicion(&mut self) -> Result<Option<Suspicion>, PipelineError> {
-        // Ranks hear from their workers at different iterations, but all of the same verdicts in
-        // the end.
-        if self.comm.size() > 1 && self.comm.max(i64::from(self.costs.has_suspicion()))? > 0 {
-            self.wait()?;
-        }
-        Ok(self.costs.take_suspicion())
-    }
-
-    /// Starts a new interval: a version was restored, or there was none.
-    pub(crate) fn restarted(&mut self, version: u64) {
-        self.residuals.restarted();
-        self.costs.restarted(version);
-        self.systems.went_back(version);
-        self.decisions.registry.forget();
-    }
-
-    /// Asks the worker to code the next version against these values, which a restore brought back,
-    /// or against none.
-    pub(crate) fn chain_from(&mut self, restored: Base) -> Result<(), PipelineError> {
-        self.link.restart(restored)
-    }
-
-    /// Returns the newest version there is, whole or not, as this rank sees it.
-    ///
-    /// # Errors
-    /// [`PipelineError::Store`].
-    pub fn newest_version(&self) -> Result<Option<u64>, PipelineError> {
-        Ok(self.store.versions()?.last().copied())
-    }
-
-    /// Returns the checkpoints taken that have no outcome yet. Does not wait.
-    ///
-    /// # Errors
-    /// [`PipelineError::WorkerGone`].
-    pub fn outstanding(&mut self) -> Result<usize, PipelineError> {
-        self.link.poll(&mut self.costs)?;
-        Ok(self.link.outstanding())
     }
 }
 

@@ -27,6 +27,18 @@ pub enum Buffer {
     Bytes(Vec<u8>),
 }
 
+/// Does the same with the vector of a buffer, whatever its type is.
+macro_rules! with_vector {
+    ($buffer:expr, $vector:ident => $work:expr) => {
+        match $buffer {
+            Buffer::F64($vector) => $work,
+            Buffer::F32($vector) => $work,
+            Buffer::I64($vector) => $work,
+            Buffer::Bytes($vector) => $work,
+        }
+    };
+}
+
 impl Buffer {
     pub(crate) fn new(element: ElementType) -> Self {
         match element {
@@ -47,42 +59,22 @@ impl Buffer {
 
     /// Resizes to the padded length, with zeros, for a decoder.
     pub(crate) fn resize(&mut self, padded_len: usize) {
-        match self {
-            Self::F64(v) => v.resize(padded_len, 0.0),
-            Self::F32(v) => v.resize(padded_len, 0.0),
-            Self::I64(v) => v.resize(padded_len, 0),
-            Self::Bytes(v) => v.resize(padded_len, 0),
-        }
+        with_vector!(self, v => v.resize(padded_len, Default::default()));
     }
 
     /// Returns the number of values that there is memory for.
     pub(crate) fn room(&self) -> usize {
-        match self {
-            Self::F64(v) => v.capacity(),
-            Self::F32(v) => v.capacity(),
-            Self::I64(v) => v.capacity(),
-            Self::Bytes(v) => v.capacity(),
-        }
+        with_vector!(self, v => v.capacity())
     }
 
     /// Makes memory for this many values, with its pages, for the first copy to find.
     pub(crate) fn make_room(&mut self, padded_len: usize) {
-        match self {
-            Self::F64(v) => make_room(v, padded_len),
-            Self::F32(v) => make_room(v, padded_len),
-            Self::I64(v) => make_room(v, padded_len),
-            Self::Bytes(v) => make_room(v, padded_len),
-        }
+        with_vector!(self, v => make_room(v, padded_len));
     }
 
     /// Overwrites all values with zeros.
     pub(crate) fn zero(&mut self) {
-        match self {
-            Self::F64(v) => v.fill(0.0),
-            Self::F32(v) => v.fill(0.0),
-            Self::I64(v) => v.fill(0),
-            Self::Bytes(v) => v.fill(0),
-        }
+        with_vector!(self, v => v.fill(Default::default()));
     }
 
     /// Returns the first `len` values as doubles: singles are widened, which is exact, into `room`.

@@ -8,10 +8,9 @@
 use recoup_core::{Bound, Comm, Operator, summed};
 use recoup_model::residual_bound::Verdict;
 
-use super::residual_ops::ResidualOps;
-use crate::encode::{Judge, Stopwatch, largest};
+use super::problem::ResidualOps;
+use crate::encode::{CheckpointJob, Judge, largest};
 use crate::error::PipelineError;
-use crate::session::CheckpointJob;
 use crate::staging::VectorView;
 
 /// Bounds tried before the direction is saved without loss.
@@ -122,22 +121,17 @@ impl Judge for EnergyJudge<'_> {
         true
     }
 
-    fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+    fn first_bound(&mut self) -> Result<Bound, PipelineError> {
         self.squared_norm = match self.known_squared {
             Some(known) => known,
-            None => stopwatch.verify(|| over_ranks(self.measures.squared_energy(self.p), self.comm))?,
+            None => over_ranks(self.measures.squared_energy(self.p), self.comm)?,
         };
         Ok(first_bound(self.delta, self.squared_norm, self.energy.trace))
     }
 
-    fn verdict(
-        &mut self,
-        tried: Bound,
-        decoded: VectorView<'_>,
-        stopwatch: &mut Stopwatch<'_>,
-    ) -> Result<Verdict, PipelineError> {
+    fn verdict(&mut self, tried: Bound, decoded: VectorView<'_>) -> Result<Verdict, PipelineError> {
         let Bound::Absolute(e) = tried else { return Ok(Verdict::Accepted) };
-        let squared = stopwatch.verify(|| self.energy.squared_error(self.measures, self.p, decoded, self.comm))?;
+        let squared = self.energy.squared_error(self.measures, self.p, decoded, self.comm)?;
         self.tries += 1;
         // ||p' - p||_A / ||p||_A
         let error = (squared.max(0.0) / self.squared_norm).sqrt();
@@ -179,7 +173,7 @@ impl Judge for RecurrenceBound<'_> {
         Some(self.comm)
     }
 
-    fn first_bound(&mut self, _: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+    fn first_bound(&mut self) -> Result<Bound, PipelineError> {
         let rows = self.measures.operator().rows() as f64;
         let mine = self.measures.squared_norm(self.v).map(|squared| [squared, rows]);
         let [squared, n] = summed(self.comm, mine)?;

@@ -10,8 +10,8 @@
 //! SIAM J. Sci. Comput. 41(5), doi 10.1137/18M1226312), and `||A|| ||x||` is far above `|| |A| |x|
 //! ||` times their usual size. Over whole solves of the real matrices of the tests the norms differ
 //! by at most half of `eps (||A|| ||x|| + ||b||)`, which leaves a margin of more than 16. What is
-//! larger was not made by arithmetic. Nor is a state saved that is far worse than one before it.
-//! Knows norms only; what to do is the runner's business.
+//! larger was not made by arithmetic. A state that is far worse than one before it is not worth
+//! saving either. Knows norms only; what to do is the runner's business.
 
 use recoup_core::{Progress, ResidualKind, SafePoint};
 use recoup_model::residual_bound::Norms;
@@ -92,7 +92,7 @@ impl std::fmt::Display for Suspicion {
 
 /// The residuals of a solve so far, which tell whether a state is worth saving.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ResidualHistory {
+pub(crate) struct SolveResiduals {
     /// Kind of the residual norms that the solver reports.
     pub(crate) kind: ResidualKind,
     /// Largest residual norm since the solver started or came back.
@@ -103,7 +103,7 @@ pub(crate) struct ResidualHistory {
     has_warned: bool,
 }
 
-impl ResidualHistory {
+impl SolveResiduals {
     pub(crate) fn new(kind: ResidualKind) -> Self {
         Self { kind, peak: 0.0, best_saved: f64::INFINITY, has_warned: false }
     }
@@ -234,7 +234,7 @@ mod tests {
     /// 1000, and nothing more after a norm of 0, without a word.
     #[test]
     fn norms_without_a_right_hand_side_keep_no_state_from_being_saved() {
-        let mut residuals = ResidualHistory::new(ResidualKind::Unknown);
+        let mut residuals = SolveResiduals::new(ResidualKind::Unknown);
         let at = |residual_norm, rhs_norm| Progress {
             iteration: 1,
             residual_norm,
