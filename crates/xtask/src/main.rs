@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `faults`, `gpu`, `site`, `release`.
+//! `anchor`, `faults`, `figures`, `gpu`, `site`, `release`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
 //! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
@@ -9,6 +9,7 @@ mod anchor;
 mod ci;
 #[cfg(target_os = "linux")]
 mod faults;
+mod figures;
 mod golden;
 mod gpu;
 mod header;
@@ -75,6 +76,16 @@ enum ProjectTask {
     /// and what is left. Minutes.
     #[cfg(target_os = "linux")]
     Faults(faults::FaultArguments),
+    /// The figures of docs/figures: runs the command of each, and puts what it prints on the page.
+    /// An hour and more for all.
+    Figures {
+        /// Pages and sections, as --list names them; all where none is named.
+        #[arg(long, value_name = "NAME", num_args = 1..)]
+        only: Vec<String>,
+        /// Show what would be run.
+        #[arg(long)]
+        list: bool,
+    },
     /// Figures of a CUDA device, and the device tests on it; builds here, runs here or elsewhere,
     /// within 10 minutes.
     #[command(after_help = gpu::HELP)]
@@ -125,6 +136,7 @@ fn main() -> ExitCode {
         ProjectTask::Header => header::run(&root()),
         #[cfg(target_os = "linux")]
         ProjectTask::Faults(arguments) => faults::run(&root(), &arguments),
+        ProjectTask::Figures { only, list } => figures::run(&root(), &only, list),
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
         ProjectTask::Site { check: true, .. } => site::check(&root()),
         ProjectTask::Site { book: true, .. } => site::build(&root(), site::SiteBuild::Book),
