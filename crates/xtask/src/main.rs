@@ -14,6 +14,7 @@ mod golden;
 mod gpu;
 mod header;
 mod markdown;
+mod recoveries;
 mod release;
 mod site;
 mod tidy;
@@ -120,6 +121,9 @@ enum ProjectTask {
     /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
     /// minutes.
     Recoveries {
+        /// Write the rows of the first table into this file, too.
+        #[arg(long, value_name = "FILE")]
+        csv: Option<PathBuf>,
         /// Options of the table: --part recoveries|auto, --method NAME,.., --problem NAME,..,
         /// --rtol E,.., --seeds N.
         #[arg(last = true)]
@@ -144,7 +148,7 @@ fn main() -> ExitCode {
         ProjectTask::Site { .. } => site::build(&root(), site::SiteBuild::All),
         ProjectTask::Release { tag } => release::run(&root(), tag),
         ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
-        ProjectTask::Recoveries { options } => recoveries(&root(), &options),
+        ProjectTask::Recoveries { csv, options } => recoveries::run(&root(), csv.as_deref(), &options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -166,11 +170,6 @@ fn codecs(root: &Path, sz3: bool, options: &[String]) -> Result<()> {
     let mut cargo_with_tools = Command::new(scripts.join("with-env.sh"));
     cargo_with_tools.arg(cargo(root).get_program()).current_dir(root);
     succeed(cargo_with_tools.args(bench).args(features).arg("--").args(options))
-}
-
-fn recoveries(root: &Path, options: &[String]) -> Result<()> {
-    let bench = ["bench", "--locked", "--package", "recoup", "--bench", "recoveries", "--"];
-    succeed(cargo(root).args(bench).args(options))
 }
 
 /// The repository.
