@@ -1,8 +1,8 @@
 //! pco's wide predictor: each code of a grid from all before it that are at most four steps away.
 //!
 //! Directions of CG, and what an iterate gained since the last version, are sums of many waves.
-//! Thirteen neighbours tell few of these apart, sixty-four more. docs/decisions/codecs.md has what
-//! that saves.
+//! Thirteen neighbours tell few of these apart, sixty-four more. docs/lab/decisions/codecs.md has
+//! what that saves.
 //!
 //! A neighbour outside the grid takes the value of the nearest one inside that comes before, and 0
 //! where there is none. Predictions are the same on every machine, as those of `fitted.rs` are.

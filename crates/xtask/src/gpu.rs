@@ -47,8 +47,8 @@ compute capability 8.0 or newer and its driver, but neither cargo nor NVRTC. The
 driver serves the release of CUDA that NVRTC here is of, or a newer one. A pack
 is below 50 MiB, and run.sh ends within 10 minutes.
 
-Results: gpu.json for programs, gpu.md for BENCHMARKS.md, and one file for each
-list of tests. On the double of the driver everything runs and no figure has a
+Results: gpu.json for programs, gpu.md for docs/figures, and one file for each list
+of tests. On the double of the driver everything runs and no figure has a
 value. Without a device the command fails and says what is missing.";
 
 /// Packs the programs; then runs them here, unless a folder was named to pack them into.

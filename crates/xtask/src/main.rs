@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `faults`, `gpu`, `site`, `release`.
+//! `anchor`, `faults`, `figures`, `gpu`, `site`, `release`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
 //! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
@@ -9,10 +9,12 @@ mod anchor;
 mod ci;
 #[cfg(target_os = "linux")]
 mod faults;
+mod figures;
 mod golden;
 mod gpu;
 mod header;
 mod markdown;
+mod recoveries;
 mod release;
 mod site;
 mod tidy;
@@ -75,6 +77,16 @@ enum ProjectTask {
     /// and what is left. Minutes.
     #[cfg(target_os = "linux")]
     Faults(faults::FaultArguments),
+    /// The figures of docs/figures: runs the command of each, and puts what it prints on the page.
+    /// An hour and more for all.
+    Figures {
+        /// Pages and sections, as --list names them; all where none is named.
+        #[arg(long, value_name = "NAME", num_args = 1..)]
+        only: Vec<String>,
+        /// Show what would be run.
+        #[arg(long)]
+        list: bool,
+    },
     /// Figures of a CUDA device, and the device tests on it; builds here, runs here or elsewhere,
     /// within 10 minutes.
     #[command(after_help = gpu::HELP)]
@@ -109,6 +121,9 @@ enum ProjectTask {
     /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
     /// minutes.
     Recoveries {
+        /// Write the rows of the first table into this file, too.
+        #[arg(long, value_name = "FILE")]
+        csv: Option<PathBuf>,
         /// Options of the table: --part recoveries|auto, --method NAME,.., --problem NAME,..,
         /// --rtol E,.., --seeds N.
         #[arg(last = true)]
@@ -125,6 +140,7 @@ fn main() -> ExitCode {
         ProjectTask::Header => header::run(&root()),
         #[cfg(target_os = "linux")]
         ProjectTask::Faults(arguments) => faults::run(&root(), &arguments),
+        ProjectTask::Figures { only, list } => figures::run(&root(), &only, list),
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
         ProjectTask::Site { check: true, .. } => site::check(&root()),
         ProjectTask::Site { book: true, .. } => site::build(&root(), site::SiteBuild::Book),
@@ -132,7 +148,7 @@ fn main() -> ExitCode {
         ProjectTask::Site { .. } => site::build(&root(), site::SiteBuild::All),
         ProjectTask::Release { tag } => release::run(&root(), tag),
         ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
-        ProjectTask::Recoveries { options } => recoveries(&root(), &options),
+        ProjectTask::Recoveries { csv, options } => recoveries::run(&root(), csv.as_deref(), &options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -154,11 +170,6 @@ fn codecs(root: &Path, sz3: bool, options: &[String]) -> Result<()> {
     let mut cargo_with_tools = Command::new(scripts.join("with-env.sh"));
     cargo_with_tools.arg(cargo(root).get_program()).current_dir(root);
     succeed(cargo_with_tools.args(bench).args(features).arg("--").args(options))
-}
-
-fn recoveries(root: &Path, options: &[String]) -> Result<()> {
-    let bench = ["bench", "--locked", "--package", "recoup", "--bench", "recoveries", "--"];
-    succeed(cargo(root).args(bench).args(options))
 }
 
 /// The repository.

@@ -16,6 +16,7 @@ mod prose;
 mod rust;
 mod rustdoc;
 mod signatures;
+mod sizes;
 mod text;
 mod versions;
 
@@ -58,6 +59,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let mut complaints: Vec<String> = sources.iter().flat_map(check).collect();
     complaints.extend(layout::complaints(root, &sources));
     complaints.extend(pages::complaints(root, &sources));
+    complaints.extend(sizes::complaints(&sources));
     complaints.extend(circles::complaints(&sources));
     complaints.extend(signatures::complaints(&sources));
     complaints.extend(collective::complaints(&sources));

@@ -1,4 +1,4 @@
-//! The report: JSON for programs, and the table of BENCHMARKS.md.
+//! The report: JSON for programs, and the table of docs/figures/device.md.
 
 use std::fmt::Write as _;
 

@@ -87,9 +87,9 @@ fn kernels_compiled_ahead_need_no_compiler() {
 }
 
 #[test]
-fn the_table_of_benchmarks_has_the_rows_of_the_report() {
-    let benchmarks = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../BENCHMARKS.md");
-    let page = std::fs::read_to_string(benchmarks).unwrap();
+fn the_page_of_figures_has_the_rows_of_the_report() {
+    let figures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/figures/device.md");
+    let page = std::fs::read_to_string(figures).unwrap();
     let run = DoubleRun::get();
     assert!(rows(&page) == rows(&run.text("gpu.md")), "replace the table by this one:\n{}", run.text("gpu.md"));
 }

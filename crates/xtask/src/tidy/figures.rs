@@ -1,15 +1,13 @@
-//! Checks of BENCHMARKS.md: a table says when and how its figures were taken.
+//! Checks of docs/figures: a table says when and how its figures were taken.
 
 use super::Source;
+use crate::figures::FOLDER;
 
-const PAGE: &str = "BENCHMARKS.md";
 /// Beginnings of commands, in a code block or between backticks.
 const COMMANDS: [&str; 6] = ["cargo ", "make ", "mpirun ", "[mpirun ", "recoup ", "scripts/"];
-/// Text of a section in place of a command that is lost.
-const UNKNOWN: &str = "command not recorded";
 
 pub(super) fn complaints(source: &Source) -> Vec<String> {
-    if source.path != PAGE {
+    if !source.path.starts_with(FOLDER) {
         return Vec::new();
     }
     let with_tables = sections(&source.text).into_iter().filter(|section| section.has_table());
@@ -41,7 +39,7 @@ impl Section<'_> {
         let is_command = |text: &str| COMMANDS.iter().any(|start| text.starts_with(start));
         self.lines.iter().any(|line| {
             let mut quoted = line.split('`').skip(1).step_by(2);
-            is_command(line) || quoted.any(is_command) || line.contains(UNKNOWN)
+            is_command(line) || quoted.any(is_command)
         })
     }
 }
@@ -71,15 +69,15 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_the_benchmarks_have_a_date_and_a_command() {
+    fn tables_of_figures_have_a_date_and_a_command() {
         let table = "| a | b |\n|---|---|\n| 1 | 2 |\n";
         let bare = format!("# Page\n\n## First\n\n2026-11-21: `cargo bench`\n\n## Second\n\n{table}");
-        let found = of("BENCHMARKS.md", &bare);
+        let found = of("docs/figures/a.md", &bare);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found.iter().all(|line| line.starts_with("BENCHMARKS.md:7: a table without a ")), "{found:?}");
-        assert_eq!(of("BENCHMARKS.md", &format!("## A\n\n2026-11-21\n\n{table}")).len(), 1);
-        for command in ["```text\nrecoup solve\n```", "`make demo`", "command not recorded", "in `s`, `cargo bench`"] {
-            assert!(of("BENCHMARKS.md", &format!("## A\n\n2026-11-21\n\n{command}\n\n{table}")).is_empty());
+        assert!(found.iter().all(|line| line.starts_with("docs/figures/a.md:7: a table without a ")), "{found:?}");
+        assert_eq!(of("docs/figures/a.md", &format!("## A\n\n2026-11-21\n\n{table}")).len(), 1);
+        for command in ["```text\nrecoup solve\n```", "`make demo`", "in `s`, `cargo bench`"] {
+            assert!(of("docs/figures/a.md", &format!("## A\n\n2026-11-21\n\n{command}\n\n{table}")).is_empty());
         }
         assert!(of("docs/run.md", &bare).is_empty());
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Source;
 
-/// The page whose first code block is the map.
+/// The page with the map, the dependencies and the invariants, each below its heading.
 const MAP: &str = "ARCHITECTURE.md";
 
 pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
@@ -19,6 +19,7 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     found.extend(missing.map(|(index, path)| map.complaint(*index, format!("{path} does not exist"))));
     let crates = manifests.filter_map(|source| source.path.strip_suffix("/Cargo.toml"));
     found.extend(wrong_dependencies(map, sources));
+    found.extend(unproven_invariants(map, sources));
     let unmapped = crates.filter(|name| !paths.iter().any(|(_, path)| path == name));
     found.extend(unmapped.map(|name| format!("{MAP}: {name} is not on the map")));
     found
@@ -29,17 +30,11 @@ fn without_lints(manifest: &Source) -> Option<String> {
     is_lazy.then(|| manifest.complaint(0, "[lints] workspace = true is missing"))
 }
 
-/// Crates whose manifests differ from the second code block of the map. A line of it names a crate,
+/// Crates whose manifests differ from the code block of their section. A line of it names a crate,
 /// or several by commas, and all it uses.
 fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
-    let lines = map.text.lines().enumerate().filter(|(_, line)| line.contains("  "));
-    let blocks = map.text.lines().scan(0, |fences, line| {
-        *fences += usize::from(line.starts_with("```"));
-        Some(*fences)
-    });
-    let inside: Vec<bool> = blocks.map(|fences| fences == 3).collect();
-    for (index, line) in lines.filter(|(index, _)| inside[*index]) {
+    for (index, line) in section(&map.text, "Dependencies") {
         let Some((crates, used)) = line.split_once("  ") else { continue };
         let mut told: Vec<&str> = used.split_whitespace().filter(|name| *name != "none").collect();
         told.sort_unstable();
@@ -74,13 +69,45 @@ fn dependencies(manifest: &str) -> Vec<&str> {
     found
 }
 
-/// Line and path of each entry of the first code block: its first word, while that is a path.
+/// Lines of the page from a heading, of any level, to the next of its level.
+fn section<'a>(page: &'a str, title: &str) -> impl Iterator<Item = (usize, &'a str)> {
+    let level = |line: &str| line.bytes().take_while(|byte| *byte == b'#').count();
+    let is_heading = move |line: &str| line.starts_with('#') && line.trim_start_matches('#').trim() == title;
+    let mut lines = page.lines().enumerate().skip_while(move |(_, line)| !is_heading(line));
+    let top = lines.next().map_or(0, |(_, line)| level(line));
+    lines.take_while(move |(_, line)| !(1..=top).contains(&level(line)))
+}
+
+/// Line and path of each row of the map's tables: the quoted path of its first column, in bold or
+/// not.
 fn mapped_paths(page: &str) -> Vec<(usize, String)> {
-    let lines = page.lines().enumerate();
-    let block = lines.skip_while(|(_, line)| !line.starts_with("```")).skip(1);
-    let block = block.take_while(|(_, line)| !line.starts_with("```"));
-    let entries = block.filter(|(_, line)| !line.starts_with(' '));
-    entries.filter_map(|(index, line)| Some((index, line.split_whitespace().next()?.to_owned()))).collect()
+    let rows = section(page, "Map").filter_map(|(index, line)| Some((index, line.strip_prefix("| ")?)));
+    let path =
+        |row: &str| row.trim_start_matches("**").strip_prefix('`')?.split_once('`').map(|(path, _)| path.to_owned());
+    rows.filter_map(|(index, row)| Some((index, path(row)?))).collect()
+}
+
+/// Invariants that name no test, or one that does not exist. The name stands behind `Test:`.
+fn unproven_invariants(map: &Source, sources: &[Source]) -> Vec<String> {
+    let mut items: Vec<(usize, String)> = Vec::new();
+    for (index, line) in section(&map.text, "Invariants") {
+        match items.last_mut() {
+            _ if line.starts_with("- **") => items.push((index, line.to_owned())),
+            Some((_, item)) if line.starts_with(' ') => *item += line,
+            _ => {}
+        }
+    }
+    let is_test =
+        |name: &str| sources.iter().any(|source| source.is_rust() && source.text.contains(&format!("fn {name}()")));
+    let complaint = |(index, item): (usize, String)| {
+        let name = item.split_once("Test:").and_then(|(_, rest)| rest.split('`').nth(1));
+        match name {
+            Some(name) if is_test(name) => None,
+            Some(name) => Some(map.complaint(index, format!("no test {name}"))),
+            None => Some(map.complaint(index, "an invariant without a test")),
+        }
+    };
+    items.into_iter().filter_map(complaint).collect()
 }
 
 #[cfg(test)]
@@ -93,13 +120,14 @@ mod tests {
 
     #[test]
     fn crate_without_workspace_lints_is_found() {
-        let lazy = [source("io/Cargo.toml", "[package]\n"), source(MAP, "```text\nio  stores\n```\n")];
+        let lazy = [source("io/Cargo.toml", "[package]\n"), source(MAP, "# Map\n| `io` | stores |\n")];
         assert!(complaints(&crate::root(), &lazy).iter().any(|what| what.starts_with("io/Cargo.toml:1")));
     }
 
     #[test]
     fn dependencies_that_the_map_does_not_tell_are_found() {
-        let page = "```text\nio  stores\n```\nwords\n```text\nio, cache  core\ngone       none\n```\n";
+        let page =
+            "# Map\n## Dependencies\nwords\n```text\nio, cache  core\ngone       none\n```\n## Next\nno  crate\n";
         let manifest = |name: &str, uses: &str| {
             let path = format!("crates/family/{name}/Cargo.toml");
             let package = format!("[package]\nname = \"recoup-{name}\"\n[lints]\nworkspace = true\n");
@@ -110,14 +138,24 @@ mod tests {
             manifest("cache", "recoup-core.workspace = true\nrecoup-io = { path = \"x\" }\n"),
         ];
         let found = wrong_dependencies(&source(MAP, page), &sources);
-        assert_eq!(found, ["ARCHITECTURE.md:6: cache uses core io", "ARCHITECTURE.md:7: gone is no crate"]);
+        assert_eq!(found, ["ARCHITECTURE.md:5: cache uses core io", "ARCHITECTURE.md:6: gone is no crate"]);
     }
 
     #[test]
     fn map_with_a_lost_entry_or_a_lost_crate_is_found() {
-        let page = "# Map\n```text\nio        stores\nnowhere   nothing\n          more words\n```\n";
+        let page =
+            "# Map\n| path | what |\n|---|---|\n| **`io`** | stores |\n| `nowhere` | `more` |\n# Next\n| `else` | |\n";
         let sources = [source("tests/Cargo.toml", "[lints]\nworkspace = true\n"), source(MAP, page)];
         let found = complaints(&crate::root(), &sources);
-        assert_eq!(found, ["ARCHITECTURE.md:4: nowhere does not exist", "ARCHITECTURE.md: tests is not on the map"]);
+        assert_eq!(found, ["ARCHITECTURE.md:5: nowhere does not exist", "ARCHITECTURE.md: tests is not on the map"]);
+    }
+
+    #[test]
+    fn invariants_without_a_test_are_found() {
+        let page =
+            "## Invariants\n\n- **`a`**. It holds. Test:\n  `holds`.\n- **`b`**. Test: `lost`.\n- **`c`**. It may.\n";
+        let sources = [source("tests/a.rs", "#[test]\nfn holds() {}\n")];
+        let found = unproven_invariants(&source(MAP, page), &sources);
+        assert_eq!(found, ["ARCHITECTURE.md:5: no test lost", "ARCHITECTURE.md:6: an invariant without a test"]);
     }
 }

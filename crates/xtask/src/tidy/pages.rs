@@ -8,8 +8,9 @@ use crate::markdown;
 
 /// The list of pages of the site.
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// The folder whose pages are all on the site.
+/// The folder whose pages are all on the site, but for those of notebooks.
 const PAGES: &str = "docs/";
+const NOTEBOOKS: &str = "docs/lab/";
 
 pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     // The links of a page count from its own folder, not from that of a symbolic link to it.
@@ -21,7 +22,8 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
         markdown::links(&summary.text).iter().filter_map(|link| link.file(SUMMARY)).collect()
     });
     let is_lost = |page: &&Source| {
-        page.path.starts_with(PAGES) && page.path != SUMMARY && !listed.contains(&page.path) && summary.is_some()
+        let is_of_the_site = page.path.starts_with(PAGES) && !page.path.starts_with(NOTEBOOKS) && page.path != SUMMARY;
+        is_of_the_site && !listed.contains(&page.path) && summary.is_some()
     };
     found.extend(pages.clone().filter(is_lost).map(|page| page.complaint(0, format!("not a page of {SUMMARY}"))));
     found.extend(summary.into_iter().flat_map(chapters_without_page));
@@ -78,7 +80,7 @@ mod tests {
     #[test]
     fn pages_that_the_summary_does_not_list_are_found() {
         let summary = (SUMMARY, "- [Run](run.md)\n");
-        assert_eq!(of(&[summary, ("docs/run.md", ""), ("README.md", "")]), [""; 0]);
+        assert_eq!(of(&[summary, ("docs/run.md", ""), ("README.md", ""), ("docs/lab/a.md", "")]), [""; 0]);
         assert_eq!(of(&[summary, ("docs/json.md", "")]), ["docs/json.md:1: not a page of docs/SUMMARY.md"]);
         assert_eq!(
             of(&[(SUMMARY, "- Running\n  - [Run](run.md)\n"), ("docs/run.md", "")]),
