@@ -19,6 +19,7 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     found.extend(missing.map(|(index, path)| map.complaint(*index, format!("{path} does not exist"))));
     let crates = manifests.filter_map(|source| source.path.strip_suffix("/Cargo.toml"));
     found.extend(wrong_dependencies(map, sources));
+    found.extend(crossed_families(map, sources));
     let unmapped = crates.filter(|name| !paths.iter().any(|(_, path)| path == name));
     found.extend(unmapped.map(|name| format!("{MAP}: {name} is not on the map")));
     found
@@ -33,20 +34,12 @@ fn without_lints(manifest: &Source) -> Option<String> {
 /// or several by commas, and all it uses.
 fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
-    let lines = map.text.lines().enumerate().filter(|(_, line)| line.contains("  "));
-    let blocks = map.text.lines().scan(0, |fences, line| {
-        *fences += usize::from(line.starts_with("```"));
-        Some(*fences)
-    });
-    let inside: Vec<bool> = blocks.map(|fences| fences == 3).collect();
-    for (index, line) in lines.filter(|(index, _)| inside[*index]) {
+    for (index, line) in block_lines(&map.text, 3) {
         let Some((crates, used)) = line.split_once("  ") else { continue };
         let mut told: Vec<&str> = used.split_whitespace().filter(|name| *name != "none").collect();
         told.sort_unstable();
         for name in crates.split(',').map(str::trim) {
-            let is_it =
-                |path: &str| path == format!("crates/{name}/Cargo.toml") || path == format!("{name}/Cargo.toml");
-            let Some(manifest) = sources.iter().find(|source| is_it(&source.path)) else {
+            let Some(manifest) = sources.iter().find(|source| is_manifest_of(name, &source.path)) else {
                 found.push(map.complaint(index, format!("{name} is no crate")));
                 continue;
             };
@@ -54,6 +47,52 @@ fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
             if uses != told {
                 let uses = if uses.is_empty() { "none".to_owned() } else { uses.join(" ") };
                 found.push(map.complaint(index, format!("{name} uses {uses}")));
+            }
+        }
+    }
+    found
+}
+
+/// Number and text of the lines behind so many fences of code blocks.
+fn block_lines(page: &str, fences: usize) -> impl Iterator<Item = (usize, &str)> {
+    let mut seen = 0;
+    let counted = page.lines().enumerate().map(move |line| {
+        seen += usize::from(line.1.starts_with("```"));
+        (seen, line)
+    });
+    counted.filter(move |(seen, _)| *seen == fences).map(|(_, line)| line)
+}
+
+/// Returns whether a path is the manifest of the crate in a folder of this name, in whatever folder
+/// that is.
+fn is_manifest_of(name: &str, path: &str) -> bool {
+    path.strip_suffix("/Cargo.toml").is_some_and(|folder| folder.rsplit('/').next() == Some(name))
+}
+
+/// Lines `family NAME: CRATES` of the second code block of the map that are not true: a crate of a
+/// family uses the pipeline, or the pipeline uses one, itself or through another crate.
+fn crossed_families(map: &Source, sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    let uses = |name: &str| {
+        let manifest = sources.iter().find(|source| is_manifest_of(name, &source.path));
+        manifest.map(|manifest| dependencies(&manifest.text)).unwrap_or_default()
+    };
+    let mut road = vec!["pipeline"];
+    let mut next = 0;
+    while let Some(name) = road.get(next) {
+        next += 1;
+        let new: Vec<&str> = uses(name).into_iter().filter(|name| !road.contains(name)).collect();
+        road.extend(new);
+    }
+    let families = block_lines(&map.text, 3).filter_map(|(index, line)| Some((index, line.strip_prefix("family ")?)));
+    for (index, line) in families {
+        let Some((family, crates)) = line.split_once(':') else { continue };
+        for name in crates.split_whitespace() {
+            if road.contains(&name) {
+                found.push(map.complaint(index, format!("the pipeline uses {name} of the family {family}")));
+            }
+            if uses(name).contains(&"pipeline") {
+                found.push(map.complaint(index, format!("{name} of the family {family} uses the pipeline")));
             }
         }
     }
@@ -109,6 +148,23 @@ mod tests {
         ];
         let found = wrong_dependencies(&source(MAP, page), &sources);
         assert_eq!(found, ["ARCHITECTURE.md:6: cache uses core io", "ARCHITECTURE.md:7: gone is no crate"]);
+    }
+
+    #[test]
+    fn families_and_the_pipeline_stay_apart() {
+        let page = "```text\n```\n```text\nfamily adjoint: tape\nfamily memory: memory derive\n```\n";
+        let uses = |name: &str, used: &str| {
+            source(&format!("crates/adjoint/{name}/Cargo.toml"), &format!("[dependencies]\nrecoup-{used} = 1\n"))
+        };
+        let map = source(MAP, page);
+        let apart = [uses("tape", "core"), uses("memory", "io"), uses("pipeline", "model"), uses("model", "core")];
+        assert_eq!(crossed_families(&map, &apart), [""; 0]);
+        let crossed = [uses("tape", "pipeline"), uses("pipeline", "model"), uses("model", "derive")];
+        let found = [
+            "ARCHITECTURE.md:4: tape of the family adjoint uses the pipeline",
+            "ARCHITECTURE.md:5: the pipeline uses derive of the family memory",
+        ];
+        assert_eq!(crossed_families(&map, &crossed), found);
     }
 
     #[test]
