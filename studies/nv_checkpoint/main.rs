@@ -2,7 +2,7 @@
 //! reproduced with versioned memory: four programs, plain and with versions, and the places where
 //! their state may be kept.
 //!
-//! `cargo run --release -p recoup-examples --example nv_checkpoint -- all`
+//! `cargo run --release -p recoup-studies --example nv_checkpoint -- all`
 //!
 //! All runs are real, of one process. The parallel file system is a file on the disk whose bytes
 //! pass at a given rate. Numbers for many processes are computed from these runs, and are said to
@@ -11,24 +11,24 @@
 
 use std::path::PathBuf;
 
-#[path = "../versions/changes.rs"]
+#[path = "../../examples/versions/changes.rs"]
 mod changes;
 #[cfg(test)]
 mod checks;
 mod copies;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/crack.rs"]
+#[path = "../../examples/versions/crack.rs"]
 mod crack;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/crack_plain.rs"]
+#[path = "../../examples/versions/crack_plain.rs"]
 mod crack_plain;
 #[path = "../paper/draw.rs"]
 mod draw;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/droplet.rs"]
+#[path = "../../examples/versions/droplet.rs"]
 mod droplet;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/droplet_plain.rs"]
+#[path = "../../examples/versions/droplet_plain.rs"]
 mod droplet_plain;
 mod experiment;
 mod fig10;
@@ -40,16 +40,16 @@ mod fig9;
 mod keeper;
 mod lab;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/lu.rs"]
+#[path = "../../examples/versions/lu.rs"]
 mod lu;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/lu_plain.rs"]
+#[path = "../../examples/versions/lu_plain.rs"]
 mod lu_plain;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/pagerank.rs"]
+#[path = "../../examples/versions/pagerank.rs"]
 mod pagerank;
 #[expect(dead_code, reason = "its command line, and what it says at the end")]
-#[path = "../versions/pagerank_plain.rs"]
+#[path = "../../examples/versions/pagerank_plain.rs"]
 mod pagerank_plain;
 mod programs;
 mod published;
@@ -94,7 +94,7 @@ WHAT  table2  the programs and their sizes
 --disk    folder on a disk [default: that of temporary files]";
 
 /// The command that runs this program.
-const COMMAND: &str = "cargo run --release -p recoup-examples --example nv_checkpoint --";
+const COMMAND: &str = "cargo run --release -p recoup-studies --example nv_checkpoint --";
 
 /// One figure or table.
 type Make = fn(&Lab) -> Result<Sheet, Failed>;

@@ -1,7 +1,7 @@
 //! Reverse time migration and full-waveform gradients: an adjoint program that keeps the states of
 //! its forward pass in memory, on a [`recoup::tape::Tape`], or by Revolve, all compared in one run.
 //!
-//! `cargo run --release -p recoup-examples --example rtm -- --help`
+//! `cargo run --release -p recoup-studies --example rtm -- --help`
 //!
 //! The acoustic wave equation, second order in time and eighth in space, in an absorbing layer;
 //! `passes` states the equations, docs/rtm.md what comes out.

@@ -1,7 +1,7 @@
 //! The published evaluation of the incremental cache (Maurya et al., HiPC 2022, hal-03799226) in
 //! virtual time: Figures 3 to 6 beside the published numbers.
 //!
-//! `cargo run --release -p recoup-tape --example hipc22 -- DIR`
+//! `cargo run --release -p recoup-studies --example hipc22 -- DIR`
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ mod draw;
 mod figures;
 mod table;
 
-use recoup_tape::simulated::NodeRates;
+use recoup::tape::simulated::NodeRates;
 
 /// The text printed without arguments.
 const HELP: &str = "\

@@ -2,7 +2,7 @@
 //! reproduced: its system model by the model of `recoup model system`, and its single device by a
 //! simulated monitor over the writes of real programs.
 //!
-//! `cargo run --release -p recoup-examples --example gpu_snapshot -- all`
+//! `cargo run --release -p recoup-studies --example gpu_snapshot -- all`
 
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ WHAT  tables  the systems and their failures (Tables 1 and 2)
 --seed    seed of their failures [default: 1]";
 
 /// The command that runs this program.
-const COMMAND: &str = "cargo run --release -p recoup-examples --example gpu_snapshot --";
+const COMMAND: &str = "cargo run --release -p recoup-studies --example gpu_snapshot --";
 
 /// One figure or table.
 type Make = fn(&Lab) -> Result<Sheet, Failed>;

@@ -1,7 +1,7 @@
 //! The published evaluation of lossy checkpointing, reproduced: figures and tables of doi
 //! 10.1145/3208040.3208050 with our numbers beside the published ones.
 //!
-//! `cargo run --release -p recoup-examples --example paper -- all`
+//! `cargo run --release -p recoup-studies --example paper -- all`
 //!
 //! The solves and their extra iterations are real, at sizes two cores hold; time is virtual, with
 //! the published rates.
@@ -54,7 +54,7 @@ WHAT  fig1    expected overhead by failure rate and checkpoint time
           64 takes an hour and more";
 
 /// The command that runs this program.
-const COMMAND: &str = "cargo run --release -p recoup-examples --example paper --";
+const COMMAND: &str = "cargo run --release -p recoup-studies --example paper --";
 
 /// One figure or table.
 type Make = fn(&Lab) -> Result<Sheet, Failed>;

@@ -10,18 +10,28 @@ use crate::sheet::Sheet;
 /// The text of a program without versions, and with them.
 fn sources(kind: Kind) -> [&'static str; 2] {
     match kind {
-        Kind::Lu => [include_str!("../versions/lu_plain.rs"), include_str!("../versions/lu.rs")],
-        Kind::Droplet => [include_str!("../versions/droplet_plain.rs"), include_str!("../versions/droplet.rs")],
-        Kind::PageRank => [include_str!("../versions/pagerank_plain.rs"), include_str!("../versions/pagerank.rs")],
-        Kind::Crack => [include_str!("../versions/crack_plain.rs"), include_str!("../versions/crack.rs")],
+        Kind::Lu => {
+            [include_str!("../../examples/versions/lu_plain.rs"), include_str!("../../examples/versions/lu.rs")]
+        }
+        Kind::Droplet => [
+            include_str!("../../examples/versions/droplet_plain.rs"),
+            include_str!("../../examples/versions/droplet.rs"),
+        ],
+        Kind::PageRank => [
+            include_str!("../../examples/versions/pagerank_plain.rs"),
+            include_str!("../../examples/versions/pagerank.rs"),
+        ],
+        Kind::Crack => {
+            [include_str!("../../examples/versions/crack_plain.rs"), include_str!("../../examples/versions/crack.rs")]
+        }
     }
 }
 
 /// The same program in C with directives, where there is one.
 fn annotated(kind: Kind) -> Option<&'static str> {
     match kind {
-        Kind::Lu => Some(include_str!("../embed/lu.c")),
-        Kind::PageRank => Some(include_str!("../embed/pagerank.c")),
+        Kind::Lu => Some(include_str!("../../examples/embed/lu.c")),
+        Kind::PageRank => Some(include_str!("../../examples/embed/pagerank.c")),
         Kind::Droplet | Kind::Crack => None,
     }
 }

@@ -1,15 +1,15 @@
 //! Figures 3 to 6.
 
-use recoup_tape::simulated::{
+use recoup::tape::simulated::{
     Approach, Blocking, MachineScenario, NodeRates, PinningTurns, SimulatedCodec, UNIFORM_BYTES,
 };
-use recoup_tape::{PlaceError, TouchMode};
+use recoup::tape::{PlaceError, TouchMode};
 
 use crate::draw::{self, Line, Titles};
 use crate::table::{Sheet, percent, seconds, times};
 
 /// Sizes of the checkpoints of a seismic run; see tests/data/README.md.
-const TRACE: &str = include_str!("../../tests/data/rtm-sizes.csv");
+const TRACE: &str = include_str!("../../crates/tape/tests/data/rtm-sizes.csv");
 /// Repetitions of the trace. It has 30 checkpoints; the published shots have 20 to 24 GB.
 const TRACE_REPEATS: usize = 6;
 /// Numbers of processes.
