@@ -53,7 +53,7 @@ fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
     found
 }
 
-/// Number and text of the lines behind so many fences of code blocks.
+/// Number and text of the lines behind this many fences of code blocks.
 fn block_lines(page: &str, fences: usize) -> impl Iterator<Item = (usize, &str)> {
     let mut seen = 0;
     let counted = page.lines().enumerate().map(move |line| {
