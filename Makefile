@@ -49,7 +49,7 @@ library:
 
 demo:
 	@scripts/bootstrap.sh build
-	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-examples --bin recoup --example rtm
+	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-studies --bin recoup --example rtm
 	@rm -rf demo-report
 	@$(RUN) scripts/demo.sh
 

@@ -31,9 +31,7 @@ pub(crate) fn matrix(name: &str) -> Csr {
 
 /// A negative definite matrix turned positive definite.
 pub(crate) fn negated(a: &Csr) -> Csr {
-    let mut negative = nalgebra_sparse::CsrMatrix::from(a);
-    negative.values_mut().iter_mut().for_each(|value| *value = -*value);
-    Csr::try_from(&negative).unwrap()
+    a.mapped(|_, _, value| -value).unwrap()
 }
 
 /// A CG solve saved every `every` iterations, through failures after the iterations given.

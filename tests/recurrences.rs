@@ -125,11 +125,11 @@ fn recurrences_are_lossy_too() {
 
 /// The Laplacian of a ring, and a little on the diagonal.
 fn ring(n: usize) -> Csr {
-    let mut entries = nalgebra_sparse::CooMatrix::new(n, n);
-    for i in 0..n {
-        entries.push(i, i, 2.0 + 1e-5);
-        entries.push(i, (i + 1) % n, -1.0);
-        entries.push((i + 1) % n, i, -1.0);
-    }
-    Csr::try_from(&nalgebra_sparse::CsrMatrix::from(&entries)).unwrap()
+    let entries = (0..n).flat_map(|i| {
+        let mut row = [(i, 2.0 + 1e-5), ((i + 1) % n, -1.0), ((i + n - 1) % n, -1.0)];
+        row.sort_by_key(|(column, _)| *column);
+        row
+    });
+    let (columns, values) = entries.map(|(column, value)| (column as u32, value)).unzip();
+    Csr::new((0..=n).map(|i| 3 * i).collect(), columns, values).unwrap()
 }

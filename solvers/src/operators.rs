@@ -1,5 +1,6 @@
 //! The operators: CSR matrices, the matrix-free stencil, and both with rows shared among ranks.
 
+#[cfg(any(feature = "nalgebra-sparse", feature = "sprs"))]
 mod convert;
 mod csr;
 mod distributed;

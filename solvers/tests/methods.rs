@@ -226,9 +226,7 @@ mod preconditioners {
 
     /// The same matrix times -1.
     fn negated(a: &Csr) -> Csr {
-        let mut negative = nalgebra_sparse::CsrMatrix::from(a);
-        negative.values_mut().iter_mut().for_each(|value| *value = -*value);
-        Csr::try_from(&negative).unwrap()
+        a.mapped(|_, _, value| -value).unwrap()
     }
 
     #[test]

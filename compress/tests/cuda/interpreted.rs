@@ -1,89 +1,99 @@
-//! The kernels as the runtime compiler makes them, interpreted, against the host's codec.
+//! The kernels as the runtime compiler makes them, one by one on the double of the driver, against
+//! the host's codec.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
 
+use recoup_compress::cuda_source;
 use recoup_core::{Bound, ElementType, Values};
-use recoup_cuda_double::ptx::{Arena, Arguments, INSTRUCTIONS_MAX, Launch, Module, run};
+use recoup_cuda_double::{Double, Settings};
+use recoup_device::{Argument, Device, DeviceModule, DeviceVec, Stream};
 
-use super::compiling::compiled;
 use super::corpus::{BLOCK, Random, each_kind, patchwork};
 use super::frames::{Frame, context};
 use super::shim::{BOUNDS, Shim, Sources, Twin, TwinBlocks, append, compare_both_types, decoded};
+use super::sys::launch;
 
 /// Threads of a block of the kernels that code, and of the one that moves words.
 const CODING_THREADS: u32 = 512;
 const MOVING_THREADS: u32 = 256;
 
-/// Runs the kernels.
+/// Runs the kernels. The double is given back last.
 struct Interpreter {
-    seed: u64,
-    instructions: u64,
-}
-
-/// Memory and order of one request.
-struct Request {
-    module: &'static Module,
-    arena: Arena,
-    seed: u64,
-    instructions: u64,
+    modules: BTreeMap<(u32, bool, bool), DeviceModule>,
+    stream: Stream,
+    double: Double,
 }
 
 impl Interpreter {
     fn start(seed: u64) -> Self {
-        Self { seed, instructions: 0 }
+        let double = Double::load();
+        double.reset(&Settings { seed, ..Settings::default() });
+        let stream = Stream::new(&Device::open(0).unwrap()).unwrap();
+        Self { modules: BTreeMap::new(), stream, double }
     }
 
-    fn request(&self, frame: &Frame) -> Request {
-        Request { module: module(frame), arena: Arena::default(), seed: self.seed, instructions: 0 }
-    }
-}
-
-/// The kernels that a frame needs, compiled once a process.
-fn module(frame: &Frame) -> &'static Module {
-    static MODULES: [OnceLock<Module>; 12] = [const { OnceLock::new() }; 12];
-    let mode = frame.mode as usize;
-    let is_single = frame.element() == ElementType::F32;
-    MODULES[mode * 4 + usize::from(is_single) * 2 + usize::from(frame.is_tiled)].get_or_init(|| {
-        let lattice = ["Exact", "Absolute", "Relative"][mode];
-        let element = if is_single { "F32" } else { "F64" };
-        let compiled = compiled(lattice, element, if frame.is_tiled { "TileCut" } else { "LineCut" }, "sm_90");
-        Module::parse(&compiled.ptx).unwrap()
-    })
-}
-
-impl Request {
-    fn launch(&mut self, name: &str, blocks: usize, threads: u32, arguments: &Arguments) {
-        let globals: Vec<u64> = self.module.globals().iter().map(|global| self.arena.upload(&global.initial)).collect();
-        let launch = Launch {
-            kernel: self.module.kernel(name).unwrap(),
-            grid: [blocks as u32, 1, 1],
-            block: [threads, 1, 1],
-            dynamic_shared_bytes: 0,
-            parameters: arguments.bytes(),
-            globals: &globals,
-            seed: self.seed,
-            instructions_max: INSTRUCTIONS_MAX,
-        };
-        self.instructions += run(&launch, &mut self.arena).unwrap().instructions;
+    /// Draws the order of blocks and threads from another seed from now on.
+    fn draw_from(&self, seed: u64) {
+        self.double.change(&Settings { seed, ..Settings::default() });
     }
 
-    fn words(&self, address: u64) -> Vec<u32> {
-        self.arena.bytes(address).as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
+    /// Launches one of the kernels that a frame needs.
+    fn launch(&mut self, frame: &Frame, name: &str, blocks: usize, arguments: &[&dyn Argument]) {
+        let is_single = frame.element() == ElementType::F32;
+        let module = self.modules.entry((frame.mode, is_single, frame.is_tiled)).or_insert_with(|| {
+            let lattice = ["Exact", "Absolute", "Relative"][frame.mode as usize];
+            let cut = if frame.is_tiled { "TileCut" } else { "LineCut" };
+            let source = cuda_source(lattice, if is_single { "F32" } else { "F64" }, cut);
+            DeviceModule::load(self.stream.device(), &source, "qb.cuh").unwrap()
+        });
+        let threads = if name == "qb_compact" { MOVING_THREADS } else { CODING_THREADS };
+        launch(&self.stream, &module.kernel(name).unwrap(), blocks, threads, arguments);
     }
-}
 
-/// The arguments that all kernels that code begin with.
-fn arguments_of(frame: &Frame) -> Arguments {
-    Arguments::default().structure(&frame.parameters()).structure(&frame.window())
-}
+    fn upload(&self, bytes: &[u8]) -> DeviceVec<u8> {
+        DeviceVec::copy_of(&self.stream, bytes).unwrap()
+    }
 
-/// The address of the parent's values, 0 without.
-fn upload_parent(request: &mut Request, source: Sources<'_>) -> u64 {
-    source.parent.map_or(0, |parent| {
+    fn upload_values(&self, values: Values<'_>) -> DeviceVec<u8> {
         let mut bytes = Vec::new();
-        append(parent, &mut bytes);
-        request.arena.upload(&bytes)
-    })
+        append(values, &mut bytes);
+        self.upload(&bytes)
+    }
+
+    /// Memory of zeros.
+    fn allocate(&self, bytes: usize) -> DeviceVec<u8> {
+        DeviceVec::zeros(&self.stream, bytes).unwrap()
+    }
+
+    fn bytes(&self, place: &DeviceVec<u8>) -> Vec<u8> {
+        let mut bytes = vec![0; place.len()];
+        self.stream.download(place.view(), &mut bytes).unwrap();
+        bytes
+    }
+
+    fn words(&self, place: &DeviceVec<u8>) -> Vec<u32> {
+        self.bytes(place).as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
+    }
+}
+
+impl Drop for Interpreter {
+    /// No rule was broken.
+    fn drop(&mut self) {
+        let report = self.double.report();
+        let is_clean = report.faults.is_empty() && report.races.is_empty();
+        assert!(is_clean || std::thread::panicking(), "{report}");
+    }
+}
+
+/// Bytes of a structure as an argument.
+fn structure<const WORDS: usize>(bytes: &[u8]) -> [u64; WORDS] {
+    let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    words.try_into().unwrap()
+}
+
+/// The structures `Parameters` and `Window`, with which all kernels that code begin.
+fn structures(frame: &Frame) -> ([u64; 5], [u64; 10]) {
+    (structure(&frame.parameters()), structure(&frame.window()))
 }
 
 impl Twin for Interpreter {
@@ -92,59 +102,49 @@ impl Twin for Interpreter {
         if blocks == 0 {
             return TwinBlocks { words: Vec::new(), errors: Vec::new(), bytes: Vec::new() };
         }
-        let mut bytes = Vec::new();
-        append(source.values, &mut bytes);
-        let slot_words = (4 + BLOCK * bytes.len() / source.values.len()).div_ceil(4);
-        let mut request = self.request(frame);
-        let parent = upload_parent(&mut request, source);
-        let [values, slots, words, errors, offsets] =
-            [bytes.len(), blocks * slot_words * 4, blocks * 4, blocks * 8, blocks * 8 + 8]
-                .map(|bytes| request.arena.allocate(bytes));
-        request.arena.write(values, &bytes);
-        let arguments = arguments_of(frame).double_word(values).double_word(parent);
-        let arguments = arguments.double_word(slots).double_word(words).double_word(errors);
-        request.launch("qb_encode", blocks, CODING_THREADS, &arguments);
-        let arguments = Arguments::default().double_word(words).word(blocks as u32).double_word(offsets);
-        request.launch("qb_scan", 1, CODING_THREADS, &arguments);
-        let block_words = request.words(words);
-        let target = request.arena.allocate(4 * block_words.iter().sum::<u32>() as usize);
-        let arguments = Arguments::default().double_word(slots).word(slot_words as u32).double_word(words);
-        request.launch("qb_compact", blocks, MOVING_THREADS, &arguments.double_word(offsets).double_word(target));
-        let errors = request.arena.bytes(errors).as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
-        let bytes = request.arena.bytes(target).to_vec();
-        self.instructions += request.instructions;
-        TwinBlocks { words: block_words, errors, bytes }
+        let (parameters, window) = structures(frame);
+        let values = self.upload_values(source.values);
+        let parent = source.parent.map(|parent| self.upload_values(parent));
+        let parent = parent.as_ref().map(DeviceVec::view);
+        let parent: &dyn Argument = parent.as_ref().map_or(&0_u64, |parent| parent);
+        let slot_words = (4 + BLOCK * values.len() / source.values.len()).div_ceil(4);
+        let made = [blocks * slot_words * 4, blocks * 4, blocks * 8, blocks * 8 + 8].map(|bytes| self.allocate(bytes));
+        let [slots, words, errors, offsets] = made.each_ref().map(DeviceVec::view);
+        let list: [&dyn Argument; 7] = [&parameters, &window, &values.view(), parent, &slots, &words, &errors];
+        self.launch(frame, "qb_encode", blocks, &list);
+        self.launch(frame, "qb_scan", 1, &[&words, &(blocks as u32), &offsets]);
+        let block_words = self.words(&made[1]);
+        let target = self.allocate(4 * block_words.iter().sum::<u32>() as usize);
+        self.launch(frame, "qb_compact", blocks, &[&slots, &(slot_words as u32), &words, &offsets, &target.view()]);
+        let errors = self.bytes(&made[2]).as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        TwinBlocks { words: block_words, errors, bytes: self.bytes(&target) }
     }
 
     fn decode(&mut self, like: Sources<'_>, frame: &Frame, blocks: &[u8]) -> (Vec<usize>, Vec<u8>) {
         if frame.words.is_empty() {
             return (Vec::new(), Vec::new());
         }
-        let mut room = Vec::new();
-        append(like.values, &mut room);
-        let starts: Vec<u8> = frame
-            .words
-            .iter()
-            .scan(0u64, |start, words| {
-                let own = *start;
-                *start += u64::from(*words);
-                Some(own.to_le_bytes())
-            })
-            .flatten()
-            .collect();
+        let starts = frame.words.iter().scan(0u64, |start, words| {
+            let own = *start;
+            *start += u64::from(*words);
+            Some(own.to_le_bytes())
+        });
+        let starts: Vec<u8> = starts.flatten().collect();
         let words: Vec<u8> = frame.words.iter().flat_map(|words| words.to_le_bytes()).collect();
-        let mut request = self.request(frame);
-        let parent = upload_parent(&mut request, like);
-        let [all, offsets, words] = [blocks, &starts, &words].map(|bytes| request.arena.upload(bytes));
-        let [values, damaged] = [room.len(), 4 * frame.words.len()].map(|bytes| request.arena.allocate(bytes));
-        let arguments = arguments_of(frame).double_word(all).double_word(offsets).double_word(words);
-        let arguments = arguments.double_word(parent).double_word(values).double_word(damaged);
-        request.launch("qb_decode", frame.words.len(), CODING_THREADS, &arguments);
-        let flags = request.words(damaged);
+        let (parameters, window) = structures(frame);
+        let parent = like.parent.map(|parent| self.upload_values(parent));
+        let parent = parent.as_ref().map(DeviceVec::view);
+        let parent: &dyn Argument = parent.as_ref().map_or(&0_u64, |parent| parent);
+        let given = [blocks, &starts, &words].map(|bytes| self.upload(bytes));
+        let [all, offsets, words] = given.each_ref().map(DeviceVec::view);
+        let value_bytes = like.values.len() * if frame.element() == ElementType::F32 { 4 } else { 8 };
+        let [values, damaged] = [value_bytes, 4 * frame.words.len()].map(|bytes| self.allocate(bytes));
+        let made = [values.view(), damaged.view()];
+        let list: [&dyn Argument; 8] = [&parameters, &window, &all, &offsets, &words, parent, &made[0], &made[1]];
+        self.launch(frame, "qb_decode", frame.words.len(), &list);
+        let flags = self.words(&damaged);
         let damaged = flags.iter().enumerate().filter(|(_, flag)| **flag != 0).map(|(block, _)| block).collect();
-        let decoded = request.arena.bytes(values).to_vec();
-        self.instructions += request.instructions;
-        (damaged, decoded)
+        (damaged, self.bytes(&values))
     }
 }
 
@@ -164,7 +164,6 @@ fn every_kind_of_block_has_the_hosts_bytes_at_every_bound() {
     for bound in BOUNDS {
         assert!(compare_both_types(&mut twin, &input, bound, 1), "{bound:?}: the patchwork is stored raw");
     }
-    println!("{} instructions", twin.instructions);
 }
 
 #[test]
@@ -173,7 +172,7 @@ fn every_stride_and_order_of_threads_has_the_hosts_bytes() {
     let mut compared = 0;
     for stride in 2..=8 {
         let bound = [Bound::Absolute(1e-4), Bound::Pointwise(1e-3), Bound::Lossless][stride % 3];
-        twin.seed = stride as u64;
+        twin.draw_from(stride as u64);
         for input in each_kind(BLOCK + 300 * stride, 11).iter().skip(stride % 4).step_by(4) {
             compared += u32::from(compare_both_types(&mut twin, input, bound, stride));
         }

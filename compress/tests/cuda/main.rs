@@ -24,6 +24,8 @@ mod qb_cases;
 mod scenarios;
 mod shapes;
 mod shim;
+#[cfg(feature = "cuda")]
+mod sys;
 
 // The names that the frozen cases know the crates by.
 #[cfg(feature = "cuda")]

@@ -23,20 +23,22 @@ pub use recoup_core as core;
 pub use recoup_device as device;
 pub use recoup_io as io;
 pub use recoup_io::{SystemClock, VirtualClock};
+#[cfg(feature = "memory")]
 pub use recoup_memory as memory;
 pub use recoup_model as model;
 pub use recoup_pipeline as pipeline;
 pub use recoup_snapshot as snapshot;
 pub use recoup_solvers as solvers;
+#[cfg(feature = "tape")]
 pub use recoup_tape as tape;
 pub use tiers::{Drain, Nodes, PfsEvery, TierCosts, TierOptions};
 
 /// The page for people who keep versions of a state: its programs run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "memory"))]
 #[doc = include_str!("../../../docs/memory.md")]
 struct MemoryPage;
 
 /// The page for people with an adjoint code: its program runs.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "tape"))]
 #[doc = include_str!("../../../docs/adjoints.md")]
 struct AdjointsPage;

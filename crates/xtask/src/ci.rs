@@ -26,6 +26,7 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     succeed(cargo(root).args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step("documentation");
     documentation(root)?;
+    double(root)?;
     step("unit, integration and documentation tests");
     succeed(cargo(root).args(["test", "--locked", "--workspace"]))?;
     let device_tests = device_tests(root)?;
@@ -43,7 +44,7 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     Ok(())
 }
 
-/// Tests that run on the double of the driver, or in its interpreter.
+/// Tests that run on the double of the driver.
 struct DeviceTests {
     run: usize,
     /// Tests left to `make soak`.
@@ -60,7 +61,7 @@ fn device_tests(root: &Path) -> Result<DeviceTests> {
 
 /// Number of the device tests that `choice` selects; built as for the tests of the workspace.
 fn listed_tests(root: &Path, choice: &[&str]) -> Result<usize> {
-    let binaries = ["cuda", "device", "device_runs", "double", "driver", "ptx"].map(|name| ["--test", name]);
+    let binaries = ["cuda", "device", "device_runs", "double"].map(|name| ["--test", name]);
     let mut list = cargo(root);
     list.args(["test", "--quiet", "--locked", "--workspace"]).args(binaries.as_flattened());
     let output = list.args(["--", "--list", "--format", "terse"]).args(choice).stderr(Stdio::inherit()).output()?;
@@ -105,6 +106,18 @@ fn fuzz_lock(root: &Path) -> Result<()> {
     step("lock file of the fuzz targets");
     let resolve = ["metadata", "--locked", "--format-version", "1", "--manifest-path", "crates/fuzz/Cargo.toml"];
     succeed(cargo(root).args(resolve).stdout(Stdio::null()))
+}
+
+/// The double of the driver is a workspace of its own: its format, its lints and its tests, among
+/// them whole programs that find it.
+fn double(root: &Path) -> Result<()> {
+    step("the double of the driver");
+    let manifest = ["--manifest-path", "crates/cuda/double/driver/Cargo.toml"];
+    succeed(cargo(root).arg("fmt").args(manifest).arg("--check"))?;
+    let target = ["--locked", "--target-dir", "target/cuda-double"];
+    let lints = ["--all-targets", "--", "-D", "warnings"];
+    succeed(cargo(root).arg("clippy").args(manifest).args(target).args(lints))?;
+    succeed(cargo(root).arg("test").args(manifest).args(target))
 }
 
 /// Installs the Python package as users do, but with the profile all else is built with, and runs
@@ -265,6 +278,10 @@ fn is_on(metadata: &Value, package: &str, feature: &str) -> bool {
     for own in packages(metadata) {
         let name = own["name"].as_str().unwrap_or_default();
         waiting.push([name.to_owned(), "default".to_owned()]);
+        for dependency in own["dependencies"].as_array().into_iter().flatten() {
+            let used = dependency["name"].as_str().unwrap_or_default();
+            waiting.extend(listed(&dependency["features"]).into_iter().map(|feature| [used.to_owned(), feature]));
+        }
     }
     let mut seen = BTreeSet::new();
     while let Some([owner, name]) = waiting.pop() {

@@ -1,10 +1,12 @@
-//! Matrices of `sprs` and `nalgebra-sparse` in, and back.
+//! Matrices of other libraries in, and back: one file for each, built with the feature of its name.
 //!
 //! Promises: the same entries, explicit zeros kept; a matrix that is not square or not finite is
 //! refused. Compressed columns are transposed on the way. Must not know solvers.
 
-use nalgebra_sparse::{CscMatrix, CsrMatrix};
-use sprs::{CsMatI, SpIndex};
+#[cfg(feature = "nalgebra-sparse")]
+mod nalgebra_sparse;
+#[cfg(feature = "sprs")]
+mod sprs;
 
 use crate::{Csr, CsrError};
 
@@ -32,41 +34,6 @@ where
     Csr::new(row_starts, columns, values)
 }
 
-impl<I: SpIndex, P: SpIndex> TryFrom<&CsMatI<f64, I, P>> for Csr {
-    type Error = CsrError;
-
-    /// Converts compressed rows or columns of any index types.
-    fn try_from(source: &CsMatI<f64, I, P>) -> Result<Self, CsrError> {
-        if source.is_csc() {
-            return Self::try_from(&source.to_csr());
-        }
-        let rows = source.outer_iterator().map(|row| {
-            row.indices().iter().map(|i| i.index()).zip(row.data().to_vec()).collect::<Vec<_>>().into_iter()
-        });
-        collect(source.shape(), rows)
-    }
-}
-
-impl TryFrom<&CsrMatrix<f64>> for Csr {
-    type Error = CsrError;
-
-    fn try_from(source: &CsrMatrix<f64>) -> Result<Self, CsrError> {
-        let entries = |row: usize| {
-            let range = source.row_offsets()[row]..source.row_offsets()[row + 1];
-            source.col_indices()[range.clone()].iter().copied().zip(source.values()[range].iter().copied())
-        };
-        collect((source.nrows(), source.ncols()), (0..source.nrows()).map(entries))
-    }
-}
-
-impl TryFrom<&CscMatrix<f64>> for Csr {
-    type Error = CsrError;
-
-    fn try_from(source: &CscMatrix<f64>) -> Result<Self, CsrError> {
-        Self::try_from(&CsrMatrix::from(source))
-    }
-}
-
 /// Row starts, columns and values with plain indices, as other libraries take them.
 fn arrays(source: &Csr) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
     let mut row_starts = vec![0];
@@ -81,56 +48,7 @@ fn arrays(source: &Csr) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
     (row_starts, columns, values)
 }
 
-impl From<&Csr> for sprs::CsMat<f64> {
-    fn from(source: &Csr) -> Self {
-        let (row_starts, columns, values) = arrays(source);
-        Self::new((source.n(), source.n()), row_starts, columns, values)
-    }
-}
-
-impl From<&Csr> for CsrMatrix<f64> {
-    fn from(source: &Csr) -> Self {
-        let (row_starts, columns, values) = arrays(source);
-        Self::try_from_csr_data(source.n(), source.n(), row_starts, columns, values)
-            .expect("a Csr has ascending columns below n in every row")
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn small() -> Csr {
-        Csr::new(vec![0, 2, 3, 5], vec![0, 2, 1, 0, 2], vec![4.0, -1.0, 0.0, 2.0, 3.0]).unwrap()
-    }
-
-    #[test]
-    fn both_libraries_give_back_what_they_were_given() {
-        let a = small();
-        assert_eq!(Csr::try_from(&sprs::CsMat::from(&a)), Ok(a.clone()));
-        assert_eq!(Csr::try_from(&CsrMatrix::from(&a)), Ok(a));
-    }
-
-    #[test]
-    fn compressed_columns_keep_the_matrix() {
-        let a = small();
-        assert_eq!(Csr::try_from(&sprs::CsMat::from(&a).to_csc()), Ok(a.clone()));
-        assert_eq!(Csr::try_from(&CscMatrix::from(&CsrMatrix::from(&a))), Ok(a));
-    }
-
-    #[test]
-    fn narrow_indices_come_in() {
-        let narrow = CsMatI::<f64, u32, usize>::new((2, 2), vec![0, 1, 2], vec![1, 0], vec![5.0, 6.0]);
-        assert_eq!(Csr::try_from(&narrow).unwrap().row(0), (&[1][..], &[5.0][..]));
-    }
-
-    #[test]
-    fn what_is_not_square_or_not_finite_is_refused() {
-        let wide = sprs::CsMat::new((1, 2), vec![0, 1], vec![1], vec![1.0]);
-        assert_eq!(Csr::try_from(&wide), Err(CsrError::NotSquare { rows: 1, columns: 2 }));
-        let tall = CsrMatrix::<f64>::zeros(2, 1);
-        assert_eq!(Csr::try_from(&tall), Err(CsrError::NotSquare { rows: 2, columns: 1 }));
-        let poisoned = sprs::CsMat::new((1, 1), vec![0, 1], vec![0], vec![f64::INFINITY]);
-        assert!(matches!(Csr::try_from(&poisoned), Err(CsrError::NotFinite { row: 0, column: 0, .. })));
-    }
+fn small() -> Csr {
+    Csr::new(vec![0, 2, 3, 5], vec![0, 2, 1, 0, 2], vec![4.0, -1.0, 0.0, 2.0, 3.0]).unwrap()
 }

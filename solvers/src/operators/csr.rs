@@ -104,6 +104,22 @@ impl Csr {
         (&self.pattern.columns()[entries.clone()], &self.values[entries])
     }
 
+    /// The matrix with other values at the same places: of row, column and value here.
+    ///
+    /// # Errors
+    /// [`CsrError`] when a value is not finite.
+    pub fn mapped(&self, mut value_at: impl FnMut(usize, usize, f64) -> f64) -> Result<Self, CsrError> {
+        let mut row_starts = vec![0];
+        let mut values = Vec::with_capacity(self.values.len());
+        for row in 0..self.n() {
+            let (columns, row_values) = self.row(row);
+            values
+                .extend(columns.iter().zip(row_values).map(|(&column, &value)| value_at(row, column as usize, value)));
+            row_starts.push(values.len());
+        }
+        Ok(Self::new(row_starts, self.pattern.columns().to_vec(), values)?.with_grid(self.grid))
+    }
+
     /// `y = A x` for the rows `rows` of one block.
     pub(crate) fn multiply(&self, rows: &Range<usize>, x: &[f64], y: &mut [f64]) {
         self.pattern.multiply(rows.start / BLOCK, &self.values, x, y);

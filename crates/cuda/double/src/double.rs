@@ -3,13 +3,16 @@
 mod sys;
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::report::DoubleReport;
 use crate::settings::Settings;
 
 /// The name that cargo gives the library.
-const LIBRARY: &str = "librecoup_cuda_double.so";
+const LIBRARY: &str = "libcuda_double.so";
+/// The manifest of the library.
+const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/driver/Cargo.toml");
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -35,19 +38,18 @@ impl Double {
         double
     }
 
-    /// The file of the library: the one `RECOUP_CUDA_DOUBLE` names, or the one cargo has put next
-    /// to the running program.
+    /// The file of the library: the one `RECOUP_CUDA_DOUBLE` names, the one next to the running
+    /// program, or the one in the folder `cuda-double` of cargo's target directory, made now.
     ///
     /// # Panics
-    /// When there is none.
+    /// When it does not compile.
     #[must_use]
     pub fn path() -> PathBuf {
         if let Some(named) = std::env::var_os("RECOUP_CUDA_DOUBLE") {
             return PathBuf::from(named);
         }
-        let program = std::env::current_exe().expect("a process knows its program");
-        let mut places = program.ancestors().skip(1).map(|folder| folder.join(LIBRARY));
-        places.find(|path| path.exists()).expect("cargo builds the library with the tests that need it")
+        static MADE: OnceLock<PathBuf> = OnceLock::new();
+        MADE.get_or_init(|| beside_program().unwrap_or_else(build)).clone()
     }
 
     /// Begins again with other settings. Contexts, memory and all else of before are gone: a test
@@ -66,4 +68,26 @@ impl Double {
     pub fn report(&self) -> DoubleReport {
         DoubleReport::parse(&self.library.report())
     }
+}
+
+/// The library of the tests of its own workspace: cargo has put it next to the program.
+fn beside_program() -> Option<PathBuf> {
+    folders_above_program().map(|folder| folder.join(LIBRARY)).find(|path| path.exists())
+}
+
+/// Builds the library, or finds that it is built; other processes wait meanwhile.
+fn build() -> PathBuf {
+    let is_target = |folder: &PathBuf| folder.join("CACHEDIR.TAG").exists();
+    let target = folders_above_program().find(is_target).expect("a test runs in cargo's target directory");
+    let target = target.join("cuda-double");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--locked", "--lib", "--manifest-path", MANIFEST, "--target-dir"]).arg(&target);
+    let status = cargo.status().expect("cargo runs");
+    assert!(status.success(), "{cargo:?} fails: {status}");
+    target.join("debug").join(LIBRARY)
+}
+
+fn folders_above_program() -> impl Iterator<Item = PathBuf> {
+    let program = std::env::current_exe().expect("a process knows its program");
+    program.ancestors().skip(1).map(PathBuf::from).collect::<Vec<_>>().into_iter()
 }

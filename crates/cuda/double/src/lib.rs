@@ -1,34 +1,14 @@
-//! A stand-in for the CUDA driver, for tests on machines without a device.
+//! The stand-in for the CUDA driver as tests see it: found, set, and asked for its account.
 //!
-//! The library is called `libcuda.so`: a program that loads it first, by its path, finds it when it
-//! asks for the driver. Kernels run in an interpreter of PTX ([`ptx`]); streams, memory and the
-//! driver's rules are in `driver`.
-//!
-//! Promises: a program that is right on it made no use of luck, as far as the rules it checks go.
-//! Work waits until something forces it; a seed repeats a run exactly. Must not know: what kernels
-//! compute, who calls.
-//!
-//! It cannot tell:
-//! - speed. There is no clock; events count operations.
-//! - what the compiler of the device makes of PTX: the registers of a kernel are a setting, and
-//!   binaries are refused.
-//! - the order in which the memory of a device shows writes to threads that do not synchronise.
-//! - accesses of the program to its own memory. A pinned buffer that is read too early holds old
-//!   bytes, and one that is written too early sends the new ones; neither is a race in the account.
-//! - races between threads of the program: their calls count as ordered.
-//! - host memory mapped piece by piece, managed memory, graphs, textures, cooperative launches:
-//!   these calls fail, and the account names them.
-//!
-//! Calls that came after CUDA 12.2 are missing, as in a driver of that version.
+//! The stand-in is the library of the folder `driver`, a workspace of its own, which nothing is
+//! linked with: it is built when the first test of a process asks for it.
 
 mod double;
-mod driver;
-pub mod ptx;
 mod report;
 mod settings;
 mod status;
 
 pub use double::Double;
 pub use report::{DoubleReport, Trace};
-pub use settings::Settings;
+pub use settings::{NAMES, Settings};
 pub use status::CudaStatus;

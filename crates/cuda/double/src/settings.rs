@@ -53,7 +53,7 @@ impl Default for Settings {
 }
 
 /// Names of all settings, as [`Settings::set`] takes them.
-pub(crate) const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 12] = [
     "seed",
     "fail_call",
     "error",
@@ -71,7 +71,7 @@ pub(crate) const NAMES: [&str; 12] = [
 impl Settings {
     /// Changes the setting called `name`; `false` if there is none of that name, or the value does
     /// not fit. The value 0 stands for "none" where there may be none.
-    pub(crate) fn set(&mut self, name: &str, value: u64) -> bool {
+    pub fn set(&mut self, name: &str, value: u64) -> bool {
         let positive = Some(value).filter(|value| *value > 0);
         let small = u32::try_from(value).ok();
         match name {
@@ -101,7 +101,8 @@ impl Settings {
     }
 
     /// Returns the value that [`Settings::set`] takes for each name of [`NAMES`].
-    pub(crate) fn values(&self) -> [u64; NAMES.len()] {
+    #[must_use]
+    pub fn values(&self) -> [u64; NAMES.len()] {
         [
             self.seed,
             self.fail_call.unwrap_or(0),
@@ -119,7 +120,8 @@ impl Settings {
     }
 
     /// Returns the settings that `values` hold, in the order of [`NAMES`].
-    pub(crate) fn from_values(values: &[u64]) -> Option<Self> {
+    #[must_use]
+    pub fn from_values(values: &[u64]) -> Option<Self> {
         let mut settings = Self::default();
         let is_whole = values.len() == NAMES.len();
         let all = NAMES.iter().zip(values).all(|(name, value)| settings.set(name, *value));

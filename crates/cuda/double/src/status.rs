@@ -19,14 +19,16 @@ macro_rules! statuses {
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// Returns the name that `cuGetErrorName` gives, with the zero byte that ends it.
-            pub(crate) fn c_name(self) -> &'static str {
+            #[must_use]
+            pub fn c_name(self) -> &'static str {
                 match self {
                     $(Self::$name => concat!($full, "\0"),)*
                 }
             }
 
             /// Returns the text that `cuGetErrorString` gives, with the zero byte that ends it.
-            pub(crate) fn c_text(self) -> &'static str {
+            #[must_use]
+            pub fn c_text(self) -> &'static str {
                 match self {
                     $(Self::$name => concat!($text, "\0"),)*
                 }
@@ -79,9 +81,6 @@ impl CudaStatus {
         Self::ALL.iter().copied().find(|status| status.code() == code)
     }
 }
-
-/// The result of a call.
-pub(crate) type Refusable<T> = Result<T, CudaStatus>;
 
 #[cfg(test)]
 mod tests {

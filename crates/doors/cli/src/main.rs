@@ -37,8 +37,11 @@ use std::thread::JoinHandle;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::execute::survive_file_limits;
 use crate::exit::{Exit, PANICKED};
@@ -118,11 +121,12 @@ fn main() -> ExitCode {
 fn conducted() -> ExitCode {
     let matches = command_line().try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let asked = std::env::var("RECOUP_LOG").ok().and_then(|words| words.parse().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(Level::WARN));
     let log = std::io::stderr.with_filter(|_| ranks::is_first());
     // It would panic where stderr cannot be written to.
-    let logger = tracing_subscriber::fmt().log_internal_errors(false);
-    logger.with_env_filter(filter).with_writer(log).with_target(false).init();
+    let logger = tracing_subscriber::fmt().log_internal_errors(false).with_max_level(Level::TRACE);
+    logger.with_writer(log).with_target(false).finish().with(filter).init();
 
     let output = survive_file_limits().and_then(|()| Output::new(cli.json, cli.json_file));
     let outcome = output.and_then(|output| run(&cli.command, &output));

@@ -1,5 +1,6 @@
 """Arrays on a device, the double of one: saved from there, and restored to there after SIGKILL."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -7,13 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
+
+
+@functools.cache
+def built(target):
+    """The double of the driver, built as crates/cuda/double/src/double.rs does for Rust's tests."""
+    manifest = next(ROOT.glob("crates/**/cuda-double/driver/Cargo.toml"))
+    build = ["cargo", "build", "--quiet", "--locked", "--lib", "--manifest-path", manifest, "--target-dir", target]
+    subprocess.run(build, check=True)
+    return target / "debug/libcuda_double.so"
 
 
 @pytest.fixture
 def run(tmp_path, program):
     """Runs a script where the double of the driver is the driver."""
-    double = program.parent / "deps/librecoup_cuda_double.so"
-    assert double.exists(), f"{double} is built with the tests of the workspace"
+    double = built(program.parent.parent / "cuda-double")
     (tmp_path / "driver").mkdir()
     (tmp_path / "driver/libcuda.so").symlink_to(double)
     env = os.environ | {"LD_LIBRARY_PATH": str(tmp_path / "driver")}

@@ -84,7 +84,7 @@ fn check_type(ty: &Type) -> Result<()> {
     let what = match ty {
         Type::Reference(_) => "a reference",
         Type::Ptr(_) => "a pointer",
-        Type::BareFn(_) => "a pointer to a function",
+        Type::FnPtr(_) => "a pointer to a function",
         Type::Paren(inner) => return check_type(&inner.elem),
         Type::Group(inner) => return check_type(&inner.elem),
         Type::Array(inner) => return check_type(&inner.elem),

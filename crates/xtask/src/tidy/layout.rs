@@ -19,6 +19,7 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     found.extend(missing.map(|(index, path)| map.complaint(*index, format!("{path} does not exist"))));
     let crates = manifests.filter_map(|source| source.path.strip_suffix("/Cargo.toml"));
     found.extend(wrong_dependencies(map, sources));
+    found.extend(crossed_families(map, sources));
     found.extend(unproven_invariants(map, sources));
     let unmapped = crates.filter(|name| !paths.iter().any(|(_, path)| path == name));
     found.extend(unmapped.map(|name| format!("{MAP}: {name} is not on the map")));
@@ -39,11 +40,7 @@ fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
         let mut told: Vec<&str> = used.split_whitespace().filter(|name| *name != "none").collect();
         told.sort_unstable();
         for name in crates.split(',').map(str::trim) {
-            let names = ["", "recoup-"].map(|prefix| format!("[package]\nname = \"{prefix}{name}\"\n"));
-            let is_it = |source: &&Source| {
-                source.file_name() == "Cargo.toml" && names.iter().any(|name| source.text.starts_with(name))
-            };
-            let Some(manifest) = sources.iter().find(is_it) else {
+            let Some(manifest) = sources.iter().find(|source| is_manifest_of(name, source)) else {
                 found.push(map.complaint(index, format!("{name} is no crate")));
                 continue;
             };
@@ -51,6 +48,43 @@ fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
             if uses != told {
                 let uses = if uses.is_empty() { "none".to_owned() } else { uses.join(" ") };
                 found.push(map.complaint(index, format!("{name} uses {uses}")));
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether a file is the manifest of the package of this name.
+fn is_manifest_of(name: &str, source: &Source) -> bool {
+    let names = ["", "recoup-"].map(|prefix| format!("[package]\nname = \"{prefix}{name}\"\n"));
+    source.file_name() == "Cargo.toml" && names.iter().any(|name| source.text.starts_with(name))
+}
+
+/// Lines `family NAME: CRATES` of the section on dependencies that are not true: a crate of a
+/// family uses the pipeline, or the pipeline uses one, itself or through another crate.
+fn crossed_families(map: &Source, sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    let uses = |name: &str| {
+        let manifest = sources.iter().find(|source| is_manifest_of(name, source));
+        manifest.map(|manifest| dependencies(&manifest.text)).unwrap_or_default()
+    };
+    let mut road = vec!["pipeline"];
+    let mut next = 0;
+    while let Some(name) = road.get(next) {
+        next += 1;
+        let new: Vec<&str> = uses(name).into_iter().filter(|name| !road.contains(name)).collect();
+        road.extend(new);
+    }
+    let families =
+        section(&map.text, "Dependencies").filter_map(|(index, line)| Some((index, line.strip_prefix("family ")?)));
+    for (index, line) in families {
+        let Some((family, crates)) = line.split_once(':') else { continue };
+        for name in crates.split_whitespace() {
+            if road.contains(&name) {
+                found.push(map.complaint(index, format!("the pipeline uses {name} of the family {family}")));
+            }
+            if uses(name).contains(&"pipeline") {
+                found.push(map.complaint(index, format!("{name} of the family {family} uses the pipeline")));
             }
         }
     }
@@ -118,6 +152,12 @@ mod tests {
         Source { path: path.to_owned(), text: text.to_owned() }
     }
 
+    fn manifest(name: &str, uses: &str) -> Source {
+        let package = format!("[package]\nname = \"recoup-{name}\"\n[lints]\nworkspace = true\n");
+        let text = format!("{package}[dependencies]\n{uses}[features]\nrecoup-no = []\n");
+        source(&format!("crates/family/{name}/Cargo.toml"), &text)
+    }
+
     #[test]
     fn crate_without_workspace_lints_is_found() {
         let lazy = [source("io/Cargo.toml", "[package]\n"), source(MAP, "# Map\n| `io` | stores |\n")];
@@ -128,17 +168,26 @@ mod tests {
     fn dependencies_that_the_map_does_not_tell_are_found() {
         let page =
             "# Map\n## Dependencies\nwords\n```text\nio, cache  core\ngone       none\n```\n## Next\nno  crate\n";
-        let manifest = |name: &str, uses: &str| {
-            let path = format!("crates/family/{name}/Cargo.toml");
-            let package = format!("[package]\nname = \"recoup-{name}\"\n[lints]\nworkspace = true\n");
-            source(&path, &format!("{package}[dependencies]\n{uses}[features]\nrecoup-no = []\n"))
-        };
         let sources = [
             manifest("io", "recoup-core.workspace = true\nlibc = \"1\"\n"),
             manifest("cache", "recoup-core.workspace = true\nrecoup-io = { path = \"x\" }\n"),
         ];
         let found = wrong_dependencies(&source(MAP, page), &sources);
         assert_eq!(found, ["ARCHITECTURE.md:5: cache uses core io", "ARCHITECTURE.md:6: gone is no crate"]);
+    }
+
+    #[test]
+    fn families_and_the_pipeline_stay_apart() {
+        let map = source(MAP, "# Map\n### Dependencies\nfamily adjoint: tape\nfamily memory: memory derive\n");
+        let uses = |name: &str, used: &str| manifest(name, &format!("recoup-{used} = 1\n"));
+        let apart = [uses("tape", "core"), uses("memory", "io"), uses("pipeline", "model"), uses("model", "core")];
+        assert_eq!(crossed_families(&map, &apart), [""; 0]);
+        let crossed = [uses("tape", "pipeline"), uses("pipeline", "model"), uses("model", "derive")];
+        let found = [
+            "ARCHITECTURE.md:3: tape of the family adjoint uses the pipeline",
+            "ARCHITECTURE.md:4: the pipeline uses derive of the family memory",
+        ];
+        assert_eq!(crossed_families(&map, &crossed), found);
     }
 
     #[test]

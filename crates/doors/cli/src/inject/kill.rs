@@ -5,6 +5,7 @@
 //! to read its problem is not part of the modelled job and is not counted. If lives are too short
 //! to make progress, the next ones get more time, and the report says so.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -260,7 +261,8 @@ struct Scratch(PrivateDir);
 
 impl Scratch {
     fn create() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("recoup-lives-{:016x}", rand::random::<u64>()));
+        let drawn = RandomState::new().hash_one("");
+        let path = std::env::temp_dir().join(format!("recoup-lives-{:016x}", drawn));
         Ok(Self(PrivateDir::make_new(path)?))
     }
 }

@@ -1,0 +1,85 @@
+//! Calls about the memory of a device.
+
+#![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
+
+use recoup_cuda_double::CudaStatus;
+
+use super::super::host_memory::HostAddress;
+use super::super::interface::{ResultPlace, give};
+use super::super::state::call;
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemAlloc_v2(address: ResultPlace<'_, u64>, bytes: usize) -> u32 {
+    call("cuMemAlloc_v2", |driver| give(address, driver.allocate(bytes)?))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFree_v2(address: u64) -> u32 {
+    call("cuMemFree_v2", |driver| driver.free(address))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemAllocAsync(address: ResultPlace<'_, u64>, bytes: usize, stream: u64) -> u32 {
+    call("cuMemAllocAsync", |driver| give(address, driver.allocate_in(bytes, stream)?))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemAllocFromPoolAsync(address: ResultPlace<'_, u64>, bytes: usize, pool: u64, stream: u64) -> u32 {
+    call("cuMemAllocFromPoolAsync", |driver| {
+        driver.device(i32::try_from(pool.wrapping_sub(1)).map_err(|_| CudaStatus::InvalidValue)?)?;
+        give(address, driver.allocate_in(bytes, stream)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> u32 {
+    call("cuMemFreeAsync", |driver| driver.free_in(address, stream))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemGetInfo_v2(free: ResultPlace<'_, usize>, total: ResultPlace<'_, usize>) -> u32 {
+    call("cuMemGetInfo_v2", |driver| {
+        let (left, all) = driver.room()?;
+        give(free, left)?;
+        give(total, all)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemGetAddressRange_v2(start: ResultPlace<'_, u64>, bytes: ResultPlace<'_, usize>, address: u64) -> u32 {
+    call("cuMemGetAddressRange_v2", |driver| {
+        let (first, own) = driver.memory.allocation_at(address).ok_or(CudaStatus::NotFound)?;
+        give(start, first)?;
+        give(bytes, own.bytes as usize)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuPointerGetAttribute(target: HostAddress, attribute: u32, address: u64) -> u32 {
+    call("cuPointerGetAttribute", |driver| match target.number() {
+        0 => Err(CudaStatus::InvalidValue),
+        _ => driver.pointer_attribute(attribute, address, target),
+    })
+}
+
+/// Unlike the call for one attribute, it leaves zeros for an address that is not known.
+#[unsafe(no_mangle)]
+extern "C" fn cuPointerGetAttributes(n: u32, attributes: HostAddress, targets: HostAddress, address: u64) -> u32 {
+    call("cuPointerGetAttributes", |driver| {
+        if attributes.number() == 0 || targets.number() == 0 {
+            return Err(CudaStatus::InvalidValue);
+        }
+        for index in 0..n as usize {
+            let mut attribute = [0; 4];
+            attributes.later(index * size_of::<u32>()).read(&mut attribute);
+            let attribute = u32::from_ne_bytes(attribute);
+            let target = targets.later(index * size_of::<usize>()).read_address();
+            if driver.pointer_attribute(attribute, address, target).is_err() {
+                // The types of four bytes, and those of eight.
+                let bytes = if [2, 6, 8, 9, 13].contains(&attribute) { 4 } else { 8 };
+                target.write(&[0; 8][..bytes]);
+            }
+        }
+        Ok(())
+    })
+}
