@@ -1,0 +1,6 @@
+//! Sessions from outside.
+
+mod afar;
+mod hashed_zones;
+mod road;
+mod snapshot;

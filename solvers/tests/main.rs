@@ -1,0 +1,9 @@
+//! The methods from outside.
+
+mod deflation;
+mod distributed;
+mod divergence;
+mod methods;
+mod symmetric;
+mod symmetry;
+mod table;
