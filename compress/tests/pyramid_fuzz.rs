@@ -1,8 +1,8 @@
 //! Frames of the codec pyramid damaged on purpose, their checksums made right again, so that damage
 //! reaches what lies behind them.
 //!
-//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test pyramid_fuzz --
-//! --nocapture` tries ten million.
+//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test main --
+//! --nocapture pyramid_fuzz` tries ten million.
 
 use recoup_compress::Pyramid;
 use recoup_core::{Bound, Codec, Context, Values, ValuesMut};

@@ -1,8 +1,8 @@
 //! Frames damaged on purpose, their checksums made right again, so that damage reaches what lies
 //! behind them.
 //!
-//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test qb_fuzz --
-//! --nocapture` tries ten million.
+//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test main --
+//! --nocapture qb_fuzz` tries ten million.
 
 use recoup_compress::{Qb, QbArrangement};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};

@@ -1,7 +1,7 @@
 //! Every single there is, under absolute and relative bounds.
 //!
-//! All 2^32 bit patterns: `cargo test --release -p recoup-compress --test qb_patterns -- --ignored
-//! --nocapture`.
+//! All 2^32 bit patterns: `cargo test --release -p recoup-compress --test main -- --ignored
+//! --nocapture qb_patterns`.
 
 use std::time::Instant;
 

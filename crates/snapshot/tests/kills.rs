@@ -1,7 +1,7 @@
 //! A process is killed while a frozen copy drains to a store and its owner overwrites the values:
 //! every version that is there is whole, and holds the values of its moment only.
 //!
-//! `cargo test --release -p recoup-snapshot --test kills -- --ignored` kills 200 processes.
+//! `cargo test --release -p recoup-snapshot --test main -- --ignored kills::` kills 200 processes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -81,7 +81,7 @@ fn drain(store: &Hdf5Store, version: u64, frozen: &dyn DeviceSnapshot) {
 /// Kills a process some time after it has saved a version, and returns the newest it spoke of.
 fn save_and_kill(folder: &Path, seed: u64) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .args(["--exact", "kills::child", "--ignored", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .spawn()

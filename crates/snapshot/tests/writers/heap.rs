@@ -5,8 +5,8 @@ use std::sync::Arc;
 use recoup_core::{ElementType, Zones};
 use recoup_snapshot::TouchedZones;
 
-use crate::plan::ThreadPlan;
-use crate::trial::Owner;
+use super::plan::ThreadPlan;
+use super::trial::Owner;
 use sys::HeapValues;
 
 mod sys;

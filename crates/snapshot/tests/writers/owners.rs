@@ -5,8 +5,8 @@ use std::cell::Cell;
 use recoup_core::Zones;
 use recoup_snapshot::{TouchedRegion, TrackedRegion, WatchedRegion};
 
-use crate::plan::ThreadPlan;
-use crate::trial::Owner;
+use super::plan::ThreadPlan;
+use super::trial::Owner;
 
 impl Owner for TouchedRegion<f64> {
     fn zones(&self) -> &dyn Zones {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::draw::Draw;
+use super::draw::Draw;
 
 /// Elements that one thread writes, and its writes.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use recoup_core::{DeviceSnapshot, Mark, ValuesMut, Zones};
 
-use crate::draw::Draw;
-use crate::plan::ThreadPlan;
+use super::draw::Draw;
+use super::plan::ThreadPlan;
 
 /// Elements of the largest memory: 1.6 MB, 25 zones of a region.
 const LEN_MAX: usize = 200_000;

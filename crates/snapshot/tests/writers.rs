@@ -1,7 +1,7 @@
 //! Frozen copies equal the values at their moment, whatever writers do meanwhile: random writers
 //! against a reference copy, with each monitor.
 //!
-//! `cargo test --release -p recoup-snapshot --test writers -- --ignored` takes 10,000 seeds.
+//! `cargo test --release -p recoup-snapshot --test main -- --ignored writers::` takes 10,000 seeds.
 
 mod draw;
 mod heap;

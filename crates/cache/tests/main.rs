@@ -1,0 +1,4 @@
+//! Tiers from outside.
+
+mod forwarding;
+mod recovery;

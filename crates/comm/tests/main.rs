@@ -1,0 +1,4 @@
+//! Communicators of threads.
+
+mod collectives;
+mod lent;

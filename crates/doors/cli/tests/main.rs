@@ -1,0 +1,19 @@
+//! The program as its users meet it.
+
+mod annotate;
+mod auto;
+mod chains;
+mod install;
+mod json;
+mod kills;
+mod memory_file;
+mod messages;
+mod mutations;
+mod program;
+mod report;
+mod results;
+mod scenarios;
+mod slurm;
+mod staging;
+mod tape;
+mod tiers;

@@ -1,0 +1,6 @@
+//! Sessions from outside.
+
+mod device_values;
+mod hashed_zones;
+mod road;
+mod snapshot;

@@ -1,0 +1,4 @@
+//! Freezing writers, and what a kill leaves.
+
+mod kills;
+mod writers;
