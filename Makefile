@@ -20,7 +20,7 @@ help:
 	@echo "make build            the program, target/release/recoup, and the HDF5 filter plugin beside it"
 	@echo "make test             everything a change must pass (format, lints, docs, tests, examples)"
 	@echo "make soak             long real runs beyond make test: kills, sweeps, seeds (an hour and more)"
-	@echo "make bench            the benchmarks of BENCHMARKS.md"
+	@echo "make bench            benchmarks of solvers, codecs and memory tiers; cargo xtask figures has those of BENCHMARKS.md"
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
 	@echo "make site             pages, tutorials and references for a browser without a network: target/site/book/index.html"
 	@echo "make library          librecoup for C, Fortran and PETSc, and libveloc-client over it"
