@@ -21,7 +21,7 @@ help:
 	@echo "make test             what each change must pass: format, lints, the tests of the road and of the main doors (minutes)"
 	@echo "make test-all         all there is: devices, MPI, PETSc, every feature, pages, examples (an hour of processor time)"
 	@echo "make soak             long real runs beyond make test-all: kills, sweeps, seeds (an hour and more)"
-	@echo "make bench            the benchmarks of BENCHMARKS.md"
+	@echo "make bench            benchmarks of solvers, codecs and memory tiers; cargo xtask figures has those of BENCHMARKS.md"
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
 	@echo "make site             pages, tutorials and references for a browser without a network: target/site/book/index.html"
 	@echo "make library          librecoup for C, Fortran and PETSc, and libveloc-client over it"
