@@ -26,6 +26,7 @@ pub(crate) use self::values::{
     FetchedFrame, PlacedValues, VectorView, frame_len, frames, padded_len, raw_bytes, record,
 };
 pub use self::writes::WriteTable;
+pub(crate) use self::writes::append_run;
 use self::writes::{AnnouncedWrites, WriteLog};
 use crate::error::{PipelineError, device_values_error};
 use crate::session::{StagingNeed, check_variables};

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -204,7 +205,7 @@ impl WatchedCodec {
     }
 
     fn meet() {
-        CODEC_ROAD.get().unwrap().meet();
+        CODEC_ROAD.get_or_init(Arc::default).meet();
     }
 }
 
@@ -232,9 +233,9 @@ type EncodeResult = Result<Encoded, CodecError>;
 
 /// Saves the second iterate of a CG solve by a plan. Returns the files that were met on the stacks,
 /// none of them twice on any.
-fn files_of_a_save(road: &Arc<Road>, plan: Plan, codecs: CodecTable) -> BTreeSet<String> {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Hdf5Store::open(dir.path(), "run", Access::Write).unwrap();
+fn files_of_a_save(road: &Arc<Road>, plan: Plan, codecs: CodecTable) -> Result<BTreeSet<String>, Box<dyn Error>> {
+    let dir = tempfile::tempdir()?;
+    let store = Hdf5Store::open(dir.path(), "run", Access::Write)?;
     let store = Arc::new(WatchedStore { store, road: road.clone() });
     let clock = Arc::new(WatchedClock { clock: SystemClock::new(), road: road.clone() });
     let operator = Watched(road.clone());
@@ -243,15 +244,15 @@ fn files_of_a_save(road: &Arc<Road>, plan: Plan, codecs: CodecTable) -> BTreeSet
     let reference = is_lossy.then(|| Reference::new(Arc::new(Watched(road.clone())), b.clone().into()));
     let config = config(store, clock, SavesAt(&[2], plan));
     let codecs = Codecs { table: codecs, ..config.codecs };
-    let mut session = Session::open(SessionConfig { codecs, reference, ..config }, &Solo).unwrap();
+    let mut session = Session::open(SessionConfig { codecs, reference, ..config }, &Solo)?;
     let pool = Pool::new(1);
     let system = System { a: &operator, b: &b, comm: &Solo, pool: &pool };
-    let mut cg = Cg::new(system, &Identity, &vec![0.0; LEN], Stop::at(1e-10)).unwrap();
-    cg.step().unwrap();
-    assert_eq!(session.step(&cg).unwrap(), None);
+    let mut cg = Cg::new(system, &Identity, &vec![0.0; LEN], Stop::at(1e-10))?;
+    cg.step()?;
+    assert_eq!(session.step(&cg)?, None);
     road.watch(true);
-    cg.step().unwrap();
-    assert!(session.step(&cg).unwrap().is_some());
+    cg.step()?;
+    assert!(session.step(&cg)?.is_some());
     road.watch(false);
     let outcomes = session.take_outcomes();
     assert!(matches!(outcomes[..], [Outcome::Saved(_)]), "{outcomes:?}");
@@ -259,7 +260,7 @@ fn files_of_a_save(road: &Arc<Road>, plan: Plan, codecs: CodecTable) -> BTreeSet
     for stack in &stacks {
         assert_eq!(stack.iter().collect::<BTreeSet<_>>().len(), stack.len(), "a file is passed twice: {stack:?}");
     }
-    stacks.into_iter().flatten().filter(|file| file != THREAD).collect()
+    Ok(stacks.into_iter().flatten().filter(|file| file != THREAD).collect())
 }
 
 /// Ten files in all, with those of the store, which
@@ -268,7 +269,7 @@ fn files_of_a_save(road: &Arc<Road>, plan: Plan, codecs: CodecTable) -> BTreeSet
 #[test]
 fn one_value_passes_seven_files_down_to_the_store_and_none_twice() {
     let no_codec = |codec| Err(CodecError::NotBuilt { codec, feature: "any" });
-    let files = files_of_a_save(&Arc::new(Road::default()), PLAN, no_codec);
+    let files = files_of_a_save(&Arc::new(Road::default()), PLAN, no_codec).unwrap();
     assert_eq!(files, FILES.map(str::to_owned).into());
 }
 
@@ -287,7 +288,7 @@ fn one_lossy_value_passes_the_files_that_architecture_lists_and_none_twice() {
     let page = std::fs::read_to_string(root.unwrap().join("ARCHITECTURE.md")).unwrap();
     let road = CODEC_ROAD.get_or_init(Arc::default);
     let plan = Plan { scheme: Scheme::Lossy, codec: CodecId::Qb, resume: Resume::Restarted, ..PLAN };
-    let files = files_of_a_save(road, plan, WatchedCodec::find);
+    let files = files_of_a_save(road, plan, WatchedCodec::find).unwrap();
     assert_eq!(files, listed_files(&page, "A lossy value that is verified"));
 }
 

@@ -22,7 +22,7 @@ use super::context::{CheckpointJob, WorkerContext};
 use super::frame_codec::encode_exactly;
 use crate::costs::since;
 use crate::error::{PipelineError, device_values_error};
-use crate::staging::{FetchedFrame, Staged, frame_len, padded_len, raw_bytes};
+use crate::staging::{FetchedFrame, Staged, append_run, frame_len, padded_len, raw_bytes};
 
 /// Variables up to this size are saved whole: a record costs as much as they do.
 const SMALL_BYTES: u64 = 4096;
@@ -294,11 +294,7 @@ fn announced_runs(record: &VariableRecord, run: usize, written: &[Range<usize>])
             continue;
         }
         let stop = if stop == end { first + len } else { stop };
-        let range = start - first..stop - first;
-        match runs.last_mut() {
-            Some(last) if range.start <= last.end + gap => last.end = last.end.max(range.end),
-            _ => runs.push(range),
-        }
+        append_run(&mut runs, start - first..stop - first, gap);
     }
     runs
 }
@@ -325,11 +321,7 @@ fn differing_zones(record: &VariableRecord, before: &[u128], now: &[u128]) -> Ve
     let differing = before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now);
     for (zone, _) in differing {
         let start = zone * zone_len(record);
-        let end = (start + zone_len(record)).min(frame_len(record));
-        match runs.last_mut() {
-            Some(last) if last.end == start => last.end = end,
-            _ => runs.push(start..end),
-        }
+        append_run(&mut runs, start..(start + zone_len(record)).min(frame_len(record)), 0);
     }
     runs
 }

@@ -135,11 +135,7 @@ impl Zones for WriteTable {
         let written = |(_, zone): &(usize, &AtomicU64)| zone.load(Ordering::Acquire) > since.write;
         for (zone, _) in self.zones.iter().enumerate().filter(written) {
             let start = zone * self.zone_len;
-            let end = (start + self.zone_len).min(self.len);
-            match runs.last_mut() {
-                Some(last) if last.end == start => last.end = end,
-                _ => runs.push(start..end),
-            }
+            append_run(&mut runs, start..(start + self.zone_len).min(self.len), 0);
         }
         Some(runs)
     }
@@ -147,6 +143,15 @@ impl Zones for WriteTable {
     /// The program writes where it likes: nothing can be kept from it.
     fn freeze(&self, _: usize) -> Option<Box<dyn DeviceSnapshot>> {
         None
+    }
+}
+
+/// Appends a run of values to ascending ones; it joins the last where at most `gap` values lie
+/// between.
+pub(crate) fn append_run(runs: &mut Vec<Range<usize>>, run: Range<usize>, gap: usize) {
+    match runs.last_mut() {
+        Some(last) if run.start <= last.end + gap => last.end = last.end.max(run.end),
+        _ => runs.push(run),
     }
 }
 
