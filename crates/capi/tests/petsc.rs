@@ -278,13 +278,13 @@ fn newest_version(folder: &Path) -> Option<u32> {
     found.filter_map(|version| number(version.file_name().to_str()?)).max()
 }
 
-/// TS and SNES end without a residual of recoup's: memory went before its versions had reached the
-/// directory, or stayed.
+/// Memory went before its versions had reached the directory, or stayed: TS has no residual, and
+/// the tolerance of SNES may be looser than recoup's own.
 #[test]
 fn memory_of_time_steps_and_newton_is_freed_once_the_directory_has_the_last_version() {
     let Some(heat) = Example::of("examples/embed/heat.c") else { return };
     for (name, arguments, after, ranks, interval) in
-        [("ts", "-n 12", 55, 1, 10), ("ts2", "-n 12", 55, 2, 10), ("snes", "-n 12 -nonlinear", 4, 1, 1)]
+        [("ts", "-n 12", 55, 2, 10), ("snes", "-n 12 -nonlinear -snes_rtol 1e-3", 2, 1, 1)]
     {
         let memory = tempfile::tempdir().unwrap();
         let plain = heat.run(ranks, arguments, None).unwrap();
