@@ -509,7 +509,7 @@ fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
 /// Locks a run's directory for its writer.
 fn lock(root: &Path) -> Result<FileLock, StoreError> {
     let path = root.join(LOCK);
-    let open = regular::open_with(File::options().create(true).truncate(false).write(true), &path);
+    let open = regular::open_without_links(File::options().create(true).truncate(false).write(true), &path);
     let file = open.map_err(|source| refused("open", &path, source))?;
     FileLock::take(file).map_err(|error| match error {
         TryLockError::WouldBlock => StoreError::Busy { path: root.display().to_string() },

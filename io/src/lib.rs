@@ -32,7 +32,7 @@ pub use lock::FileLock;
 pub use memory::MemoryStore;
 pub use private::{PrivateDir, open_own_file};
 pub use publish::{make_durable, nameless_file, put_new, put_parts, put_result, put_whole};
-pub use regular::open_regular;
+pub use regular::{open_regular, open_regular_with, open_without_links};
 pub use sys::HeldSizeSignal;
 pub use throttle::{SLICE_BYTES, Throttle};
 

@@ -202,7 +202,7 @@ impl PrivateDir {
 /// Those of the operating system; for another user's file, for one that users outside its group
 /// may write to, and for anything but a file, an error that says so.
 pub fn open_own_file(path: &Path) -> io::Result<File> {
-    let file = regular::open_to_write(path)?;
+    let file = regular::open_regular_with(File::options().read(true).write(true), path)?;
     match shared_fault(&fstat(&file)?) {
         Some(what) => Err(io::Error::other(what)),
         None => Ok(file),

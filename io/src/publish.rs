@@ -82,7 +82,7 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
 /// Reuses the file left by a retired version if no other process can be reading it; otherwise
 /// creates a new one. Returns whether it was reused.
 fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
-    match step(Step::OpenFile, path, || regular::open_with(File::options().read(true).write(true), path)) {
+    match step(Step::OpenFile, path, || regular::open_without_links(File::options().read(true).write(true), path)) {
         Ok(file) if reuse::is_ours_alone(&file) => return Ok((file, true)),
         Err(error) if is_missing(&error) => {}
         // Another process reads it, or it is read-only.
@@ -100,7 +100,7 @@ fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
 
 /// Opens a file of a draft that another rank has made.
 pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
-    step(Step::OpenFile, path, || regular::open_with(File::options().write(true), path))
+    step(Step::OpenFile, path, || regular::open_without_links(File::options().write(true), path))
 }
 
 /// Writes all bytes at `offset`.

@@ -23,14 +23,14 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// Those of the operating system; for a symbolic link or anything but a file, an error that says
 /// so.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    open_with(File::options().read(true), path)
+    open_without_links(File::options().read(true), path)
 }
 
-/// Opens a regular file of a run's directory, or makes one, as the options say.
+/// Opens a regular file, or makes one, as the options say. A symbolic link is refused.
 ///
 /// # Errors
-/// As [`open`].
-pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+/// Those of the operating system; for a link or anything but a file, an error that says so.
+pub fn open_without_links(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     open_flagged(options, OFlags::NOFOLLOW, path)
 }
 
@@ -39,12 +39,15 @@ pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<Fi
 /// # Errors
 /// Those of the operating system; for anything but a file, an error that says so.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    open_flagged(File::options().read(true), OFlags::empty(), path)
+    open_regular_with(File::options().read(true), path)
 }
 
-/// Opens a regular file that the user names for reading and writing. Links are followed.
-pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
-    open_flagged(File::options().read(true).write(true), OFlags::empty(), path)
+/// Opens a regular file that the user names, or makes one, as the options say. Links are followed.
+///
+/// # Errors
+/// As for [`open_regular`].
+pub fn open_regular_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_flagged(options, OFlags::empty(), path)
 }
 
 fn open_flagged(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
@@ -103,16 +106,19 @@ mod tests {
         for (name, what) in [("link", "link"), ("broken", "link"), ("pipe", "pipe"), ("directory", "directory")] {
             let error = open(&at(name)).unwrap_err().to_string();
             assert!(error.contains("a file expected") && error.contains(what), "{name}: {error}");
-            let error = open_with(File::options().write(true).create(true), &at(name)).unwrap_err().to_string();
+            let error =
+                open_without_links(File::options().write(true).create(true), &at(name)).unwrap_err().to_string();
             assert!(error.contains("a file expected") || error.contains("directory"), "{name}: {error}");
         }
         assert_eq!(read(&at("file"), 5).unwrap(), b"bytes");
         assert_eq!(read(&at("file"), 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(open(&at("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        for of_user in [open_regular, open_to_write] {
-            assert!(of_user(&at("file")).is_ok() && of_user(&at("link")).is_ok());
+        for options in [File::options().read(true), File::options().append(true).create(true)] {
+            for name in ["file", "link"] {
+                assert!(open_regular_with(options, &at(name)).is_ok(), "{name}");
+            }
             for name in ["pipe", "directory"] {
-                assert!(of_user(&at(name)).is_err(), "{name}");
+                assert!(open_regular_with(options, &at(name)).is_err(), "{name}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::bytes::{bytes_of, number};
+use super::bytes::{UntakenBytes, bytes_of, number};
 use super::refusal::{ImportRefusal, refuse};
 
 /// Levels of the tree, at most.
@@ -38,6 +38,13 @@ struct StoredChunk<'a> {
     data: &'a [u8],
 }
 
+/// The chunks that a walk through a tree has met.
+struct StoredChunks<'a> {
+    chunks: Vec<StoredChunk<'a>>,
+    n_max: u64,
+    untaken: UntakenBytes,
+}
+
 /// The filters of a dataset, in the order of writing: number and client data.
 pub(super) struct Pipeline(Vec<(u64, Vec<u64>)>);
 
@@ -63,10 +70,11 @@ impl<'a> Chunks<'a> {
         };
         let pieces = self.extents.iter().zip(&self.chunk).map(|(extent, chunk)| extent.div_ceil(*chunk));
         let expected = pieces.fold(1_u64, u64::saturating_mul);
-        let mut stored = Vec::new();
-        if expected > 0 && self.tree != u64::MAX && self.walk(self.tree, LEVELS_MAX, expected, &mut stored).is_none() {
+        let mut stored = StoredChunks { chunks: Vec::new(), n_max: expected, untaken: UntakenBytes::of(self.file) };
+        if expected > 0 && self.tree != u64::MAX && self.walk(self.tree, LEVELS_MAX, &mut stored).is_none() {
             return refuse("a tree of chunks", "one that is damaged");
         }
+        let stored = stored.chunks;
         if stored.len() as u64 != expected {
             return refuse(format!("{expected} chunks with values"), stored.len().to_string());
         }
@@ -79,7 +87,7 @@ impl<'a> Chunks<'a> {
     }
 
     /// Collects the chunks under a node, whose level is below `above`.
-    fn walk(&self, node: u64, above: u64, n_max: u64, stored: &mut Vec<StoredChunk<'a>>) -> Option<()> {
+    fn walk(&self, node: u64, above: u64, stored: &mut StoredChunks<'a>) -> Option<()> {
         let head = bytes_of(self.file, node, 24)?;
         let level = number(head, 5, 1)?;
         if !head.starts_with(b"TREE\x01") || level >= above {
@@ -88,20 +96,23 @@ impl<'a> Chunks<'a> {
         let axes = self.chunk.len();
         // The bytes of the chunk, its filters, and its offsets: one more than there are axes.
         let key_bytes = 8 + 8 * (axes as u64 + 1);
-        for entry in 0..number(head, 6, 2)? {
+        let n_entries = number(head, 6, 2)?;
+        stored.untaken.take(24 + n_entries * (key_bytes + 8))?;
+        for entry in 0..n_entries {
             let key = bytes_of(self.file, node.checked_add(24 + entry * (key_bytes + 8))?, key_bytes + 8)?;
             let child = number(key, key_bytes as usize, 8)?;
             if level > 0 {
-                self.walk(child, level, n_max, stored)?;
+                self.walk(child, level, stored)?;
                 continue;
             }
             let data = bytes_of(self.file, child, number(key, 0, 4)?)?;
             let offsets = (0..axes).map(|axis| number(key, 8 + 8 * axis, 8)).collect::<Option<Vec<_>>>()?;
             let is_inside = offsets.iter().zip(&self.extents).all(|(offset, extent)| offset < extent);
-            if !is_inside || stored.len() as u64 == n_max {
+            stored.untaken.take(data.len() as u64)?;
+            if !is_inside || stored.chunks.len() as u64 == stored.n_max {
                 return None;
             }
-            stored.push(StoredChunk { offsets, skipped: number(key, 4, 4)?, data });
+            stored.chunks.push(StoredChunk { offsets, skipped: number(key, 4, 4)?, data });
         }
         Some(())
     }
@@ -206,4 +217,41 @@ fn filter_name(id: u64) -> String {
         _ => return format!("filter {id}"),
     };
     format!("filter {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node of a tree over two axes. All entries are of the same child.
+    fn node(level: u8, n_entries: u16, data_bytes: u32, child: u64) -> Vec<u8> {
+        let mut bytes = [b"TREE\x01", &[level][..], &n_entries.to_le_bytes(), &[0xff; 16]].concat();
+        for entry in 0..u64::from(n_entries) {
+            bytes.extend([data_bytes, 0].map(u32::to_le_bytes).concat());
+            bytes.extend([entry, 0, 0, child].map(u64::to_le_bytes).concat());
+        }
+        bytes
+    }
+
+    fn read(file: &[u8], extents: [u64; 2], chunk: [u64; 2]) -> Result<Vec<u8>, String> {
+        let chunks = Chunks { file, tree: 0, extents: extents.to_vec(), chunk: chunk.to_vec(), width: 8 };
+        chunks.read(&Pipeline(Vec::new())).map_err(|refusal| refusal.found)
+    }
+
+    /// One chunk was read for every entry that named it, and one node for every one above: a small
+    /// file took as long as there are ways through its tree.
+    #[test]
+    fn no_more_is_read_than_the_file_is_long() {
+        let one = [node(0, 1, 8, 64), vec![7; 8]].concat();
+        assert_eq!(read(&one, [1, 1], [1, 1]), Ok(vec![7; 8]));
+        let leaf = node(0, 100, 8000, 24 + 100 * 40);
+        let shared = [leaf, vec![7; 8000]].concat();
+        assert_eq!(read(&shared, [100, 1], [1, 1000]), Err("one that is damaged".to_owned()));
+        let mut ways = Vec::new();
+        for level in (0..40).rev() {
+            let next = ways.len() as u64 + 24 + 40 * 2;
+            ways.extend(node(level, if level > 0 { 2 } else { 0 }, 0, next));
+        }
+        assert_eq!(read(&ways, [100, 1], [1, 1]), Err("one that is damaged".to_owned()));
+    }
 }

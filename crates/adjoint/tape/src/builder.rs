@@ -206,7 +206,8 @@ impl TapeBuilder {
     ///
     /// # Errors
     /// [`TapeError::CodecName`] for a codec of versions, [`TapeError::CodecBound`] for a bound that
-    /// the codec does not take, [`TapeError::NoRoom`] without memory and
+    /// the codec does not take, [`TapeError::Turns`] for a file of turns that cannot be used,
+    /// [`TapeError::NoRoom`] without memory and
     /// directory, [`TapeError::Memory`] for more than the machine has, [`TapeError::Spill`] for a
     /// directory that cannot be used, and [`TapeError::Occupied`] if states of an earlier run are
     /// there. With a device, [`TapeError::Device`] if there is none or it refuses,
@@ -236,7 +237,7 @@ impl TapeBuilder {
         let eviction = self.eviction.unwrap_or(Eviction::Fifo);
         let settings = TapeSettings { levels: levels.iter().map(of_level).collect(), eviction };
         let storage = levels.into_iter().map(|level| level.storage).collect();
-        let machine = TapeMachine::start(settings, storage, self.turns())?;
+        let machine = TapeMachine::start(settings, storage, self.turns()?)?;
         let before = if coder.is_none() { self.coding() } else { None };
         let mut shelf = StateShelf::new(machine, spill, coder);
         let damaged = shelf.reopen()?;
@@ -336,7 +337,7 @@ impl TapeBuilder {
             let buffer = HostBuffer::reserve(&device, bytes as usize, chunk_bytes as usize).map_err(refused)?;
             let mut growth = self.paged(self.registration());
             if self.is_prepared {
-                let _turn = self.turns().map(|turns| turns.take()).transpose().map_err(unregistered)?;
+                let _turn = self.turns()?.map(|turns| turns.take()).transpose().map_err(unregistered)?;
                 buffer.register(bytes as usize).map_err(refused)?;
                 growth = Growth::Ready;
             }
@@ -352,9 +353,9 @@ impl TapeBuilder {
     }
 
     /// Returns the turns at locking or registering memory.
-    fn turns(&self) -> Option<PinTurns> {
+    fn turns(&self) -> Result<Option<PinTurns>, TapeError> {
         let of_user = || (self.device_bytes > 0).then(PinTurns::of_user);
-        self.locking.as_deref().map(PinTurns::at).or_else(of_user)
+        Ok(self.locking.as_deref().map(PinTurns::at).transpose()?.or_else(of_user))
     }
 
     fn registration(&self) -> Registration {

@@ -26,6 +26,14 @@ pub enum TapeError {
     /// The system refused memory or threads.
     #[error("the system refuses what the tape needs: {0}")]
     System(#[from] std::io::Error),
+    /// The file by which processes take turns at locking memory cannot be used.
+    #[error("lock memory in turns by {}: {source}; name another file", .path.display())]
+    Turns {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// The spill directory cannot be used.
     #[error("spill directory: {reason}")]
     Spill {

@@ -5,13 +5,15 @@
 //! and again, so that a tape may end meanwhile.
 
 use std::fs::{File, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use recoup_io::FileLock;
-use rustix::fs::OFlags;
+use recoup_io::{FileLock, open_regular_with, open_without_links};
+
+use crate::error::TapeError;
 
 /// Time between two attempts at a turn. Registering a chunk takes longer.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -33,12 +35,16 @@ pub(crate) struct PinTurn {
 }
 
 impl PinTurns {
-    /// Names the file; it is made with the first turn.
-    pub(crate) fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), is_shared: false, is_closed: AtomicBool::new(false) }
+    /// Names a file of the program, and makes it if there is none.
+    pub(crate) fn at(path: &Path) -> Result<Self, TapeError> {
+        let turns = Self { path: path.to_owned(), is_shared: false, is_closed: AtomicBool::new(false) };
+        match turns.open() {
+            Ok(_) => Ok(turns),
+            Err(source) => Err(TapeError::Turns { path: turns.path, source }),
+        }
     }
 
-    /// Names the file of all processes of this user.
+    /// Names the file of all processes of this user; it is made with the first turn.
     pub(crate) fn of_user() -> Self {
         let user = rustix::process::getuid().as_raw();
         let path = std::env::temp_dir().join(format!("recoup-tape-{user}.turns"));
@@ -52,15 +58,8 @@ impl PinTurns {
 
     /// Waits for the turn.
     pub(crate) fn take(&self) -> Result<PinTurn, String> {
-        let refused = |action: &str, error: std::io::Error| format!("{action} {}: {error}", self.path.display());
-        let mut options = File::options();
-        options.create(true).append(true);
-        if self.is_shared {
-            // A link that another user has put there would name a file of ours.
-            options.mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-        }
-        let file = options.open(&self.path);
-        let file = file.map_err(|error| refused("open", error))?;
+        let refused = |action: &str, error: io::Error| format!("{action} {}: {error}", self.path.display());
+        let file = self.open().map_err(|error| refused("open", error))?;
         while !self.is_closed.load(Ordering::Acquire) {
             let file = file.try_clone().map_err(|error| refused("open", error))?;
             match FileLock::take(file) {
@@ -70,5 +69,46 @@ impl PinTurns {
             }
         }
         Err("the tape has ended".to_owned())
+    }
+
+    fn open(&self) -> io::Result<File> {
+        let mut options = File::options();
+        options.create(true).append(true);
+        if self.is_shared {
+            // A link that another user has put there would name a file of ours.
+            open_without_links(options.mode(0o600), &self.path)
+        } else {
+            open_regular_with(&mut options, &self.path)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tape;
+
+    /// The first chunk of memory waited for the other end of a pipe, and so did the end of the
+    /// tape.
+    #[test]
+    fn a_pipe_or_directory_gives_no_turns() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let build = |name: &str| Tape::builder().host(1 << 16).lock_memory(at(name)).build();
+        let said = |name: &str| match build(name) {
+            Err(error @ TapeError::Turns { .. }) => error.to_string(),
+            other => panic!("{name}: {other:?}"),
+        };
+        // With a reader at its other end, a pipe opens without a wait.
+        let reader = File::options().read(true).write(true).open(at("pipe")).unwrap();
+        let with_reader = said("pipe");
+        drop(reader);
+        for text in [with_reader, said("pipe")] {
+            assert!(text.contains("pipe: a file expected") && text.ends_with("; name another file"), "{text}");
+        }
+        said("");
+        said("no/such/folder");
+        assert!(build("turns").is_ok() && at("turns").is_file());
     }
 }

@@ -270,6 +270,38 @@ fn killed_newton_ends_where_the_first_would_have() {
     assert_eq!(resumed, Solve { from: 4, ..plain });
 }
 
+/// The newest version in the folder of a run.
+fn newest_version(folder: &Path) -> Option<u32> {
+    let number = |name: &str| name.strip_prefix('v').and_then(|digits| digits.parse().ok());
+    let below = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let found = below(folder.to_owned()).flat_map(|run| below(run.path()));
+    found.filter_map(|version| number(version.file_name().to_str()?)).max()
+}
+
+/// Memory went before its versions had reached the directory, or stayed: TS has no residual, and
+/// the tolerance of SNES may be looser than recoup's own.
+#[test]
+fn memory_of_time_steps_and_newton_is_freed_once_the_directory_has_the_last_version() {
+    let Some(heat) = Example::of("examples/embed/heat.c") else { return };
+    for (name, arguments, after, ranks, interval) in
+        [("ts", "-n 12", 55, 2, 10), ("snes", "-n 12 -nonlinear -snes_rtol 1e-3", 2, 1, 1)]
+    {
+        let memory = tempfile::tempdir().unwrap();
+        let plain = heat.run(ranks, arguments, None).unwrap();
+        let tiers = format!("interval={interval}it tiers=memory,pfs memory-dir={}", memory.path().display());
+        let check = |what: &str, solve: Solve, from: u32| {
+            assert_eq!(solve, Solve { from, ..plain.clone() }, "{name}, {what}");
+            let folder = heat.dir(&format!("{name}-{what}"));
+            assert_eq!(newest_version(&folder), Some(plain.iterations / interval * interval), "{name}, {what}");
+            assert!(!holds_memory(memory.path()), "{name}, {what}: versions stay in memory");
+        };
+        let whole = format!("dir={} {tiers}", heat.dir(&format!("{name}-whole")).display());
+        check("whole", heat.run(ranks, arguments, Some(&whole)).unwrap(), 0);
+        let resumed = heat.killed(&format!("{name}-killed"), (ranks, ranks), arguments, after, &tiers);
+        check("killed", resumed, after / interval * interval);
+    }
+}
+
 /// Another matrix of the same size used to be taken without a word: A + 50 I continued from
 /// iterates of A, and took 77 iterations where 6 were due. The name of the change is that of
 /// `other.c`.

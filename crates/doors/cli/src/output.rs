@@ -1,7 +1,7 @@
 //! Output on stdout: one JSON object, or a table.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::printable::printable;
+use crate::printable::Printable;
 use crate::target::require_writable;
 use crate::{ranks, version};
 
@@ -73,7 +73,11 @@ impl Output {
     ///
     /// # Errors
     /// When stdout or the file cannot be written to.
-    pub(crate) fn emit<T: Serialize, D: fmt::Display>(&self, value: &T, table: impl FnOnce(&T) -> D) -> Result<()> {
+    pub(crate) fn emit<'a, T: Serialize, D: fmt::Display>(
+        &self,
+        value: &'a T,
+        table: impl FnOnce(&'a T) -> D,
+    ) -> Result<()> {
         if !ranks::is_first() {
             return Ok(());
         }
@@ -85,17 +89,19 @@ impl Output {
         printed
     }
 
-    fn print<T: Serialize, D: fmt::Display>(
+    fn print<'a, T: Serialize, D: fmt::Display>(
         &self,
-        document: &Document<'_, T>,
-        table: impl FnOnce(&T) -> D,
+        document: &Document<'a, T>,
+        table: impl FnOnce(&'a T) -> D,
     ) -> Result<()> {
-        let mut stdout = io::stdout().lock();
+        // Neither form is ever whole in memory: a report may have as many lines as a file has
+        // names.
+        let mut stdout = BufWriter::new(io::stdout().lock());
         if self.json {
             serde_json::to_writer(&mut stdout, document)?;
             writeln!(stdout)?;
         } else {
-            stdout.write_all(printable(&table(document.report).to_string()).as_bytes())?;
+            write!(stdout, "{}", Printable(table(document.report)))?;
         }
         Ok(stdout.flush()?)
     }
@@ -148,41 +154,44 @@ impl TextTable {
         self.notes.push(text.into());
         self
     }
-
-    fn widths(&self) -> Vec<usize> {
-        let mut widths = Vec::new();
-        for line in std::iter::once(&self.header).chain(&self.rows) {
-            widths.resize(widths.len().max(line.len()), 0);
-            for (width, cell) in widths.iter_mut().zip(line) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
-        widths
-    }
 }
 
 impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let widths = self.widths();
-        let write_line = |f: &mut fmt::Formatter<'_>, line: &[String]| {
-            let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())
-        };
-        if !self.header.is_empty() {
-            write_line(f, &self.header)?;
-            writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)))?;
-        }
-        for row in &self.rows {
-            write_line(f, row)?;
-        }
-        for note in &self.notes {
-            writeln!(f, "{note}")?;
+        write_rows(f, &self.header, |write| self.rows.iter().try_for_each(|row| write(row)))?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))
+    }
+}
+
+/// Writes text in columns like a [`TextTable`]. `rows` gives each row to a function; it is called
+/// twice, and no row is kept.
+pub(crate) fn write_rows(
+    f: &mut fmt::Formatter<'_>,
+    header: &[String],
+    rows: impl Fn(&mut dyn FnMut(&[String]) -> fmt::Result) -> fmt::Result,
+) -> fmt::Result {
+    let mut widths = Vec::new();
+    let mut widen = |line: &[String]| {
+        widths.resize(widths.len().max(line.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
         }
         Ok(())
+    };
+    widen(header)?;
+    rows(&mut widen)?;
+    let write_line = |f: &mut fmt::Formatter<'_>, line: &[String]| {
+        let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match column {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    if !header.is_empty() {
+        write_line(f, header)?;
+        writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)))?;
     }
+    rows(&mut |row| write_line(f, row))
 }
 
 /// Breaks a text into lines of at most [`LINE`] characters, if its words allow it.

@@ -1,17 +1,33 @@
 //! Text of files, as a terminal may see it.
 
-/// Returns a text with its control characters spelled out, but for the ends of lines: names and
-/// messages come from files that anybody may have written, and a terminal obeys such characters.
+use std::fmt::{self, Write as _};
+
+/// Returns a text with its control characters spelled out.
 pub(crate) fn printable(text: &str) -> String {
-    let is_obeyed = |c: char| c.is_control() && c != '\n';
-    text.chars().fold(String::with_capacity(text.len()), |mut printed, c| {
-        if is_obeyed(c) {
-            printed.extend(c.escape_default())
-        } else {
-            printed.push(c)
-        }
-        printed
-    })
+    Printable(text).to_string()
+}
+
+/// A text with its control characters spelled out, but for the ends of lines: names and messages
+/// come from files that anybody may have written, and a terminal obeys such characters.
+pub(crate) struct Printable<T>(pub(crate) T);
+
+impl<T: fmt::Display> fmt::Display for Printable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Spelling(f), "{}", self.0)
+    }
+}
+
+/// Spells out what is written to it.
+struct Spelling<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Spelling<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.split_inclusive(|c: char| c.is_control() && c != '\n').try_for_each(|part| {
+            let obeyed = part.chars().next_back().filter(|c| c.is_control() && *c != '\n');
+            self.0.write_str(&part[..part.len() - obeyed.map_or(0, char::len_utf8)])?;
+            obeyed.map_or(Ok(()), |c| write!(self.0, "{}", c.escape_default()))
+        })
+    }
 }
 
 #[cfg(test)]

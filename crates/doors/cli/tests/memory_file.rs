@@ -25,6 +25,60 @@ fn write_versions(path: &Path) {
     writer.commit(41, &mut [&mut heat, &mut names]).unwrap();
 }
 
+/// The checksum of the format, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let shift = |crc: u32, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shift))
+}
+
+/// A file of as many blocks, whose list has as many names of one block table.
+fn forged(n_blocks: u64, n_names: u64) -> Vec<u8> {
+    let table = [0, 0, 1, 0].repeat(n_blocks as usize).into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+    let table_crc = crc32c(&table);
+    let head = [[1, 0], [1, 0], [1, 0], [n_names as u32, 0]].concat();
+    let mut list: Vec<u8> = head.into_iter().flat_map(u32::to_le_bytes).collect();
+    for index in 0..n_names {
+        list.extend([8, 0, 6, 0]);
+        list.extend(table_crc.to_le_bytes());
+        list.extend([512 * n_blocks, 0].map(u64::to_le_bytes).concat());
+        list.extend(format!("{index:08x}").as_bytes());
+    }
+    let list_place = (table.len() as u64).div_ceil(512);
+    let mut root = b"RCMEMRY\x01\x01\0\0\0\0\0\0\0\0\x02\0\0".to_vec();
+    root.extend(crc32c(&list).to_le_bytes());
+    root.extend([list_place, list.len() as u64].map(u64::to_le_bytes).concat());
+    root.resize(60, 0);
+    root.extend(crc32c(&root).to_le_bytes());
+    let mut bytes = vec![0; 8192];
+    bytes[4096..4160].copy_from_slice(&root);
+    bytes.extend(table);
+    bytes.resize(8192 + 512 * list_place as usize, 0);
+    bytes.extend(list);
+    let places = bytes.len().div_ceil(512) as u64;
+    bytes.resize(512 * places.max(16 + n_blocks) as usize, 0);
+    bytes
+}
+
+/// Returns whether versions are listed with this limit on memory, in KiB.
+fn lists_within(kib: usize, dir: &Path) -> bool {
+    let line = format!("ulimit -c 0; ulimit -d {kib}; exec {} memory list heat.memory", env!("CARGO_BIN_EXE_recoup"));
+    Command::new("sh").args(["-c", &line]).current_dir(dir).output().unwrap().status.success()
+}
+
+/// A file of 4.1 MB with 20,000 names took 24 MB more than a file with one.
+#[test]
+fn a_list_of_many_names_takes_no_more_memory_than_the_file_is_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("heat.memory");
+    std::fs::write(&path, forged(2, 1)).unwrap();
+    let limits: Vec<usize> = (0..2048).map(|step| 64 * step).collect();
+    let least = limits[limits.partition_point(|kib| !lists_within(*kib, dir.path()))];
+    let bytes = forged(8000, 20_000);
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(memory("list", dir.path()).1.lines().count() > 20_000);
+    assert!(lists_within(least + bytes.len() / 1024, dir.path()), "{least} KiB for one name, {} bytes", bytes.len());
+}
+
 #[test]
 fn versions_are_listed_and_damage_is_named_with_its_exit_code() {
     let dir = tempfile::tempdir().unwrap();

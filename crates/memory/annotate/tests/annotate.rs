@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use recoup_annotate::{AnnotateError, annotate};
 
@@ -146,6 +147,7 @@ fn errors_name_the_file_and_what_to_do() {
     let file = folder.path().join("source.c");
     let message = || annotate(&file, &[]).unwrap_err().to_string();
     assert!(message().contains("source.c: No such file"), "{}", message());
+    assert!(annotate(folder.path(), &[]).unwrap_err().to_string().contains("a file expected"));
     std::fs::write(&file, "int main(void) { return x; }\n").unwrap();
     assert!(message().contains("clang refuses") && message().contains("source.c:1:25: error"), "{}", message());
     std::fs::write(&file, with_loop("count++;")).unwrap();
@@ -153,4 +155,17 @@ fn errors_name_the_file_and_what_to_do() {
     // Flags are those of the compilation.
     std::fs::write(&file, with_loop("a[k] = VALUE;")).unwrap();
     assert!(annotate(&file, &["-DVALUE=3".to_owned()]).is_ok() && message().contains("VALUE"));
+}
+
+/// The text was waited for without an end.
+#[test]
+fn a_pipe_is_no_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("source.c");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Whoever reads the pipe gets a text, and another error: nothing here waits.
+    let written = pipe.clone();
+    std::thread::spawn(move || std::fs::write(written, "#pragma recoup nothing\n"));
+    let error = annotate(&pipe, &[]).unwrap_err().to_string();
+    assert!(error.contains("source.c: a file expected, a directory, pipe or device found"), "{error}");
 }

@@ -12,7 +12,7 @@ use std::thread::ScopedJoinHandle;
 use crate::element::ElementKind;
 use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::layout::place_of;
-use crate::load::load_while_written;
+use crate::load::{RootBytes, load_while_written, read_roots};
 use crate::medium::ByteSource;
 use crate::version::{StructureTable, block_range};
 
@@ -22,12 +22,12 @@ const THREAD_BYTES_LEAST: usize = 16 << 20;
 const THREADS_MOST: usize = 8;
 
 /// Protection of the blocks of a view from being used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ViewHold {
     /// The writer is in this process, and knows of the view.
     Held,
-    /// Nothing: the writer may be another process.
-    Watched,
+    /// Nothing: the writer may be another process. The roots were these when it was last looked at.
+    Watched(Arc<RootBytes>),
 }
 
 /// The blocks of a structure in one version. Each is checked when it is read.
@@ -124,24 +124,29 @@ impl StructureBlocks {
 
     /// Compares the checksum of the bytes of a block with that of the table.
     pub(crate) fn check(&self, block: usize, bytes: &[u8]) -> Result<(), MemoryError> {
-        let expected = self.table.blocks[block].crc;
-        let found = crc32c::crc32c(bytes);
-        if found == expected {
-            return Ok(());
-        }
-        let number = self.number;
-        if self.hold == ViewHold::Watched && !self.is_kept()? {
-            return Err(MemoryError::Retired { number });
-        }
-        let name = self.name.clone();
-        Err(MemoryError::Damaged(MemoryFinding::Block { number, name, block, expected, found }))
+        let Some(finding) = self.finding(block, crc32c::crc32c(bytes)) else { return Ok(()) };
+        self.check_kept()?;
+        Err(MemoryError::Damaged(finding))
     }
 
-    /// Returns whether the file still names this table in this version.
-    fn is_kept(&self) -> Result<bool, MemoryError> {
+    /// Compares the checksum that was found of a block with that of the table.
+    pub(crate) fn finding(&self, block: usize, found: u32) -> Option<MemoryFinding> {
+        let Self { number, ref name, .. } = *self;
+        let expected = self.table.blocks[block].crc;
+        (found != expected).then(|| MemoryFinding::Block { number, name: name.clone(), block, expected, found })
+    }
+
+    /// Refuses a version that the file no longer names with this table: it was retired.
+    pub(crate) fn check_kept(&self) -> Result<(), MemoryError> {
+        let ViewHold::Watched(roots) = &self.hold else { return Ok(()) };
+        // No version is retired without a new root.
+        if read_roots(&*self.source)? == **roots {
+            return Ok(());
+        }
         let loaded = load_while_written(&*self.source)?;
-        let same = loaded.versions.iter().find(|version| version.number == self.number);
-        let same = same.and_then(|version| version.find(&self.name));
-        Ok(same.is_some_and(|found| found.run == self.table.run && found.crc == self.table.crc))
+        let same = loaded.versions().find(|version| version.number == self.number);
+        let is_same = |found: &Arc<StructureTable>| found.run == self.table.run && found.crc == self.table.crc;
+        let is_kept = same.is_some_and(|version| version.find(&self.name).is_some_and(is_same));
+        if is_kept { Ok(()) } else { Err(MemoryError::Retired { number: self.number }) }
     }
 }

@@ -251,19 +251,20 @@ fn bytes_of(array: &ListedArray<'_>) -> Vec<u8> {
 fn check(image: &[u8], promised: u64, history: &CrashHistory) -> Result<(), String> {
     let source = Arc::new(CrashImage(image.to_vec()));
     let loaded = load(&*source).map_err(|error| format!("{error}, where version {promised} was promised"))?;
-    let newest = loaded.versions.last().map_or(0, |version| version.number);
+    let newest = loaded.versions().next_back().map_or(0, |version| version.number);
     if newest < promised {
         return Err(format!("version {newest}, where version {promised} was promised"));
     }
-    for version in loaded.versions {
+    for version in loaded.versions() {
         let number = version.number;
         let expected = history.get(number as usize - 1).ok_or_else(|| format!("version {number} was never made"))?;
         let hold = ViewHold::Held;
         let view = VersionView { version: version.clone(), source: source.clone(), block_bytes: BLOCK_BYTES, hold };
-        if version.structures.len() != expected.len() {
-            return Err(format!("version {number} has {} arrays", version.structures.len()));
+        let n_structures = version.structures().count();
+        if n_structures != expected.len() {
+            return Err(format!("version {number} has {n_structures} arrays"));
         }
-        for (structure, expected) in version.structures.iter().zip(expected) {
+        for (structure, expected) in version.structures().zip(expected) {
             let blocks = view.blocks_of(structure);
             let mut bytes = vec![0; blocks.table.bytes()];
             blocks.read(0, &mut bytes).map_err(|error| error.to_string())?;

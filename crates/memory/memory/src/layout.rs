@@ -114,17 +114,26 @@ pub(crate) fn place_of(place: u32, block_bytes: usize) -> u64 {
 }
 
 /// A version in the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VersionRecord {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VersionRecord<'a> {
     pub(crate) number: u64,
     pub(crate) step: u64,
-    pub(crate) structures: Vec<StructureRecord>,
+    /// All bytes of the record.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> VersionRecord<'a> {
+    /// Decodes its structures, one after the other.
+    pub(crate) fn structures(self) -> impl Iterator<Item = StructureRecord<'a>> {
+        let mut fields = Fields(&self.bytes[VERSION_BYTES..]);
+        std::iter::from_fn(move || decode_structure(&mut fields))
+    }
 }
 
 /// A structure of a version in the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StructureRecord {
-    pub(crate) name: String,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StructureRecord<'a> {
+    pub(crate) name: &'a str,
     pub(crate) kind: ElementKind,
     /// Number of values.
     pub(crate) len: u64,
@@ -133,56 +142,73 @@ pub(crate) struct StructureRecord {
     pub(crate) table_place: u64,
 }
 
-/// Encodes the list of versions, the oldest first.
-pub(crate) fn encode_catalogue(versions: &[VersionRecord]) -> Vec<u8> {
+/// Encodes the record of a version.
+pub(crate) fn encode_version(number: u64, step: u64, structures: &[StructureRecord<'_>]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    bytes.extend((versions.len() as u32).to_le_bytes());
+    bytes.extend(number.to_le_bytes());
+    bytes.extend(step.to_le_bytes());
+    bytes.extend((structures.len() as u32).to_le_bytes());
     bytes.extend([0; 4]);
-    for version in versions {
-        bytes.extend(version.number.to_le_bytes());
-        bytes.extend(version.step.to_le_bytes());
-        bytes.extend((version.structures.len() as u32).to_le_bytes());
-        bytes.extend([0; 4]);
-        for structure in &version.structures {
-            bytes.extend((structure.name.len() as u16).to_le_bytes());
-            bytes.extend([structure.kind as u8, 0]);
-            bytes.extend(structure.table_crc.to_le_bytes());
-            bytes.extend(structure.len.to_le_bytes());
-            bytes.extend(structure.table_place.to_le_bytes());
-            bytes.extend(structure.name.as_bytes());
-            bytes.resize(bytes.len().next_multiple_of(8), 0);
-        }
+    for structure in structures {
+        bytes.extend((structure.name.len() as u16).to_le_bytes());
+        bytes.extend([structure.kind as u8, 0]);
+        bytes.extend(structure.table_crc.to_le_bytes());
+        bytes.extend(structure.len.to_le_bytes());
+        bytes.extend(structure.table_place.to_le_bytes());
+        bytes.extend(structure.name.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
     }
     bytes
 }
 
-/// Decodes a list of versions; `None` for one that was never written.
-pub(crate) fn decode_catalogue(bytes: &[u8]) -> Option<Vec<VersionRecord>> {
+/// Encodes the list of versions from their records, the oldest first.
+pub(crate) fn encode_catalogue(records: &[&[u8]]) -> Vec<u8> {
+    let head = [(records.len() as u32).to_le_bytes(), [0; 4]].concat();
+    [&head[..], &records.concat()].concat()
+}
+
+/// Finds the records in a list of versions; `None` for a list that was never written. Returns the
+/// first byte of each.
+pub(crate) fn decode_catalogue(bytes: &[u8]) -> Option<Vec<usize>> {
     if bytes.is_empty() {
         return Some(Vec::new());
     }
     let mut fields = Fields(bytes);
     let n_versions = fields.count(VERSION_BYTES)?;
-    let versions = (0..n_versions).map(|_| {
-        let number = fields.u64()?;
-        let step = fields.u64()?;
-        let n_structures = fields.count(STRUCTURE_BYTES)?;
-        let structures = (0..n_structures).map(|_| decode_structure(&mut fields)).collect::<Option<Vec<_>>>()?;
-        Some(VersionRecord { number, step, structures })
-    });
-    let versions = versions.collect::<Option<Vec<VersionRecord>>>()?;
-    let rises = versions.is_sorted_by(|older, newer| older.number < newer.number);
-    (fields.0.is_empty() && rises).then_some(versions)
+    let mut starts = Vec::with_capacity(n_versions);
+    let mut before = None;
+    for _ in 0..n_versions {
+        starts.push(bytes.len() - fields.0.len());
+        let record = take_version(&mut fields)?;
+        let rises = before.replace(record.number).is_none_or(|before| before < record.number);
+        rises.then_some(())?;
+    }
+    fields.0.is_empty().then_some(starts)
 }
 
-fn decode_structure(fields: &mut Fields<'_>) -> Option<StructureRecord> {
+/// Decodes the first record in the bytes.
+pub(crate) fn decode_version(bytes: &[u8]) -> Option<VersionRecord<'_>> {
+    take_version(&mut Fields(bytes))
+}
+
+fn take_version<'a>(fields: &mut Fields<'a>) -> Option<VersionRecord<'a>> {
+    let all = fields.0;
+    let number = fields.u64()?;
+    let step = fields.u64()?;
+    for _ in 0..fields.count(STRUCTURE_BYTES)? {
+        decode_structure(fields)?;
+    }
+    Some(VersionRecord { number, step, bytes: &all[..all.len() - fields.0.len()] })
+}
+
+fn decode_structure<'a>(fields: &mut Fields<'a>) -> Option<StructureRecord<'a>> {
     let name_bytes = usize::from(fields.u16()?);
     let kind = ElementKind::decode(fields.bytes(2)?[0])?;
     let table_crc = fields.u32()?;
     let len = fields.u64()?;
     let table_place = fields.u64()?;
     let name = fields.bytes(name_bytes.next_multiple_of(8))?.get(..name_bytes)?;
-    let name = std::str::from_utf8(name).ok()?.to_owned();
+    let name = std::str::from_utf8(name).ok()?;
     (1..=NAME_BYTES_MOST).contains(&name_bytes).then_some(StructureRecord { name, kind, len, table_crc, table_place })
 }
 
@@ -208,13 +234,13 @@ pub(crate) fn encode_table(blocks: &[PlacedBlock]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes a block table.
-pub(crate) fn decode_table(bytes: &[u8]) -> Vec<PlacedBlock> {
+/// Decodes a block table, or some of its entries.
+pub(crate) fn decode_table(bytes: &[u8]) -> impl Iterator<Item = PlacedBlock> {
     let entry = |bytes: &[u8]| {
         let half = |start: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[start + i]));
         PlacedBlock { place: half(0), crc: half(4), birth: u64::from(half(8)) | u64::from(half(12)) << 32 }
     };
-    bytes.chunks_exact(ENTRY_BYTES).map(entry).collect()
+    bytes.chunks_exact(ENTRY_BYTES).map(entry)
 }
 
 /// Bytes that are taken from the front.
@@ -251,35 +277,32 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
-    fn versions() -> Vec<VersionRecord> {
-        let structure = |name: &str, kind, len| StructureRecord {
-            name: name.to_owned(),
-            kind,
-            len,
-            table_crc: 77,
-            table_place: 1 << 33,
-        };
-        vec![
-            VersionRecord { number: 3, step: 40, structures: vec![structure("x", ElementKind::F64, 9)] },
-            VersionRecord {
-                number: 4,
-                step: 41,
-                structures: vec![structure("web.offsets", ElementKind::U64, 0), structure("y", ElementKind::U8, 1)],
-            },
-        ]
+    const WEB: StructureRecord<'_> =
+        StructureRecord { name: "web.offsets", kind: ElementKind::U64, len: 0, table_crc: 77, table_place: 1 << 33 };
+    const STRUCTURES: [StructureRecord<'_>; 2] =
+        [WEB, StructureRecord { name: "y", kind: ElementKind::U8, len: 1, ..WEB }];
+
+    /// A list of versions 3 and 4.
+    fn list() -> Vec<u8> {
+        encode_catalogue(&[&encode_version(3, 40, &STRUCTURES[1..]), &encode_version(4, 41, &STRUCTURES)])
     }
 
     #[test]
     fn roots_lists_and_tables_come_back() {
         let root = RootLine { number: 9, block_bytes: 4096, catalogue_crc: 5, catalogue_place: 7, catalogue_bytes: 80 };
         assert_eq!(RootLine::decode(&root.encode()), Ok(root));
-        assert_eq!(decode_catalogue(&encode_catalogue(&versions())), Some(versions()));
+        let list = list();
+        let starts = decode_catalogue(&list).unwrap();
+        let records: Vec<_> = starts.iter().map(|start| decode_version(&list[*start..]).unwrap()).collect();
+        assert_eq!(records.iter().map(|record| (record.number, record.step)).collect::<Vec<_>>(), [(3, 40), (4, 41)]);
+        assert_eq!(records[0].structures().collect::<Vec<_>>(), STRUCTURES[1..]);
+        assert_eq!(records[1].structures().collect::<Vec<_>>(), STRUCTURES);
         assert_eq!(decode_catalogue(&[]), Some(Vec::new()));
         let blocks = [
             PlacedBlock { place: u32::MAX, crc: 1, birth: u64::MAX - 1 },
             PlacedBlock { place: 0, crc: u32::MAX, birth: 1 << 32 },
         ];
-        assert_eq!(decode_table(&encode_table(&blocks)), blocks);
+        assert_eq!(decode_table(&encode_table(&blocks)).collect::<Vec<_>>(), blocks);
     }
 
     #[test]
@@ -294,7 +317,7 @@ mod tests {
 
     #[test]
     fn lists_that_are_cut_off_or_count_too_much_are_refused() {
-        let bytes = encode_catalogue(&versions());
+        let bytes = list();
         for end in 1..bytes.len() {
             assert_eq!(decode_catalogue(&bytes[..end]), None, "{end} bytes");
         }

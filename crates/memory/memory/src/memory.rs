@@ -20,8 +20,8 @@ use crate::blocks::ViewHold;
 use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::file_medium::FileMedium;
 use crate::layout::{
-    BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST, HEAD_BYTES, NAME_BYTES_MOST, RootLine, encode_catalogue, encode_table,
-    is_block_size, place_of,
+    BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST, HEAD_BYTES, NAME_BYTES_MOST, RootLine, StructureRecord, encode_catalogue,
+    encode_table, is_block_size, place_of,
 };
 use crate::listed::ListedArray;
 use crate::load;
@@ -31,7 +31,7 @@ use crate::options::MemoryOptions;
 use crate::order::{CommitOrder, OrderRule};
 use crate::plan::{ArrayPlan, estimate_array, plan_array};
 use crate::structure::{ArrayList, Versioned};
-use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range, table_places};
+use crate::version::{KeptVersion, NamedTable, StructureTable, VersionTables, block_range};
 use crate::view::VersionView;
 
 /// Sizes of the state that blocks go round on a disk before places are used again: as much room as
@@ -50,7 +50,7 @@ pub struct Memory {
     /// The newest version that counts, whole or not.
     number: u64,
     /// Versions that are kept, the oldest first.
-    versions: VecDeque<Arc<VersionTables>>,
+    versions: VecDeque<VersionTables>,
     /// All tables whose places are held: by versions, and by views and arrays of retired ones.
     tables: Vec<Arc<StructureTable>>,
     map: BlockMap,
@@ -96,7 +96,7 @@ impl ByteSource for LockedSource {
 
 /// A version that was written and does not count yet.
 struct WrittenVersion {
-    version: Arc<VersionTables>,
+    version: VersionTables,
     root: RootLine,
     catalogue: Vec<u32>,
     work: CommitWork,
@@ -150,10 +150,12 @@ impl Memory {
         map.hold(catalogue.iter().copied());
         let mut tables: Vec<Arc<StructureTable>> = Vec::new();
         let mut known = BTreeSet::new();
-        for structure in loaded.versions.iter().flat_map(|version| &version.structures) {
-            if known.insert(Arc::as_ptr(&structure.table)) {
-                map.hold(structure.table.places());
-                tables.push(Arc::clone(&structure.table));
+        // A table is free again once the last version that names it is retired.
+        let versions: VecDeque<VersionTables> = loaded.versions().map(|version| version.alone()).collect();
+        for NamedTable { table, .. } in versions.iter().flat_map(VersionTables::structures) {
+            if known.insert(Arc::as_ptr(table)) {
+                map.hold(table.places());
+                tables.push(Arc::clone(table));
             }
         }
         Ok(Self {
@@ -163,7 +165,7 @@ impl Memory {
             block_bytes,
             keep: keep.max(1),
             number: loaded.root.number,
-            versions: loaded.versions.into(),
+            versions,
             tables,
             map,
             catalogue,
@@ -178,7 +180,7 @@ impl Memory {
     /// Returns the versions that can be read, the oldest first.
     #[must_use]
     pub fn versions(&self) -> Vec<KeptVersion> {
-        self.versions.iter().map(|version| version.summary()).collect()
+        self.versions.iter().map(VersionTables::summary).collect()
     }
 
     /// Returns the number that the next version has.
@@ -243,8 +245,8 @@ impl Memory {
         if here == opener { Ok(()) } else { Err(MemoryError::Forked { opener, here }) }
     }
 
-    fn view_of(&self, version: &Arc<VersionTables>) -> VersionView {
-        let version = Arc::clone(version);
+    fn view_of(&self, version: &VersionTables) -> VersionView {
+        let version = version.clone();
         let source = Arc::clone(&self.source);
         VersionView { version, source, block_bytes: self.block_bytes, hold: ViewHold::Held }
     }
@@ -279,7 +281,7 @@ impl Memory {
         self.adopt(&written);
         self.work = written.work;
         let view = self.view_of(&written.version);
-        for (array, structure) in arrays.iter_mut().zip(&written.version.structures) {
+        for (array, structure) in arrays.iter_mut().zip(written.version.structures()) {
             array.adopt(view.blocks_of(structure));
         }
         Ok(written.version.number)
@@ -324,7 +326,7 @@ impl Memory {
         taken: &mut Vec<u32>,
     ) -> Result<WrittenVersion, MemoryError> {
         let number = self.number + 1;
-        let mut structures = Vec::with_capacity(arrays.len());
+        let mut tables = Vec::with_capacity(arrays.len());
         let mut work = CommitWork::default();
         if self.medium.prefers_runs() {
             let places = arrays.iter().map(|array| array.n_bytes().div_ceil(self.block_bytes));
@@ -336,13 +338,13 @@ impl Memory {
             if !self.order.keeps(OrderRule::StoreBeforeFence) {
                 self.fence_blocks()?;
             }
-            let table = self.write_array(array, plan, number, taken)?;
-            structures.push(NamedTable { name: array.name.clone(), table });
+            tables.push(self.write_array(array, plan, number, taken)?);
         }
-        let version = Arc::new(VersionTables { number, step, structures });
+        let named = arrays.iter().zip(&tables).map(|(array, table)| NamedTable { name: &array.name, table });
+        let version = VersionTables::new(number, step, &named.collect::<Vec<_>>());
         let first_kept = (self.versions.len() + 1).saturating_sub(self.keep);
         let kept = self.versions.iter().skip(first_kept).chain([&version]);
-        let bytes = encode_catalogue(&kept.map(|version| version.record()).collect::<Vec<_>>());
+        let bytes = encode_catalogue(&kept.map(VersionTables::record).collect::<Vec<_>>());
         let catalogue = self.store_run(&bytes, taken)?;
         if self.order.keeps(OrderRule::FenceBeforeRoot) && self.order.keeps(OrderRule::StoreBeforeFence) {
             self.fence_blocks()?;
@@ -403,10 +405,14 @@ impl Memory {
             blocks[*block] = crate::layout::PlacedBlock { place, crc, birth: number };
         }
         let run = self.store_run(&encode_table(&blocks), taken)?;
-        let first = run.places.first().copied().unwrap_or(0);
-        let run_places = first..first + table_places(blocks.len(), self.block_bytes) as u32;
-        let len = (bytes / array.kind().bytes()) as u64;
-        Ok(Arc::new(StructureTable { kind: array.kind(), len, blocks, run: run_places, crc: run.crc }))
+        let record = StructureRecord {
+            name: &array.name,
+            kind: array.kind(),
+            len: (bytes / array.kind().bytes()) as u64,
+            table_crc: run.crc,
+            table_place: run.places.first().copied().map_or(0, u64::from),
+        };
+        Ok(Arc::new(StructureTable::new(&record, blocks, self.block_bytes)))
     }
 
     /// Stores bytes in places that lie one after the other.
@@ -455,7 +461,7 @@ impl Memory {
 
     /// Takes a version that counts into the books.
     fn adopt(&mut self, written: &WrittenVersion) {
-        for NamedTable { table, .. } in &written.version.structures {
+        for NamedTable { table, .. } in written.version.structures() {
             if !self.tables.iter().any(|known| Arc::ptr_eq(known, table)) {
                 let number = written.version.number;
                 // Places of its own were held when they were handed out.
@@ -464,7 +470,7 @@ impl Memory {
             }
         }
         self.number = written.version.number;
-        self.versions.push_back(Arc::clone(&written.version));
+        self.versions.push_back(written.version.clone());
         let before = std::mem::replace(&mut self.catalogue, written.catalogue.clone());
         self.map.release(before);
         self.retire(self.keep);

@@ -78,7 +78,7 @@ pub(crate) fn estimate_array(
     let bytes = array.n_bytes();
     let tracking = array.tracking();
     let base = base.filter(|table| table.kind == array.kind());
-    let newest = base.and_then(|table| table.blocks.iter().map(|block| block.birth).max());
+    let newest = base.map(|table| table.newest);
     let n_blocks = bytes.div_ceil(block_bytes);
     let mut work = CommitWork::default();
     let mut before = None;

@@ -53,15 +53,16 @@ impl MemoryReader {
     /// As for [`open`](Self::open).
     pub fn versions(&self) -> Result<(Vec<KeptVersion>, Vec<MemoryFinding>), MemoryError> {
         let loaded = self.load()?;
-        Ok((loaded.versions.iter().map(|version| version.summary()).collect(), loaded.findings))
+        Ok((loaded.versions().map(|version| version.summary()).collect(), loaded.findings))
     }
 
-    /// Returns bytes of a block.
+    /// Looks at all versions that are kept now. A file may have so many names that a list of them
+    /// needs more memory than the file: this gives them one after the other.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn block_bytes(&self) -> Result<usize, MemoryError> {
-        Ok(self.load()?.root.block_bytes as usize)
+    pub fn look(&self) -> Result<MemoryLook, MemoryError> {
+        Ok(MemoryLook { loaded: self.load()?, source: Arc::clone(&self.source) })
     }
 
     /// Looks at the newest version, if there is one.
@@ -69,8 +70,7 @@ impl MemoryReader {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn newest(&self) -> Result<Option<VersionView>, MemoryError> {
-        let loaded = self.load()?;
-        Ok(loaded.versions.last().map(|version| self.view_of(&loaded, version)))
+        Ok(self.look()?.views().next_back())
     }
 
     /// Looks at a version.
@@ -78,21 +78,48 @@ impl MemoryReader {
     /// # Errors
     /// [`MemoryError::NoVersion`], and as for [`open`](Self::open).
     pub fn view(&self, number: u64) -> Result<VersionView, MemoryError> {
-        let loaded = self.load()?;
-        let version = loaded.versions.iter().find(|version| version.number == number);
-        version.map(|version| self.view_of(&loaded, version)).ok_or(MemoryError::NoVersion { number })
+        let found = self.look()?.views().find(|view| view.version.number == number);
+        found.ok_or(MemoryError::NoVersion { number })
     }
 
     fn load(&self) -> Result<LoadedMemory, MemoryError> {
         load_while_written(&*self.source)
     }
+}
 
-    fn view_of(&self, loaded: &LoadedMemory, version: &Arc<crate::version::VersionTables>) -> VersionView {
-        VersionView {
-            version: Arc::clone(version),
+/// The versions of a file at one moment.
+pub struct MemoryLook {
+    loaded: LoadedMemory,
+    source: Arc<dyn ByteSource>,
+}
+
+impl fmt::Debug for MemoryLook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryLook").field("root", &self.loaded.root).finish_non_exhaustive()
+    }
+}
+
+impl MemoryLook {
+    /// Returns bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> usize {
+        self.loaded.root.block_bytes as usize
+    }
+
+    /// Returns what is damaged of roots, lists and block tables.
+    #[must_use]
+    pub fn findings(&self) -> &[MemoryFinding] {
+        &self.loaded.findings
+    }
+
+    /// Looks at each version, the oldest first.
+    pub fn views(&self) -> impl DoubleEndedIterator<Item = VersionView> {
+        let hold = ViewHold::Watched(Arc::clone(&self.loaded.roots));
+        self.loaded.versions().map(move |version| VersionView {
+            version,
             source: Arc::clone(&self.source),
-            block_bytes: loaded.root.block_bytes as usize,
-            hold: ViewHold::Watched,
-        }
+            block_bytes: self.block_bytes(),
+            hold: hold.clone(),
+        })
     }
 }

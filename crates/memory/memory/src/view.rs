@@ -1,15 +1,16 @@
 //! A read-only look at one version.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::blocks::{StructureBlocks, ViewHold};
 use crate::element::{ElementKind, VersionedElement};
-use crate::error::{MemoryError, MemoryFinding};
+use crate::error::{MemoryError, MemoryFinding, refused};
 use crate::listed::ListedArray;
 use crate::medium::ByteSource;
 use crate::structure::{ArrayList, Versioned};
-use crate::version::{KeptVersion, NamedTable, VersionTables};
+use crate::version::{KeptVersion, NamedTable, StructureSummary, TableKey, VersionTables};
 
 /// A version that is read. Every block is checked when it is read.
 ///
@@ -18,7 +19,7 @@ use crate::version::{KeptVersion, NamedTable, VersionTables};
 /// checksums that its version was retired.
 #[derive(Clone)]
 pub struct VersionView {
-    pub(crate) version: Arc<VersionTables>,
+    pub(crate) version: VersionTables,
     pub(crate) source: Arc<dyn ByteSource>,
     pub(crate) block_bytes: usize,
     pub(crate) hold: ViewHold,
@@ -111,23 +112,63 @@ impl VersionView {
         Ok(())
     }
 
+    /// Returns the number of the version.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.version.number
+    }
+
+    /// Returns the program's own number of the version.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.version.step
+    }
+
+    /// Returns what the version holds of each structure, in the order of the commit.
+    pub fn structures(&self) -> impl Iterator<Item = StructureSummary> {
+        self.version.structures().map(|structure| structure.summary(self.version.number))
+    }
+
     /// Reads every block, and names those that are not what was written.
     ///
     /// # Errors
     /// [`MemoryError::Retired`] and [`MemoryError::Io`].
     pub fn verify(&self) -> Result<Vec<MemoryFinding>, MemoryError> {
+        self.verify_unread(&mut ReadBlocks::default())
+    }
+
+    /// Like [`verify`](Self::verify), but reads no block again that another view of the same
+    /// [`MemoryLook`](crate::MemoryLook) has read.
+    ///
+    /// # Errors
+    /// As for [`verify`](Self::verify).
+    pub fn verify_unread(&self, read: &mut ReadBlocks) -> Result<Vec<MemoryFinding>, MemoryError> {
         let mut findings = Vec::new();
-        let mut room = vec![0; self.block_bytes];
-        for structure in &self.version.structures {
+        let mut damaged = None;
+        let mut tables = BTreeSet::new();
+        // No version has more blocks than its file, whatever its tables say.
+        let findings_most = self.source.bytes().map_err(refused("read the size"))? / self.block_bytes as u64;
+        for structure in self.version.structures() {
+            let key = structure.table.key();
+            if read.whole.contains(&key) || !tables.insert(key) {
+                continue;
+            }
             let blocks = self.blocks_of(structure);
+            let mut is_whole = true;
             for block in 0..blocks.table.blocks.len() {
-                let bytes = blocks.range(block).len();
-                match blocks.read_block(block, &mut room[..bytes]) {
-                    Err(MemoryError::Damaged(finding)) => findings.push(finding),
-                    result => result?,
+                let Some(finding) = blocks.finding(block, read.crc(&blocks, block)?) else { continue };
+                is_whole = false;
+                if (findings.len() as u64) < findings_most {
+                    findings.push(finding);
                 }
             }
+            if is_whole {
+                read.whole.insert(key);
+            } else {
+                damaged = Some(blocks);
+            }
         }
+        damaged.map_or(Ok(()), |blocks| blocks.check_kept())?;
         Ok(findings)
     }
 
@@ -140,19 +181,46 @@ impl VersionView {
     /// Looks at the blocks of a structure.
     pub(crate) fn blocks(&self, name: &str) -> Result<StructureBlocks, MemoryError> {
         let missing = || MemoryError::NoStructure { number: self.version.number, name: name.to_owned() };
-        let found = self.version.structures.iter().find(|structure| structure.name == name);
-        found.map(|structure| self.blocks_of(structure)).ok_or_else(missing)
+        let found = self.version.find(name).map(|table| self.blocks_of(NamedTable { name, table }));
+        found.ok_or_else(missing)
     }
 
     /// Looks at the blocks of one of its structures.
-    pub(crate) fn blocks_of(&self, structure: &NamedTable) -> StructureBlocks {
+    pub(crate) fn blocks_of(&self, structure: NamedTable<'_>) -> StructureBlocks {
         StructureBlocks {
             number: self.version.number,
-            name: structure.name.clone(),
-            table: Arc::clone(&structure.table),
+            name: structure.name.to_owned(),
+            table: Arc::clone(structure.table),
             source: Arc::clone(&self.source),
             block_bytes: self.block_bytes,
-            hold: self.hold,
+            hold: self.hold.clone(),
         }
+    }
+}
+
+/// What was read of the blocks of a file, so that no block is read again for each name and version
+/// that it has.
+#[derive(Debug, Default)]
+pub struct ReadBlocks {
+    /// Checksum of so many bytes at a place.
+    crcs: BTreeMap<(u64, usize), u32>,
+    /// Tables whose blocks are all as they were written.
+    whole: BTreeSet<TableKey>,
+    room: Vec<u8>,
+}
+
+impl ReadBlocks {
+    /// Returns the checksum of a block as it is in the file.
+    fn crc(&mut self, blocks: &StructureBlocks, block: usize) -> Result<u32, MemoryError> {
+        let bytes = blocks.range(block).len();
+        let at = blocks.place(block);
+        if let Some(known) = self.crcs.get(&(at, bytes)) {
+            return Ok(*known);
+        }
+        self.room.resize(bytes, 0);
+        blocks.source.read(at, &mut self.room).map_err(refused("read a block"))?;
+        let crc = crc32c::crc32c(&self.room);
+        self.crcs.insert((at, bytes), crc);
+        Ok(crc)
     }
 }

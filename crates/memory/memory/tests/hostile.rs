@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recoup_memory::{ByteSource, MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, VersionedArray};
+use recoup_memory::{
+    ByteSource, MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, ReadBlocks, VersionedArray,
+};
 
 /// Bytes of a file.
 struct FileBytes(Vec<u8>);
@@ -142,18 +145,21 @@ struct ForgedStructure {
     table_place: u64,
 }
 
-/// A file of places of 512 bytes with one version. Its root and its list have right checksums.
-fn forged(root: u64, version: u64, structures: &[ForgedStructure], places: &[u8]) -> Vec<u8> {
-    let mut list = [1_u32.to_le_bytes(), [0; 4]].concat();
-    list.extend([version.to_le_bytes(), 1_u64.to_le_bytes()].concat());
-    list.extend([(structures.len() as u32).to_le_bytes(), [0; 4]].concat());
-    for ForgedStructure { name, len, table_crc, table_place } in structures {
-        list.extend((name.len() as u16).to_le_bytes());
-        list.extend([6, 0]);
-        list.extend(table_crc.to_le_bytes());
-        list.extend([len.to_le_bytes(), table_place.to_le_bytes()].concat());
-        list.extend(name.as_bytes());
-        list.resize(list.len().next_multiple_of(8), 0);
+/// A file of places of 512 bytes with versions that are alike. Its root and its list have right
+/// checksums.
+fn forged(root: u64, versions: RangeInclusive<u64>, structures: &[ForgedStructure], places: &[u8]) -> Vec<u8> {
+    let mut list = [(versions.clone().count() as u32).to_le_bytes(), [0; 4]].concat();
+    for version in versions {
+        list.extend([version.to_le_bytes(), 1_u64.to_le_bytes()].concat());
+        list.extend([(structures.len() as u32).to_le_bytes(), [0; 4]].concat());
+        for ForgedStructure { name, len, table_crc, table_place } in structures {
+            list.extend((name.len() as u16).to_le_bytes());
+            list.extend([6, 0]);
+            list.extend(table_crc.to_le_bytes());
+            list.extend([len.to_le_bytes(), table_place.to_le_bytes()].concat());
+            list.extend(name.as_bytes());
+            list.resize(list.len().next_multiple_of(8), 0);
+        }
     }
     let mut head = b"RCMEMRY\x01".to_vec();
     head.extend(root.to_le_bytes());
@@ -173,7 +179,7 @@ fn forged(root: u64, version: u64, structures: &[ForgedStructure], places: &[u8]
 fn a_structure_larger_than_its_file_is_refused_before_memory_is_taken() {
     // 2^60 values in a table of nothing.
     let structure = ForgedStructure { name: "x".to_owned(), len: 1 << 60, table_crc: 0, table_place: 0 };
-    let bytes = forged(1, 1, &[structure], &[]);
+    let bytes = forged(1, 1..=1, &[structure], &[]);
     let (versions, findings) = MemoryReader::of(Arc::new(FileBytes(bytes))).versions().unwrap();
     assert_eq!(versions, []);
     assert!(findings.iter().any(|finding| finding.to_string().contains("x: it would be larger than the file")));
@@ -212,7 +218,7 @@ fn tables_that_many_structures_name_take_no_more_than_the_file_has() {
             table_place: 0,
         };
         let structures: Vec<ForgedStructure> = (0..2000).map(structure).collect();
-        let inner = FileBytes(forged(1, 1, &structures, &places));
+        let inner = FileBytes(forged(1, 1..=1, &structures, &places));
         let file_bytes = inner.0.len();
         let source = Arc::new(CountedBytes { inner, n_read: AtomicUsize::new(0) });
         let (versions, findings) = MemoryReader::of(Arc::clone(&source) as Arc<dyn ByteSource>).versions().unwrap();
@@ -224,19 +230,56 @@ fn tables_that_many_structures_name_take_no_more_than_the_file_has() {
     }
 }
 
+/// `recoup memory verify` read every block again for each of 20,000 names: 2 GB of a file of 650
+/// kB. Where a block was damaged, it read the list again, too.
+#[test]
+fn blocks_that_many_names_have_are_read_once() {
+    let n_blocks = 100_u64;
+    let crc = crc32c::crc32c(&[0; 512]);
+    for (n_versions, n_names, is_damaged) in [(1, 2000, false), (1, 2000, true), (2000, 1, false), (2000, 1, true)] {
+        let entry = [[0; 4], (crc ^ u32::from(is_damaged)).to_le_bytes(), 1_u32.to_le_bytes(), [0; 4]].concat();
+        let table = entry.repeat(n_blocks as usize);
+        // Two tables of the same bytes, which name one block.
+        let places = [vec![0; 512], table.clone(), vec![0; 448], table.clone(), vec![0; 448 + 512 * 97]].concat();
+        let structure = |index: u64| ForgedStructure {
+            name: format!("{index:08x}"),
+            len: 512 * n_blocks,
+            table_crc: crc32c::crc32c(&table),
+            table_place: 1 + 4 * (index % 2),
+        };
+        let structures: Vec<ForgedStructure> = (0..n_names).map(structure).collect();
+        let inner = FileBytes(forged(n_versions, 1..=n_versions, &structures, &places));
+        let file_bytes = inner.0.len();
+        let source = Arc::new(CountedBytes { inner, n_read: AtomicUsize::new(0) });
+        let look = MemoryReader::of(Arc::clone(&source) as Arc<dyn ByteSource>).look().unwrap();
+        let before = source.n_read.load(Ordering::Relaxed);
+        let mut read = ReadBlocks::default();
+        let mut n_views = 0;
+        for view in look.views() {
+            assert_eq!(view.verify_unread(&mut read).unwrap().is_empty(), !is_damaged);
+            n_views += 1;
+        }
+        let n_read = source.n_read.load(Ordering::Relaxed) - before;
+        assert_eq!(n_views, n_versions);
+        // Where a block is damaged, both roots are looked at.
+        let roots = if is_damaged { 2 * 64 * n_versions as usize } else { 0 };
+        assert!(n_read <= 512 + roots, "{n_read} bytes of {file_bytes}, {n_versions} versions");
+    }
+}
+
 /// The next commit had a lower number than the list, which no reader took then.
 #[test]
 fn a_list_with_a_version_above_its_root_loses_no_later_commit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("forged.memory");
-    let mut older = forged(0, 0, &[], &[]);
+    let mut older = forged(0, 0..=0, &[], &[]);
     let list_bytes = 32;
     // Root 0 of an empty file, and root 1 of a list with version 7.
     older[32..40].fill(0);
     older[20..24].fill(0);
     let crc = crc32c::crc32c(&older[..60]);
     older[60..64].copy_from_slice(&crc.to_le_bytes());
-    let mut bytes = forged(1, 7, &[], &[]);
+    let mut bytes = forged(1, 7..=7, &[], &[]);
     assert!(bytes.len() >= 8192 + list_bytes);
     bytes[..64].copy_from_slice(&older[..64]);
     std::fs::write(&path, bytes).unwrap();

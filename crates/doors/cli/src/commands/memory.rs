@@ -2,15 +2,16 @@
 
 mod advise;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use recoup::memory::{KeptVersion, MemoryReader};
-use serde::Serialize;
+use recoup::memory::{MemoryLook, MemoryReader, ReadBlocks, StructureSummary, VersionView};
+use serde::{Serialize, Serializer};
 
 use crate::exit::Exit;
-use crate::output::{Output, TextTable, bytes};
+use crate::output::{Output, bytes, write_rows};
 
 /// Text of the help of `list` after the options.
 const LIST_EXAMPLES: &str = "Examples:
@@ -58,14 +59,44 @@ struct FileArgs {
     file: PathBuf,
 }
 
-/// The versions of a file, and damage.
+/// Most lines of damage that are told one by one.
+const DAMAGE_LINES_MOST: usize = 10_000;
+
+/// The versions of a file, and damage. Versions and structures are made when they are written: a
+/// list of them can be longer than the file.
 #[derive(Serialize)]
 struct MemoryReport {
     file: String,
     block_bytes: usize,
     whole: bool,
-    versions: Vec<ListedVersion>,
+    versions: ListedVersions,
     damage: Vec<String>,
+}
+
+/// The versions, the oldest first.
+struct ListedVersions {
+    look: MemoryLook,
+    /// No block of a version is damaged; `verify` alone knows.
+    whole: Vec<bool>,
+}
+
+impl ListedVersions {
+    fn each(&self) -> impl Iterator<Item = ListedVersion> {
+        let whole = self.whole.iter().copied().map(Some).chain(std::iter::repeat(None));
+        self.look.views().zip(whole).map(|(view, whole)| ListedVersion {
+            version: view.number(),
+            step: view.step(),
+            bytes: view.structures().map(|structure| structure.bytes).sum(),
+            whole,
+            structures: view,
+        })
+    }
+}
+
+impl Serialize for ListedVersions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.each())
+    }
 }
 
 /// A version.
@@ -74,10 +105,14 @@ struct ListedVersion {
     version: u64,
     step: u64,
     bytes: u64,
-    /// No block is damaged; `verify` alone knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     whole: Option<bool>,
-    structures: Vec<ListedStructure>,
+    #[serde(serialize_with = "structures")]
+    structures: VersionView,
+}
+
+fn structures<S: Serializer>(view: &VersionView, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(view.structures().map(ListedStructure::from))
 }
 
 /// A structure of a version.
@@ -89,6 +124,13 @@ struct ListedStructure {
     bytes: u64,
     blocks: usize,
     new_blocks: usize,
+}
+
+impl From<StructureSummary> for ListedStructure {
+    fn from(structure: StructureSummary) -> Self {
+        let StructureSummary { name, kind, len, bytes, blocks, new_blocks } = structure;
+        Self { name, element: kind.name(), len, bytes, blocks, new_blocks }
+    }
 }
 
 /// Does one task.
@@ -103,54 +145,46 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     }
 }
 
-fn open(args: &FileArgs) -> Result<(MemoryReader, MemoryReport)> {
-    let named = || args.file.display().to_string();
-    let reader = MemoryReader::open(&args.file).with_context(named)?;
-    let (versions, findings) = reader.versions().with_context(named)?;
-    let report = MemoryReport {
-        file: named(),
-        block_bytes: reader.block_bytes().with_context(named)?,
-        whole: findings.is_empty(),
-        versions: versions.into_iter().map(listed).collect(),
-        damage: findings.iter().map(ToString::to_string).collect(),
-    };
-    Ok((reader, report))
-}
-
-fn listed(version: KeptVersion) -> ListedVersion {
-    let bytes = version.bytes();
-    let structures = version.structures.into_iter().map(|structure| ListedStructure {
-        name: structure.name,
-        element: structure.kind.name(),
-        len: structure.len,
-        bytes: structure.bytes,
-        blocks: structure.blocks,
-        new_blocks: structure.new_blocks,
-    });
-    ListedVersion { version: version.number, step: version.step, bytes, whole: None, structures: structures.collect() }
+fn open(args: &FileArgs) -> Result<MemoryReport> {
+    let file = args.file.display().to_string();
+    let look = MemoryReader::open(&args.file).and_then(|reader| reader.look()).with_context(|| file.clone())?;
+    Ok(MemoryReport {
+        file,
+        block_bytes: look.block_bytes(),
+        whole: look.findings().is_empty(),
+        damage: look.findings().iter().map(ToString::to_string).collect(),
+        versions: ListedVersions { look, whole: Vec::new() },
+    })
 }
 
 fn list(args: &FileArgs, output: &Output) -> Result<Exit> {
-    let (_, report) = open(args)?;
-    output.emit(&report, table)?;
-    Ok(if report.versions.is_empty() { Exit::NoCheckpoint } else { Exit::Done })
+    let report = open(args)?;
+    output.emit(&report, MemoryLines)?;
+    let is_empty = report.versions.each().next().is_none();
+    Ok(if is_empty { Exit::NoCheckpoint } else { Exit::Done })
 }
 
 fn verify(args: &FileArgs, output: &Output) -> Result<Exit> {
-    let (reader, mut report) = open(args)?;
-    for version in &mut report.versions {
+    let mut report = open(args)?;
+    let mut read = ReadBlocks::default();
+    let mut n_more = 0;
+    for view in report.versions.look.views() {
         // A version that its program has retired meanwhile is no damage, but not whole either.
-        let found = reader.view(version.version).and_then(|view| view.verify());
-        let lines = match found {
+        let lines = match view.verify_unread(&mut read) {
             Ok(findings) => findings.iter().map(ToString::to_string).collect(),
             Err(error) => vec![error.to_string()],
         };
-        version.whole = Some(lines.is_empty());
-        report.damage.extend(lines);
+        report.versions.whole.push(lines.is_empty());
+        let n_told = lines.len().min(DAMAGE_LINES_MOST.saturating_sub(report.damage.len()));
+        n_more += lines.len() - n_told;
+        report.damage.extend(lines.into_iter().take(n_told));
+    }
+    if n_more > 0 {
+        report.damage.push(format!("and {n_more} more"));
     }
     report.whole = report.damage.is_empty();
-    let usable = report.versions.iter().any(|version| version.whole == Some(true));
-    output.emit(&report, table)?;
+    let usable = report.versions.whole.contains(&true);
+    output.emit(&report, MemoryLines)?;
     Ok(match (usable, report.whole) {
         (false, _) => Exit::NoCheckpoint,
         (true, false) => Exit::Failed,
@@ -158,31 +192,36 @@ fn verify(args: &FileArgs, output: &Output) -> Result<Exit> {
     })
 }
 
-fn table(report: &MemoryReport) -> TextTable {
-    let mut table =
-        TextTable::new(&["version", "step", "structure", "type", "values", "size", "blocks", "new", "state"]);
-    for version in &report.versions {
-        let state = match version.whole {
-            None => "not read",
-            Some(true) => "whole",
-            Some(false) => "damaged",
-        };
-        for structure in &version.structures {
-            table.row([
-                version.version.to_string(),
-                version.step.to_string(),
-                structure.name.clone(),
-                structure.element.to_owned(),
-                structure.len.to_string(),
-                bytes(structure.bytes as f64),
-                structure.blocks.to_string(),
-                structure.new_blocks.to_string(),
-                state.to_owned(),
-            ]);
-        }
+/// The report for people.
+struct MemoryLines<'a>(&'a MemoryReport);
+
+impl fmt::Display for MemoryLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = ["version", "step", "structure", "type", "values", "size", "blocks", "new", "state"];
+        write_rows(f, &header.map(str::to_owned), |write| {
+            self.0.versions.each().try_for_each(|version| write_version(&version, write))
+        })?;
+        self.0.damage.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
-    for line in &report.damage {
-        table.note(line.clone());
-    }
-    table
+}
+
+fn write_version(version: &ListedVersion, write: &mut dyn FnMut(&[String]) -> fmt::Result) -> fmt::Result {
+    let state = match version.whole {
+        None => "not read",
+        Some(true) => "whole",
+        Some(false) => "damaged",
+    };
+    version.structures.structures().try_for_each(|structure| {
+        write(&[
+            version.version.to_string(),
+            version.step.to_string(),
+            structure.name,
+            structure.kind.name().to_owned(),
+            structure.len.to_string(),
+            bytes(structure.bytes as f64),
+            structure.blocks.to_string(),
+            structure.new_blocks.to_string(),
+            state.to_owned(),
+        ])
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use recoup_comm::Threads;
@@ -180,4 +181,40 @@ fn rank_that_cleaned_up_after_the_test_restarts_with_the_others() {
         (restore(client, 2), x[0])
     });
     assert_eq!(restored, [(true, 2.0); RANKS]);
+}
+
+/// Tells the process whose standard error is read from the one that reads it.
+const IS_WATCHED: &str = "RECOUP_TEST_WATCHED";
+
+/// Files lie where versions that are retired go first.
+#[test]
+fn versions_that_cannot_be_removed_are_named_by_each_rank_and_cost_no_checkpoint() {
+    const NAME: &str = "one_rank::versions_that_cannot_be_removed_are_named_by_each_rank_and_cost_no_checkpoint";
+    if std::env::var_os(IS_WATCHED).is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", NAME]).env(IS_WATCHED, "1").output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}{errors}", String::from_utf8_lossy(&output.stdout));
+        // Rank 0 retires those in persistent storage, too.
+        for (rank, n_lines) in [(0, 2), (1, 1)] {
+            let line = format!("veloc: rank {rank}: version 2 is left over: ");
+            assert_eq!(errors.lines().filter(|text| text.starts_with(&line)).count(), n_lines, "{errors}");
+        }
+        assert!(errors.lines().all(|line| line.contains("heat/draft-000000000002")), "{errors}");
+        return;
+    }
+    let place = Arc::new(Place::new("mode = sync\nscratch_versions = 1\nmax_versions = 1"));
+    let occupied = Arc::clone(&place);
+    let saved = with_two_versions("removal", &place, move |client, _, comm| {
+        let folders = [Some(scratch_of(&occupied, comm.rank())), (comm.rank() == 0).then(|| occupied.persistent())];
+        for folder in folders.into_iter().flatten() {
+            for name in ["draft-after-000000000003", "draft-000000000002"] {
+                fs::write(folder.join("heat").join(name), "no version").unwrap();
+            }
+        }
+        comm.barrier().unwrap();
+        (save(client, 3), client.restart_test("heat", 0).unwrap())
+    });
+    assert_eq!(saved, [(true, Some(3)); RANKS]);
+    assert_eq!(versions(&scratch_of(&place, 1)), [2, 3]);
 }
