@@ -15,6 +15,7 @@ mod collective;
 mod comm;
 mod decorator;
 mod digits;
+mod error_kind;
 mod failure;
 mod fingerprint;
 mod frame;
@@ -48,6 +49,7 @@ pub use collective::{
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;
 pub use digits::short_number;
+pub use error_kind::{ErrorKind, KindedError, RankFailure};
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,

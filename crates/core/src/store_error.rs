@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
-use crate::{CommError, FrameRecord};
+use crate::{CommError, FrameRecord, RankFailure};
 
 /// One thing that is not as it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,13 +107,8 @@ pub enum StoreError {
     #[error(transparent)]
     Comm(#[from] CommError),
     /// A rank could not do its part; every rank knows.
-    #[error("rank {rank}: {message}")]
-    Rank {
-        /// The rank.
-        rank: usize,
-        /// The message of that rank.
-        message: String,
-    },
+    #[error(transparent)]
+    Rank(#[from] RankFailure),
     /// The ranks are too few, or too close together, for what is asked.
     #[error("{what}: {needed} needed, {found} found")]
     Ranks {
@@ -201,6 +197,16 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// An error of the operating system: [`StoreError::Full`] for a limit on bytes.
+    #[must_use]
+    pub fn of_io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.display().to_string();
+        match FullCause::of(&source) {
+            Some(cause) => Self::Full { path, cause },
+            None => Self::Io { action, path, source },
+        }
+    }
+
     /// A frame that cannot be trusted.
     #[must_use]
     pub fn frame(version: u64, frame: &FrameRecord, what: String) -> Self {

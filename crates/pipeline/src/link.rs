@@ -38,7 +38,7 @@ impl WorkerLink {
     /// Starts the worker.
     ///
     /// # Errors
-    /// [`PipelineError::WorkerGone`] when the system refuses a thread.
+    /// [`PipelineError::NoWorker`] when the system refuses a thread.
     pub(crate) fn spawn(worker: Worker) -> Result<Self, PipelineError> {
         let (work, work_received) = mpsc::channel();
         let (done_sent, done) = mpsc::channel();
@@ -46,7 +46,7 @@ impl WorkerLink {
         let thread = std::thread::Builder::new()
             .name("recoup-worker".to_owned())
             .spawn(move || worker.run(&work_received, &done_sent))
-            .map_err(|_| PipelineError::WorkerGone)?;
+            .map_err(PipelineError::NoWorker)?;
         let free = (0..STAGING_SETS).map(|_| StagingSet::default()).collect();
         Ok(Self { work: Some(work), done, thread: Some(thread), abort, free, outstanding: 0 })
     }
@@ -82,8 +82,15 @@ impl WorkerLink {
         self.work.as_ref().and_then(|sender| sender.send(work).ok()).ok_or(PipelineError::WorkerGone)
     }
 
-    /// Returns a free staging buffer, once there is one.
+    /// Returns a free staging buffer, once there is one. A version that this rank's worker takes no
+    /// part in must not be begun: the other workers would wait.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`].
     pub(crate) fn free_staging(&mut self, ledger: &mut Ledger) -> Result<StagingSet, PipelineError> {
+        if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            return Err(PipelineError::WorkerGone);
+        }
         loop {
             if let Some(staging) = self.free.pop() {
                 return Ok(staging);

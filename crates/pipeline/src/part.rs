@@ -1,8 +1,10 @@
 //! One rank's part of a version, and the manifest that all parts make.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use recoup_core::{
-    Bound, BoundRule, CommError, CommonError, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
-    Manifest, NextCall, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
+    Bound, BoundRule, CommError, CommonError, Draft, ErrorKind, FORMAT_VERSION, FileRecord, Fingerprint, Frame,
+    FrameRecord, Manifest, NextCall, RankFailure, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,15 +34,15 @@ pub(crate) enum CheckpointFailure {
     Aborted,
     /// The iterate is corrupted; found before the draft was begun, on all ranks alike.
     Suspicious(Suspicion),
-    /// An error, in its own words.
-    Failed(String),
+    /// An error.
+    Failed(PipelineError),
 }
 
 impl From<PipelineError> for CheckpointFailure {
     fn from(error: PipelineError) -> Self {
         match error {
             PipelineError::Aborted => Self::Aborted,
-            error => Self::Failed(error.to_string()),
+            error => Self::Failed(error),
         }
     }
 }
@@ -84,22 +86,23 @@ enum PartState {
     /// Given up.
     Aborted,
     /// The part was not written, for this reason.
-    Failed(String),
-}
-
-impl From<Result<VersionPart, CheckpointFailure>> for VersionPart {
-    fn from(sealed: Result<VersionPart, CheckpointFailure>) -> Self {
-        let state = match sealed {
-            Ok(part) => return part,
-            Err(CheckpointFailure::Aborted) => PartState::Aborted,
-            Err(CheckpointFailure::Suspicious(suspicion)) => PartState::Failed(suspicion.to_string()),
-            Err(CheckpointFailure::Failed(message)) => PartState::Failed(message),
-        };
-        Self { state, ..Self::default() }
-    }
+    Failed(RankFailure),
 }
 
 impl VersionPart {
+    /// Takes the part that a rank has sealed, or why it has none.
+    pub(crate) fn of(rank: usize, sealed: Result<Self, CheckpointFailure>) -> Self {
+        let state = match sealed {
+            Ok(part) => return part,
+            Err(CheckpointFailure::Aborted) => PartState::Aborted,
+            Err(CheckpointFailure::Suspicious(suspicion)) => {
+                PartState::Failed(RankFailure { rank, kind: ErrorKind::Damaged, message: suspicion.to_string() })
+            }
+            Err(CheckpointFailure::Failed(error)) => PartState::Failed(RankFailure::of(rank, &error)),
+        };
+        Self { state, ..Self::default() }
+    }
+
     pub(crate) fn payload_bytes(&self) -> u64 {
         self.frames.iter().map(|f| f.payload_bytes).sum()
     }
@@ -153,10 +156,18 @@ impl PartDraft {
     }
 
     /// Makes the part durable.
-    pub(crate) fn seal(mut self) -> Result<VersionPart, StoreError> {
-        self.part.files = self.draft.seal()?.files;
+    pub(crate) fn seal(mut self) -> Result<VersionPart, PipelineError> {
+        let draft = self.draft;
+        self.part.files = without_panic(|| draft.seal())?.files;
         Ok(self.part)
     }
+}
+
+/// Makes a call of the store that this rank makes alone. One that panics costs the version, and the
+/// worker lives to tell the other ranks.
+pub(crate) fn without_panic<T>(call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, PipelineError> {
+    // What a panic leaves half done is a draft, which is thrown away.
+    Ok(catch_unwind(AssertUnwindSafe(call)).map_err(|_| PipelineError::StorePanicked)??)
 }
 
 /// Returns why the version of these parts, of all ranks, cannot be published; `None` where every
@@ -165,8 +176,8 @@ pub(crate) fn first_failure(parts: &[VersionPart]) -> Option<CheckpointFailure> 
     if parts.iter().any(|part| matches!(part.state, PartState::Aborted)) {
         return Some(CheckpointFailure::Aborted);
     }
-    parts.iter().enumerate().find_map(|(rank, part)| match &part.state {
-        PartState::Failed(message) => Some(PipelineError::Rank { rank, message: message.clone() }.into()),
+    parts.iter().find_map(|part| match &part.state {
+        PartState::Failed(failure) => Some(PipelineError::Rank(failure.clone()).into()),
         PartState::Sealed | PartState::Aborted => None,
     })
 }

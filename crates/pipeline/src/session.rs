@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recoup_core::{
-    Comm, CommonError, Iteration, Note, Observation, Plan, Prediction, Progress, Registered, ResidualKind, Scheme,
-    SolveError, Store, StoreError, Tiered, agreed, each, gathered,
+    Comm, CommonError, ErrorKind, Iteration, Note, Observation, Plan, Prediction, Progress, RankFailure, Registered,
+    ResidualKind, Scheme, SolveError, Store, StoreError, Tiered, agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct Checkpointed {
 #[derive(Serialize, Deserialize)]
 struct StagedReport {
     /// The reason why no version is made of them.
-    failure: Option<String>,
+    failure: Option<RankFailure>,
     /// Marks of those that are vectors of the problem, which all ranks measure together.
     are_vectors: Vec<bool>,
 }
@@ -304,9 +304,9 @@ impl Session {
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
         let blocking_seconds = wait_seconds + stage_seconds;
-        if let Some(message) = failure {
+        if let Some(failure) = failure {
             self.link.return_staging(staging);
-            self.ledger.enter(Outcome::Failed { version, message });
+            self.ledger.enter(Outcome::Failed { version, kind: failure.kind, message: failure.to_string() });
             return Ok(Checkpointed { version, blocking_seconds });
         }
         if std::mem::replace(&mut self.has_frozen, staging.frozen_bytes > 0) != self.has_frozen {
@@ -542,17 +542,17 @@ fn check_norms(progress: &Progress) -> Result<(), PipelineError> {
 }
 
 /// Stages the variables of a version. A place that cannot freeze its values costs the version, not
-/// the run: its words come back.
+/// the run: its error comes back.
 fn stage(
     staging: &mut StagingSet,
     owners: &[&dyn Registered],
     plan: &Plan,
     by: StagingRank,
     memory: &mut StagingMemory,
-) -> Result<Option<String>, PipelineError> {
+) -> Result<Option<RankFailure>, PipelineError> {
     match staging.stage(owners, plan, by, memory) {
         Ok(()) => Ok(None),
-        Err(error @ PipelineError::Afar { .. }) => Ok(Some(error.to_string())),
+        Err(error @ PipelineError::Afar { .. }) => Ok(Some(RankFailure::of(by.rank, &error))),
         Err(error) => Err(error),
     }
 }
@@ -562,7 +562,7 @@ fn stage(
 fn agreed_staging(
     comm: &dyn Comm,
     mine: Result<StagedReport, PipelineError>,
-) -> Result<Option<String>, CommonError<PipelineError>> {
+) -> Result<Option<RankFailure>, CommonError<PipelineError>> {
     let reports = gathered(comm, mine)?;
     // What a failure has cut short says nothing.
     let mut whole = reports.iter().enumerate().filter(|(_, report)| report.failure.is_none());
@@ -570,9 +570,7 @@ fn agreed_staging(
         && let Some((rank, _)) = whole.find(|(_, report)| report.are_vectors != expected.are_vectors)
     {
         let message = format!("registers other vectors than rank {first}, or one of another length than A has rows");
-        return Err(CommonError::alike(PipelineError::Rank { rank, message }));
+        return Err(CommonError::alike(RankFailure { rank, kind: ErrorKind::Refused, message }.into()));
     }
-    let mut failures = reports.into_iter().enumerate();
-    let first = failures.find_map(|(rank, StagedReport { failure, .. })| Some((rank, failure?)));
-    Ok(first.map(|(rank, message)| PipelineError::Rank { rank, message }.to_string()))
+    Ok(reports.into_iter().find_map(|report| report.failure))
 }

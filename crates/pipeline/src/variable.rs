@@ -14,7 +14,7 @@ use crate::increments::{ChangeTracker, Increments, StagedVariable, TrackedFrame}
 use crate::job::CheckpointJob;
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Spent};
-use crate::part::{CheckpointFailure, DraftState, WrittenFrames};
+use crate::part::{CheckpointFailure, DraftState, WrittenFrames, without_panic};
 use crate::rivals::Rivals;
 use crate::staging::Staged;
 use crate::timing::since;
@@ -330,7 +330,7 @@ fn write(
     context.check_abort()?;
     let start = context.clock.now();
     let next = part.next_call(&written);
-    part.draft.write(&staged.record, written.frames, next)?;
+    without_panic(|| part.draft.write(&staged.record, written.frames, next))?;
     part.record(&staged.record, &written);
     summary.spent.write_seconds += since(context.clock.now(), start);
     Ok(())

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    BoundRule, Comm, NextBegin, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gathered,
+    BoundRule, Comm, KindedError, NextBegin, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gathered,
 };
 
 use crate::PipelineError;
@@ -19,7 +19,7 @@ use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Outcome, Saved};
 use crate::part::{
-    CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
+    CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure, without_panic,
 };
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
@@ -125,7 +125,9 @@ impl Worker {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
                 Err(CheckpointFailure::Aborted) => Outcome::Aborted { version },
                 Err(CheckpointFailure::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
-                Err(CheckpointFailure::Failed(message)) => Outcome::Failed { version, message },
+                Err(CheckpointFailure::Failed(error)) => {
+                    Outcome::Failed { version, kind: error.kind(), message: error.to_string() }
+                }
             };
             if done.send(Done { outcome: Some(outcome), staging: job.staging }).is_err() {
                 break;
@@ -302,7 +304,7 @@ impl Worker {
     /// Begins this rank's draft: where the order matters, rank 0 begins before the others do.
     fn begin(&self, job: &CheckpointJob) -> Result<DraftState, CheckpointFailure> {
         let WorkerContext { store, comm, .. } = &self.context;
-        let begin = || store.begin(job.progress.iteration, comm.rank());
+        let begin = || without_panic(|| store.begin(job.progress.iteration, comm.rank()));
         let begun = if self.next_begin == Some(NextBegin::AnyOrder) {
             begin()
         } else {
@@ -324,7 +326,7 @@ impl Worker {
         summary: &mut EncodingSummary,
     ) -> Result<Published, CheckpointFailure> {
         let sealed = if self.context.is_aborted() { Err(CheckpointFailure::Aborted) } else { sealed };
-        let part = VersionPart::from(sealed);
+        let part = VersionPart::of(self.context.comm.rank(), sealed);
         let payload_bytes = part.payload_bytes();
         let parts: Vec<VersionPart> = gathered(self.context.comm.as_ref(), Ok::<_, PipelineError>(part))?;
         let verdict = match first_failure(&parts) {

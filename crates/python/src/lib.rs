@@ -5,7 +5,7 @@
 //! with names, defaults and docstrings, is the Python half, `python/recoup`; this half takes what
 //! that has made plain.
 //!
-//! Promises: every error is the exception `Error` with the library's words; the interpreter is let
+//! Promises: every error is the exception `Error` or a subclass, with the library's words; the interpreter is let
 //! go wherever a call waits or works, so a worker that applies an operator written in Python never
 //! waits for a thread that waits for it; arrays are borrowed for the time of a call only, and never
 //! while Python code writes to them under another borrow.
@@ -31,7 +31,7 @@ mod tape_arguments;
 
 use pyo3::prelude::*;
 
-pub(crate) use error::{Error, refused};
+pub(crate) use error::{Error, failed, of_kind, refused};
 
 /// The native half of the package `recoup`.
 #[pymodule]
@@ -59,6 +59,7 @@ mod _native {
     /// Tells the version of the library.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::error::add_to(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct PyOutcome {
     state: &'static str,
     /// The reason that it does not count.
     message: Option<String>,
+    /// The kind of the error, where one cost the version.
+    kind: Option<&'static str>,
     /// Scheme of a saved version.
     scheme: Option<String>,
     /// Codec of the iterate, or of everything when lossless.
@@ -45,9 +47,9 @@ impl PyOutcome {
     pub(crate) fn new(outcome: pipeline::Outcome, raised: Option<&str>) -> Self {
         match outcome {
             pipeline::Outcome::Saved(saved) => Self::saved(&saved),
-            pipeline::Outcome::Failed { version, message } => {
+            pipeline::Outcome::Failed { version, kind, message } => {
                 let message = raised.map_or_else(|| message.clone(), |raised| format!("{message}: {raised}"));
-                Self::unsaved(version, "failed", Some(message))
+                Self { kind: Some(kind.name()), ..Self::unsaved(version, "failed", Some(message)) }
             }
             pipeline::Outcome::Suspicious(s) => Self::unsaved(s.version, "suspicious", Some(s.to_string())),
             pipeline::Outcome::Aborted { version } => Self::unsaved(version, "aborted", None),
@@ -59,6 +61,7 @@ impl PyOutcome {
             version,
             state,
             message,
+            kind: None,
             scheme: None,
             codec: None,
             bound: None,
