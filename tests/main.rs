@@ -10,6 +10,7 @@ mod damage;
 mod decoders;
 mod deflation;
 mod disk_full;
+mod error_kinds;
 mod evolving;
 mod faults;
 mod golden;

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{ElementType, Values, ValuesMut};
+use crate::{ElementType, ErrorKind, Values, ValuesMut};
 
 /// Values that rest elsewhere.
 pub trait Afar: Send + Sync {
@@ -164,4 +164,14 @@ pub enum AfarErrorKind {
     Lost,
     /// Anything else.
     Failed,
+}
+
+impl From<AfarErrorKind> for ErrorKind {
+    fn from(kind: AfarErrorKind) -> Self {
+        match kind {
+            AfarErrorKind::NoRoom => Self::OutOfMemory,
+            AfarErrorKind::Lost => Self::DeviceLost,
+            AfarErrorKind::Failed => Self::DeviceFailed,
+        }
+    }
 }

@@ -8,8 +8,6 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AfarErrorKind, CodecError, CommError, FullCause, SolveError, StoreError};
-
 /// The number of an I/O error of a device, the same on every Unix.
 const EIO: i32 = 5;
 
@@ -105,22 +103,39 @@ impl fmt::Display for ErrorKind {
     }
 }
 
+/// The limit that a file met when it was to grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FullCause {
+    /// The device has no space left.
+    #[error("no space left on device")]
+    Device,
+    /// The user, group or project has used up its quota.
+    #[error("disk quota exceeded")]
+    Quota,
+    /// The process may write no larger files.
+    #[error("the file would be larger than the process may write (ulimit -f)")]
+    FileSize,
+}
+
+impl FullCause {
+    /// Returns the limit that an error of the operating system is about, if it is about one.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        match error.kind() {
+            io::ErrorKind::StorageFull => Some(Self::Device),
+            io::ErrorKind::QuotaExceeded => Some(Self::Quota),
+            io::ErrorKind::FileTooLarge => Some(Self::FileSize),
+            _ => None,
+        }
+    }
+}
+
 impl From<FullCause> for ErrorKind {
     fn from(cause: FullCause) -> Self {
         match cause {
             FullCause::Device => Self::DiskFull,
             FullCause::Quota => Self::QuotaExceeded,
             FullCause::FileSize => Self::FileTooLarge,
-        }
-    }
-}
-
-impl From<AfarErrorKind> for ErrorKind {
-    fn from(kind: AfarErrorKind) -> Self {
-        match kind {
-            AfarErrorKind::NoRoom => Self::OutOfMemory,
-            AfarErrorKind::Lost => Self::DeviceLost,
-            AfarErrorKind::Failed => Self::DeviceFailed,
         }
     }
 }
@@ -134,55 +149,6 @@ pub trait KindedError: fmt::Display {
 impl<E: KindedError> KindedError for &E {
     fn kind(&self) -> ErrorKind {
         (*self).kind()
-    }
-}
-
-impl KindedError for CommError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::RankLost { .. } => ErrorKind::RankLost,
-            Self::Callback { .. } => ErrorKind::Callback,
-            Self::Library { .. } | Self::Length { .. } | Self::Undecodable { .. } | Self::Closed => {
-                ErrorKind::Communication
-            }
-        }
-    }
-}
-
-impl KindedError for CodecError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Parent { .. } | Self::Blocks { .. } | Self::Damaged { .. } => ErrorKind::Damaged,
-            _ => ErrorKind::Codec,
-        }
-    }
-}
-
-impl KindedError for SolveError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Comm(error) => error.kind(),
-            Self::Afar(error) => error.kind.into(),
-            _ => ErrorKind::Refused,
-        }
-    }
-}
-
-impl KindedError for StoreError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Io { source, .. } => ErrorKind::of_io(source),
-            Self::Full { cause, .. } => (*cause).into(),
-            Self::Hdf5 { .. } => ErrorKind::Io,
-            Self::GivenUp => ErrorKind::GivenUp,
-            Self::Comm(error) => error.kind(),
-            Self::Rank(failure) => failure.kind,
-            Self::NotPrivate { .. } => ErrorKind::PermissionDenied,
-            Self::Busy { .. } => ErrorKind::InUse,
-            Self::Manifest { .. } | Self::Frame { .. } => ErrorKind::Damaged,
-            Self::Ranks { .. } | Self::NotOurs { .. } | Self::Exists { .. } => ErrorKind::Refused,
-            Self::Missing { .. } | Self::InMemoryAlone { .. } => ErrorKind::Refused,
-        }
     }
 }
 
@@ -215,6 +181,15 @@ impl RankFailure {
 mod tests {
     use super::*;
 
+    /// A user whose quota was used up looked for room on a disk that had plenty.
+    #[test]
+    fn a_quota_is_told_from_a_full_device() {
+        let words = |kind: io::ErrorKind| FullCause::of(&kind.into()).map(|cause| cause.to_string());
+        assert_eq!(words(io::ErrorKind::QuotaExceeded).unwrap(), "disk quota exceeded");
+        assert_eq!(words(io::ErrorKind::StorageFull).unwrap(), "no space left on device");
+        assert_eq!(words(io::ErrorKind::PermissionDenied), None);
+    }
+
     #[test]
     fn every_kind_has_a_number_and_a_name_of_its_own() {
         for (i, kind) in ErrorKind::ALL.into_iter().enumerate() {
@@ -238,7 +213,6 @@ mod tests {
         for (number, expected) in kinds {
             let source = io::Error::from_raw_os_error(number);
             assert_eq!(ErrorKind::of_io(&source), expected, "{source}");
-            assert_eq!(StoreError::of_io("write", "/disk".as_ref(), source).kind(), expected);
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{AfarError, CommError, MethodProfile, Plan, Resume, Variable, VariableMut, short_number};
+use crate::{
+    AfarError, CommError, ErrorKind, KindedError, MethodProfile, Plan, Resume, Variable, VariableMut, short_number,
+};
 
 /// An owner of variables: a solver, or an application around it.
 pub trait Registered {
@@ -279,4 +281,14 @@ pub enum SolveError {
         /// The values allowed.
         expected: &'static str,
     },
+}
+
+impl KindedError for SolveError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Comm(error) => error.kind(),
+            Self::Afar(error) => error.kind.into(),
+            _ => ErrorKind::Refused,
+        }
+    }
 }

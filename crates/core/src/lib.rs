@@ -49,7 +49,7 @@ pub use collective::{
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;
 pub use digits::short_number;
-pub use error_kind::{ErrorKind, KindedError, RankFailure};
+pub use error_kind::{ErrorKind, FullCause, KindedError, RankFailure};
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
@@ -68,7 +68,7 @@ pub use policy::{
 pub use profile::MethodProfile;
 pub use resume::Resume;
 pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};
-pub use store_error::{Damage, FullCause, StoreError};
+pub use store_error::{Damage, StoreError};
 pub use values::{ElementType, Values, ValuesMut};
 pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};
 pub use zones::{LastWrite, Mark, Zones};

@@ -23,7 +23,7 @@ const STAGING_SETS: usize = 2;
 
 /// The session's end of the link. Dropped, it finishes what was sent and joins the worker.
 pub(crate) struct WorkerLink {
-    /// `None` once the worker is to end.
+    /// `None` once the worker is to end, or has.
     work: Option<Sender<Work>>,
     done: Receiver<Done>,
     thread: Option<JoinHandle<()>>,
@@ -88,7 +88,7 @@ impl WorkerLink {
     /// # Errors
     /// [`PipelineError::WorkerGone`].
     pub(crate) fn free_staging(&mut self, ledger: &mut Ledger) -> Result<StagingSet, PipelineError> {
-        if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+        if self.work.is_none() || self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(PipelineError::WorkerGone);
         }
         loop {
@@ -118,7 +118,7 @@ impl WorkerLink {
             match self.done.try_recv() {
                 Ok(done) => self.take(done, ledger),
                 Err(mpsc::TryRecvError::Empty) => return Ok(()),
-                Err(mpsc::TryRecvError::Disconnected) => return Err(PipelineError::WorkerGone),
+                Err(mpsc::TryRecvError::Disconnected) => return Err(self.ended()),
             }
         }
     }
@@ -128,9 +128,15 @@ impl WorkerLink {
     }
 
     fn receive(&mut self, ledger: &mut Ledger) -> Result<(), PipelineError> {
-        let done = self.done.recv().map_err(|_| PipelineError::WorkerGone)?;
+        let done = self.done.recv().map_err(|_| self.ended())?;
         self.take(done, ledger);
         Ok(())
+    }
+
+    /// Takes note that the worker has ended although more work may come.
+    fn ended(&mut self) -> PipelineError {
+        self.work = None;
+        PipelineError::WorkerGone
     }
 
     fn take(&mut self, done: Done, ledger: &mut Ledger) {

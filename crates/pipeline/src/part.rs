@@ -1,7 +1,5 @@
 //! One rank's part of a version, and the manifest that all parts make.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use recoup_core::{
     Bound, BoundRule, CommError, CommonError, Draft, ErrorKind, FORMAT_VERSION, FileRecord, Fingerprint, Frame,
     FrameRecord, Manifest, NextCall, RankFailure, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
@@ -156,18 +154,10 @@ impl PartDraft {
     }
 
     /// Makes the part durable.
-    pub(crate) fn seal(mut self) -> Result<VersionPart, PipelineError> {
-        let draft = self.draft;
-        self.part.files = without_panic(|| draft.seal())?.files;
+    pub(crate) fn seal(mut self) -> Result<VersionPart, StoreError> {
+        self.part.files = self.draft.seal()?.files;
         Ok(self.part)
     }
-}
-
-/// Makes a call of the store that this rank makes alone. One that panics costs the version, and the
-/// worker lives to tell the other ranks.
-pub(crate) fn without_panic<T>(call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, PipelineError> {
-    // What a panic leaves half done is a draft, which is thrown away.
-    Ok(catch_unwind(AssertUnwindSafe(call)).map_err(|_| PipelineError::StorePanicked)??)
 }
 
 /// Returns why the version of these parts, of all ranks, cannot be published; `None` where every

@@ -2,9 +2,10 @@
 //! and against what; then written.
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use recoup_core::{Bound, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{Bound, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme, StoreError};
 
 use crate::PipelineError;
 use crate::chain::{ChainLink, Chains, payload_hash};
@@ -14,7 +15,7 @@ use crate::increments::{ChangeTracker, Increments, StagedVariable, TrackedFrame}
 use crate::job::CheckpointJob;
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Spent};
-use crate::part::{CheckpointFailure, DraftState, WrittenFrames, without_panic};
+use crate::part::{CheckpointFailure, DraftState, WrittenFrames};
 use crate::rivals::Rivals;
 use crate::staging::Staged;
 use crate::timing::since;
@@ -334,6 +335,13 @@ fn write(
     part.record(&staged.record, &written);
     summary.spent.write_seconds += since(context.clock.now(), start);
     Ok(())
+}
+
+/// Makes a call of the store that this rank makes alone. One that panics costs the version, and the
+/// worker lives to tell the other ranks.
+pub(crate) fn without_panic<T>(call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, PipelineError> {
+    // What a panic leaves half done is a draft, which is thrown away.
+    Ok(catch_unwind(AssertUnwindSafe(call)).map_err(|_| PipelineError::StorePanicked)??)
 }
 
 /// Returns the judge of a lossy variable: what is measured depends on its role, and nothing can be

@@ -342,7 +342,7 @@ fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError 
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, Role};
+    use recoup_core::{Distribution, ErrorKind, KindedError, Role};
 
     use super::*;
     use crate::buffer::Buffer;
@@ -390,5 +390,6 @@ mod tests {
         let error =
             encode_frame(&source, 0, coding, Bound::Lossless, Vec::new(), &mut FrameBuffers::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
+        assert_eq!(error.kind(), ErrorKind::Codec);
     }
 }

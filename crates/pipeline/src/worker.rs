@@ -19,12 +19,12 @@ use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Outcome, Saved};
 use crate::part::{
-    CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure, without_panic,
+    CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
 };
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
 use crate::timing::{RunClock, since};
-use crate::variable::{EncodingSummary, VariableEncoder};
+use crate::variable::{EncodingSummary, VariableEncoder, without_panic};
 use crate::verify::Verifier;
 use crate::work::{Done, Work};
 
@@ -278,7 +278,7 @@ impl Worker {
         };
         self.context.check_abort()?;
         let start = self.context.clock.now();
-        let part = draft.seal()?;
+        let part = without_panic(|| draft.seal())?;
         summary.spent.write_seconds += since(self.context.clock.now(), start);
         Ok(part)
     }

@@ -211,8 +211,10 @@ impl DrainThread {
 
     fn await_part(&self, rank: usize) -> Result<HandedPart, Error> {
         let path = self.part_path(rank);
-        let message = || "its part could not be handed over".to_owned();
-        let lost = || Error::from(RankFailure { rank, kind: ErrorKind::Io, message: message() });
+        let lost = || -> Error {
+            let message = "its part could not be handed over".to_owned();
+            RankFailure { rank, kind: ErrorKind::Io, message }.into()
+        };
         let read = || {
             let mut bytes = Vec::new();
             open_regular(&path)?.read_to_end(&mut bytes).map(|_| bytes)
