@@ -283,9 +283,9 @@ pub extern "C" fn recoup_message() -> *const c_char {
     MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Returns the kind of the error of the last call of this thread that returned a code below 0: one of
-/// RECOUP_KIND_DISK_FULL and its like, which tell what can be done about it; 0 if none failed. After
-/// RECOUP_E_NOT_SAVED it is the kind of the error that cost the version.
+/// Returns the kind of the error of the last call of this thread that returned a code below 0, as
+/// RECOUP_KIND_DISK_FULL; 0 if none did. After RECOUP_E_NOT_SAVED it is the kind of the error that
+/// cost the version.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_error_kind() -> i32 {
     KIND.get()
