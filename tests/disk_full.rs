@@ -71,11 +71,11 @@ fn a_full_disk_and_one_that_is_read_only_have_their_kinds_on_all_ranks() {
     let Some(disk) = SmallDisk::mount("size=300k") else { return };
     let kinds = Threads::launch(2, |comm| {
         let mut session = recoup::open(disk.path()).scheme(Scheme::Traditional).keep(8).build_on(&comm).unwrap();
-        // Two versions of 64 KiB on each rank fit, the third does not.
-        let mut x = vec![1.0; 8192];
         let rows = Distribution::Rows { first: 8192 * comm.rank() as u64, global: 2 * 8192 };
-        let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
+        // Two versions of 64 KiB on each rank fit, the third does not.
         for iteration in 1..=3 {
+            let mut x = vec![iteration as f64; 8192];
+            let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
             let status = Status::Running;
             let progress =
                 Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status, safe_point: SafePoint::Any };

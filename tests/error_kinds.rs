@@ -20,8 +20,8 @@ use crate::support::plan;
 const RANKS: usize = 3;
 /// The rank that fails.
 const FAILING: usize = 1;
-/// Values of a rank.
-const N: usize = 100;
+/// Values of a rank, enough to be encoded.
+const N: usize = 10_000;
 
 /// A store whose drafts of version 1 fail on one rank when they are written.
 struct FailingStore {
@@ -151,7 +151,7 @@ fn open(store: Arc<dyn Store>, table: CodecTable, reference: Option<Reference>, 
 
 /// Takes a version of a vector of zeros; of ones for the first version of [`FAILING`].
 fn save(session: &mut Session, comm: &dyn Comm, scheme: Scheme, iteration: u64) -> Result<(), PipelineError> {
-    let mut x = [if iteration == 1 && comm.rank() == FAILING { 1.0 } else { 0.0 }; N];
+    let mut x = vec![if iteration == 1 && comm.rank() == FAILING { 1.0 } else { 0.0 }; N];
     let rows = Distribution::Rows { first: (comm.rank() * N) as u64, global: (comm.size() * N) as u64 };
     let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
     let status = Status::Running;
