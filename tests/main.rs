@@ -11,6 +11,7 @@ mod damage;
 mod decoders;
 mod deflation;
 mod disk_full;
+mod error_kinds;
 mod evolving;
 mod faults;
 mod golden;

@@ -35,7 +35,7 @@ use self::entries::entries;
 use crate::check::{check, is_plain_name};
 use crate::envelope;
 use crate::lock::FileLock;
-use crate::publish::{self, refused};
+use crate::publish;
 use crate::regular;
 use crate::throttle::{Throttle, in_slices};
 
@@ -188,7 +188,7 @@ impl Hdf5Store {
     fn require_write(&self) -> Result<(), StoreError> {
         match self.access {
             Access::Write | Access::Join => Ok(()),
-            Access::Read => Err(refused("write", &self.root, io::ErrorKind::ReadOnlyFilesystem.into())),
+            Access::Read => Err(StoreError::of_io("write", &self.root, io::ErrorKind::ReadOnlyFilesystem.into())),
         }
     }
 
@@ -510,10 +510,10 @@ fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
 fn lock(root: &Path) -> Result<FileLock, StoreError> {
     let path = root.join(LOCK);
     let open = regular::open_without_links(File::options().create(true).truncate(false).write(true), &path);
-    let file = open.map_err(|source| refused("open", &path, source))?;
+    let file = open.map_err(|source| StoreError::of_io("open", &path, source))?;
     FileLock::take(file).map_err(|error| match error {
         TryLockError::WouldBlock => StoreError::Busy { path: root.display().to_string() },
-        TryLockError::Error(source) => refused("lock", &path, source),
+        TryLockError::Error(source) => StoreError::of_io("lock", &path, source),
     })
 }
 

@@ -28,7 +28,6 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat
 use rustix::io::Errno;
 
 use crate::lock::FileLock;
-use crate::publish::refused;
 use crate::regular;
 
 /// Right of users outside the group to write.
@@ -94,10 +93,10 @@ impl PrivateDir {
         let path = path.as_ref();
         // Whatever the mask of the process is, it must not make a directory that is refused.
         let made = DirBuilder::new().recursive(true).mode(0o777 & !WRITE_BY_OTHERS).create(path);
-        made.map_err(|source| refused("create", path, source))?;
-        let place = path.canonicalize().map_err(|source| refused("open", path, source))?;
+        made.map_err(|source| StoreError::of_io("create", path, source))?;
+        let place = path.canonicalize().map_err(|source| StoreError::of_io("open", path, source))?;
         let entered = enter(CWD, &place, path.to_owned(), DirectoryReach::Shared)?;
-        entered.ok_or_else(|| refused("open", path, io::ErrorKind::NotFound.into()))
+        entered.ok_or_else(|| StoreError::of_io("open", path, io::ErrorKind::NotFound.into()))
     }
 
     /// Makes the directory at `path`, which must not be there.
@@ -106,7 +105,7 @@ impl PrivateDir {
     /// [`StoreError::Io`] if anything is there.
     pub fn make_new(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = plain(path.as_ref());
-        mkdirat(CWD, &path, Mode::RWXU).map_err(|errno| refused("create", &path, errno.into()))?;
+        mkdirat(CWD, &path, Mode::RWXU).map_err(|errno| StoreError::of_io("create", &path, errno.into()))?;
         enter_made(CWD, &path.clone(), path, DirectoryReach::Closed)
     }
 
@@ -137,7 +136,7 @@ impl PrivateDir {
         let fd = openat(&self.fd, name, FILE, Mode::empty());
         let fault = |found: &Stat| file_fault(found, self.reach);
         let fd = fd.map_err(|errno| why_not(self.fd.as_fd(), Path::new(name), &path, errno, fault))?;
-        let found = fstat(&fd).map_err(|errno| refused("open", &path, errno.into()))?;
+        let found = fstat(&fd).map_err(|errno| StoreError::of_io("open", &path, errno.into()))?;
         match fault(&found) {
             Some(what) => Err(not_private(&path, what)),
             None => Ok(fd.into()),
@@ -149,7 +148,7 @@ impl PrivateDir {
     /// # Errors
     /// [`StoreError::Full`] or [`StoreError::Io`].
     pub fn create_file(&self, name: &str) -> Result<File, StoreError> {
-        let failed = |errno: Errno| refused("create", &self.path.join(name), errno.into());
+        let failed = |errno: Errno| StoreError::of_io("create", &self.path.join(name), errno.into());
         match unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed(errno)),
@@ -162,7 +161,7 @@ impl PrivateDir {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
-        let names = entries(self.fd.as_fd()).map_err(|errno| refused("read", &self.path, errno.into()))?;
+        let names = entries(self.fd.as_fd()).map_err(|errno| StoreError::of_io("read", &self.path, errno.into()))?;
         let mut names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
         names.sort_unstable();
         Ok(names)
@@ -174,7 +173,7 @@ impl PrivateDir {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
-        let failed = |errno: Errno| refused("remove", &self.path.join(name), errno.into());
+        let failed = |errno: Errno| StoreError::of_io("remove", &self.path.join(name), errno.into());
         let name = CString::new(name).map_err(|_| failed(Errno::INVAL))?;
         remove_at(self.fd.as_fd(), &name).map_err(failed)
     }
@@ -218,7 +217,7 @@ fn make_parent(path: &Path) -> Result<(), StoreError> {
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
-            made.map_err(|source| refused("create", parent, source))
+            made.map_err(|source| StoreError::of_io("create", parent, source))
         }
         None => Ok(()),
     }
@@ -227,7 +226,7 @@ fn make_parent(path: &Path) -> Result<(), StoreError> {
 fn make_at(base: BorrowedFd<'_>, name: &Path, path: PathBuf, reach: DirectoryReach) -> Result<PrivateDir, StoreError> {
     match mkdirat(base, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(refused("create", &path, errno.into())),
+        Err(errno) => return Err(StoreError::of_io("create", &path, errno.into())),
     }
     enter_made(base, name, path, reach)
 }
@@ -238,7 +237,7 @@ fn enter_made(
     path: PathBuf,
     reach: DirectoryReach,
 ) -> Result<PrivateDir, StoreError> {
-    let gone = refused("open", &path, io::ErrorKind::NotFound.into());
+    let gone = StoreError::of_io("open", &path, io::ErrorKind::NotFound.into());
     enter(base, name, path, reach)?.ok_or(gone)
 }
 
@@ -254,7 +253,7 @@ fn enter(
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(why_not(base, name, &path, errno, fault)),
     };
-    let found = fstat(&fd).map_err(|errno| refused("open", &path, errno.into()))?;
+    let found = fstat(&fd).map_err(|errno| StoreError::of_io("open", &path, errno.into()))?;
     match fault(&found) {
         Some(what) => Err(not_private(&path, what)),
         None => Ok(Some(PrivateDir { fd, reach, path })),
@@ -272,7 +271,7 @@ fn why_not(
     let found = statat(base, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     match found.as_ref().and_then(fault) {
         Some(what) => not_private(path, what),
-        None => refused("open", path, errno.into()),
+        None => StoreError::of_io("open", path, errno.into()),
     }
 }
 

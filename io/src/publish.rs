@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use recoup_core::{FullCause, StoreError};
+use recoup_core::StoreError;
 
 use crate::direct::{DirectFile, WholeFile};
 use crate::sys::HeldSizeSignal;
@@ -46,16 +46,7 @@ fn step<T>(step: Step, path: &Path, run: impl FnOnce() -> io::Result<T>) -> Resu
     #[cfg(test)]
     let run = || watch::before(step, path).and_then(|()| run());
     let _held = HeldSizeSignal::begin();
-    run().map_err(|source| refused(step.action(), path, source))
-}
-
-/// Converts an error of the operating system.
-pub(crate) fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
-    let path = path.display().to_string();
-    match FullCause::of(&source) {
-        Some(cause) => StoreError::Full { path, cause },
-        None => StoreError::Io { action, path, source },
-    }
+    run().map_err(|source| StoreError::of_io(step.action(), path, source))
 }
 
 /// Returns whether the error says that a file or directory is not there.

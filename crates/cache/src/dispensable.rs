@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use recoup_core::{Comm, CommonError, Frame, FrameRecord, Manifest, Store, StoreError, Tier, each, from_rank_0};
+use recoup_core::{
+    Comm, CommonError, Frame, FrameRecord, KindedError, Manifest, Store, StoreError, Tier, each, from_rank_0,
+};
 
 use crate::drain::{Cargo, carry};
 
@@ -39,7 +41,7 @@ impl Dispensable {
             StoreError::Comm(_) => error,
             _ => {
                 let what = format!("{}: {error}", slowest.name);
-                CommonError::alike(StoreError::InMemoryAlone { version: newest, what })
+                CommonError::alike(StoreError::InMemoryAlone { version: newest, kind: error.kind(), what })
             }
         })
     }

@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use recoup_core::{
-    Clock, Comm, CommonError, Draft, FileRecord, Frame, Manifest, NextCall, Place, StoreError, Tier, VariableRecord,
-    agreed, each, gathered,
+    Clock, Comm, CommonError, Draft, FileRecord, Frame, Manifest, NextCall, Place, RankFailure, StoreError, Tier,
+    VariableRecord, agreed, each, gathered,
 };
 use recoup_io::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -151,7 +151,7 @@ impl Drop for TierDrain {
 
 /// The error of this rank, as the others report it.
 fn words(comm: &dyn Comm, error: &StoreError) -> StoreError {
-    StoreError::Rank { rank: comm.rank(), message: error.to_string() }
+    RankFailure::of(comm.rank(), error).into()
 }
 
 /// The thread: version after version, until the last handle is gone.

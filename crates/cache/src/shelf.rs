@@ -14,10 +14,10 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
-use recoup_core::{FullCause, StoreError};
+use recoup_core::StoreError;
 use recoup_io::PrivateDir;
 
 use crate::node::Node;
@@ -247,7 +247,7 @@ impl PartFile {
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.file.write_all(bytes).map_err(|e| refused("write", &self.path, e))?;
+        self.file.write_all(bytes).map_err(|e| StoreError::of_io("write", &self.path, e))?;
         self.bytes += bytes.len() as u64;
         self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
         Ok(())
@@ -255,7 +255,7 @@ impl PartFile {
 
     pub(crate) fn finish(mut self) -> Result<(), StoreError> {
         let trailer = trailer_of(self.bytes, self.crc32c);
-        self.file.write_all(&trailer).map_err(|e| refused("write", &self.path, e))
+        self.file.write_all(&trailer).map_err(|e| StoreError::of_io("write", &self.path, e))
     }
 }
 
@@ -270,14 +270,6 @@ fn trailer_of(bytes: u64, crc32c: u32) -> [u8; TRAILER_BYTES] {
 /// Returns the names in a directory; none if there is no directory.
 fn names(directory: Option<PrivateDir>) -> Result<Vec<String>, StoreError> {
     directory.map_or(Ok(Vec::new()), |directory| directory.names())
-}
-
-fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
-    let path = path.display().to_string();
-    match FullCause::of(&source) {
-        Some(cause) => StoreError::Full { path, cause },
-        None => StoreError::Io { action, path, source },
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use recoup_comm::Threads;
 use recoup_core::{
-    CommError, CommonError, FullCause, RankError, StoreError, agreed, broadcast_json, broadcast_words, by_rank_0, each,
-    from_rank_0, gather_json, gather_words, gathered, summed,
+    CommError, CommonError, ErrorKind, FullCause, KindedError, RankFailure, StoreError, agreed, broadcast_json,
+    broadcast_words, by_rank_0, each, from_rank_0, gather_json, gather_words, gathered, summed,
 };
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -45,7 +45,9 @@ fn what_one_rank_cannot_do_fails_on_all_in_its_words() {
             each(&comm, mine()).map(drop),
             summed(&comm, mine().map(|rank| [rank as f64])).map(drop),
         ];
-        let told: Vec<String> = all.into_iter().map(|result| result.unwrap_err().to_string()).collect();
+        let errors = all.map(|result| result.unwrap_err().into_inner());
+        assert!(errors.iter().all(|error| error.kind() == ErrorKind::QuotaExceeded), "rank {rank}: {errors:?}");
+        let told = errors.map(|error| error.to_string());
         let by_first: Result<(), CommonError<StoreError>> =
             by_rank_0(&comm, || Err(StoreError::Missing { version: 40 }));
         assert!(by_first.unwrap_err().to_string().contains("40"), "rank {rank}");
@@ -53,7 +55,7 @@ fn what_one_rank_cannot_do_fails_on_all_in_its_words() {
     });
     for (rank, told) in seen.iter().enumerate() {
         let full = StoreError::Full { path: "/disk".to_owned(), cause: FullCause::Quota };
-        let expected = if rank == 1 { full } else { StoreError::of_rank(1, full.to_string()) };
+        let expected = if rank == 1 { full } else { RankFailure::of(1, &full).into() };
         assert!(told.iter().all(|words| *words == expected.to_string()), "rank {rank}: {told:?}");
     }
 }

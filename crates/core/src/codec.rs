@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bound, DeviceSnapshot, ElementType, Values, ValuesMut, short_number};
+use crate::{Bound, DeviceSnapshot, ElementType, ErrorKind, KindedError, Values, ValuesMut, short_number};
 
 /// Defines [`CodecId`] from one line per codec: its variant, and its name in manifests and on the
 /// command line.
@@ -445,6 +445,15 @@ pub enum CodecError {
         /// The library's own words.
         message: String,
     },
+}
+
+impl KindedError for CodecError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Parent { .. } | Self::Blocks { .. } | Self::Damaged { .. } => ErrorKind::Damaged,
+            _ => ErrorKind::Codec,
+        }
+    }
 }
 
 #[cfg(test)]

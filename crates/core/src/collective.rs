@@ -10,12 +10,11 @@
 //! Their errors are [`CommonError`]s, and so are those of collective functions made of them: in
 //! such a function a `?` on the result of one rank alone does not compile.
 
-use std::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Comm, CommError, StoreError};
+use crate::{Comm, CommError, KindedError, RankFailure, StoreError};
 
 /// A value that travels between ranks, as JSON.
 pub trait Message: Serialize + for<'de> Deserialize<'de> {}
@@ -28,17 +27,10 @@ const SUMS_MAX: usize = 4;
 const IS_FINE: u8 = 0;
 const IS_ERROR: u8 = 1;
 
-/// An error that one rank can report to the others.
-pub trait RankError: fmt::Display + From<CommError> {
-    /// The error of another rank, in its own words.
-    fn of_rank(rank: usize, message: String) -> Self;
-}
+/// An error that one rank can report to the others: its kind and its words arrive.
+pub trait RankError: KindedError + From<CommError> + From<RankFailure> {}
 
-impl RankError for StoreError {
-    fn of_rank(rank: usize, message: String) -> Self {
-        Self::Rank { rank, message }
-    }
-}
+impl<E: KindedError + From<CommError> + From<RankFailure>> RankError for E {}
 
 /// An error that comes with one on every other rank, each rank's own or in the words of another: no
 /// rank continues to the next collective call.
@@ -105,7 +97,7 @@ where
 /// Returns `Ok` only if every rank passed `Ok`. Collective.
 ///
 /// # Errors
-/// This rank's own error, or [`RankError::of_rank`] of the first other that failed.
+/// This rank's own error, or the [`RankFailure`] of the first other that failed.
 pub fn agreed<E: RankError>(comm: &dyn Comm, mine: Result<(), E>) -> Result<(), CommonError<E>> {
     gathered(comm, mine).map(drop)
 }
@@ -117,16 +109,16 @@ pub fn agreed<E: RankError>(comm: &dyn Comm, mine: Result<(), E>) -> Result<(), 
 pub fn each<T, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<T, CommonError<E>> {
     let mut value = None;
     agreed(comm, mine.map(|mine| value = Some(mine)))?;
-    value.ok_or_else(|| CommonError(E::of_rank(comm.rank(), "no value".to_owned())))
+    value.ok_or_else(|| CommonError(RankFailure::internal(comm.rank(), "no value").into()))
 }
 
 /// Returns the value of every rank, in rank order. Collective.
 ///
 /// # Errors
-/// This rank's own error, or [`RankError::of_rank`] of the first other that failed or sent
+/// This rank's own error, or the [`RankFailure`] of the first other that failed or sent
 /// something else.
 pub fn gathered<T: Message, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<Vec<T>, CommonError<E>> {
-    let all = gather_bytes(comm, &framed(&mine))?;
+    let all = gather_bytes(comm, &framed(comm.rank(), &mine))?;
     mine.map_err(CommonError)?;
     all.iter().enumerate().map(|(rank, message)| unframed(rank, message)).collect()
 }
@@ -134,7 +126,7 @@ pub fn gathered<T: Message, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -
 /// Returns the value that rank 0 makes, on every rank; the others make nothing. Collective.
 ///
 /// # Errors
-/// Rank 0's own error, and on the others [`RankError::of_rank`] with its words.
+/// Rank 0's own error, and on the others its [`RankFailure`].
 pub fn from_rank_0<T: Message, E: RankError>(
     comm: &dyn Comm,
     make: impl FnOnce() -> Result<T, E>,
@@ -143,7 +135,7 @@ pub fn from_rank_0<T: Message, E: RankError>(
         return unframed(0, &broadcast_bytes(comm, 0, Vec::new())?);
     }
     let mine = make();
-    broadcast_bytes(comm, 0, framed(&mine))?;
+    broadcast_bytes(comm, 0, framed(0, &mine))?;
     mine.map_err(CommonError)
 }
 
@@ -247,20 +239,22 @@ fn words<const N: usize>(rank: usize, bytes: &[u8]) -> Result<[u64; N], CommErro
     if rest.is_empty() { numbers.try_into().map_err(|_| length) } else { Err(length) }
 }
 
-/// A result as a message: one byte that tells an error from a value, then its text or form.
-fn framed<T: Message, E: fmt::Display>(result: &Result<T, E>) -> Vec<u8> {
+/// A result as a message: one byte that tells an error from a value, then the form of either.
+fn framed<T: Message, E: KindedError>(rank: usize, result: &Result<T, E>) -> Vec<u8> {
     let with = |first: u8, rest: &[u8]| [&[first], rest].concat();
-    match result.as_ref().map(serde_json::to_vec) {
-        Ok(Ok(bytes)) => with(IS_FINE, &bytes),
-        Ok(Err(error)) => with(IS_ERROR, error.to_string().as_bytes()),
-        Err(error) => with(IS_ERROR, error.to_string().as_bytes()),
-    }
+    let failure = match result.as_ref().map(serde_json::to_vec) {
+        Ok(Ok(bytes)) => return with(IS_FINE, &bytes),
+        Ok(Err(error)) => RankFailure::internal(rank, error.to_string()),
+        Err(error) => RankFailure::of(rank, error),
+    };
+    // A number, a name and a text always have a form.
+    with(IS_ERROR, &serde_json::to_vec(&failure).unwrap_or_default())
 }
 
 fn unframed<T: Message, E: RankError>(rank: usize, message: &[u8]) -> Result<T, CommonError<E>> {
     match message.split_first() {
-        Some((&IS_FINE, bytes)) => Ok(decoded(rank, bytes)?),
-        Some((_, text)) => Err(CommonError(E::of_rank(rank, String::from_utf8_lossy(text).into_owned()))),
+        Some((&IS_ERROR, bytes)) => Err(CommonError(decoded::<RankFailure>(rank, bytes)?.into())),
+        Some((_, bytes)) => Ok(decoded(rank, bytes)?),
         None => Ok(decoded(rank, message)?),
     }
 }

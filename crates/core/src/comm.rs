@@ -1,5 +1,7 @@
 //! The calls that solvers and the pipeline make to a communicator.
 
+use crate::{ErrorKind, KindedError};
+
 /// A group of ranks that compute together. Borrowed to solvers, replaceable on resume.
 ///
 /// All calls but `rank`, `size` and the two exchanges are collective: every rank makes them in the
@@ -143,4 +145,16 @@ pub enum CommError {
     /// The communicator was closed while a call waited.
     #[error("the communicator is closed")]
     Closed,
+}
+
+impl KindedError for CommError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::RankLost { .. } => ErrorKind::RankLost,
+            Self::Callback { .. } => ErrorKind::Callback,
+            Self::Library { .. } | Self::Length { .. } | Self::Undecodable { .. } | Self::Closed => {
+                ErrorKind::Communication
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{ElementType, Values, ValuesMut};
+use crate::{ElementType, ErrorKind, Values, ValuesMut};
 
 /// Values that are stored elsewhere.
 pub trait DeviceValues: Send + Sync {
@@ -179,4 +179,14 @@ pub enum DeviceValuesErrorKind {
     Lost,
     /// Anything else.
     Failed,
+}
+
+impl From<DeviceValuesErrorKind> for ErrorKind {
+    fn from(kind: DeviceValuesErrorKind) -> Self {
+        match kind {
+            DeviceValuesErrorKind::NoRoom => Self::OutOfMemory,
+            DeviceValuesErrorKind::Lost => Self::DeviceLost,
+            DeviceValuesErrorKind::Failed => Self::DeviceFailed,
+        }
+    }
 }

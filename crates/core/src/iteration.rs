@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{CommError, DeviceValuesError, MethodProfile, Plan, Resume, Variable, VariableMut, short_number};
+use crate::{
+    CommError, DeviceValuesError, ErrorKind, KindedError, MethodProfile, Plan, Resume, Variable, VariableMut,
+    short_number,
+};
 
 /// An owner of variables: a solver, or an application around it.
 pub trait Registered {
@@ -279,4 +282,14 @@ pub enum SolveError {
         /// The values allowed.
         expected: &'static str,
     },
+}
+
+impl KindedError for SolveError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Comm(error) => error.kind(),
+            Self::Device(error) => error.kind.into(),
+            _ => ErrorKind::Refused,
+        }
+    }
 }

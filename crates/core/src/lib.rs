@@ -15,6 +15,7 @@ mod comm;
 mod decorator;
 mod device_values;
 mod digits;
+mod error_kind;
 mod failure;
 mod fingerprint;
 mod frame;
@@ -48,6 +49,7 @@ pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;
 pub use device_values::{DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, SnapshotAllocator};
 pub use digits::short_number;
+pub use error_kind::{ErrorKind, FullCause, KindedError, RankFailure};
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
@@ -66,7 +68,7 @@ pub use problem_on_device::ProblemOnDevice;
 pub use profile::MethodProfile;
 pub use resume::Resume;
 pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};
-pub use store_error::{Damage, FullCause, StoreError};
+pub use store_error::{Damage, StoreError};
 pub use values::{ElementType, Values, ValuesMut};
 pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};
 pub use zones::{LastWrite, Mark, Zones};

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
-use crate::{CommError, FrameRecord};
+use crate::{CommError, ErrorKind, FrameRecord, FullCause, KindedError, RankFailure};
 
 /// One thing that is not as it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,33 +50,6 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The limit that a file met when it was to grow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FullCause {
-    /// The device has no space left.
-    #[error("no space left on device")]
-    Device,
-    /// The user, group or project has used up its quota.
-    #[error("disk quota exceeded")]
-    Quota,
-    /// The process may write no larger files.
-    #[error("the file would be larger than the process may write (ulimit -f)")]
-    FileSize,
-}
-
-impl FullCause {
-    /// Returns the limit that an error of the operating system is about, if it is about one.
-    #[must_use]
-    pub fn of(error: &io::Error) -> Option<Self> {
-        match error.kind() {
-            io::ErrorKind::StorageFull => Some(Self::Device),
-            io::ErrorKind::QuotaExceeded => Some(Self::Quota),
-            io::ErrorKind::FileTooLarge => Some(Self::FileSize),
-            _ => None,
-        }
-    }
-}
-
 /// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -106,13 +80,8 @@ pub enum StoreError {
     #[error(transparent)]
     Comm(#[from] CommError),
     /// A rank could not do its part; every rank knows.
-    #[error("rank {rank}: {message}")]
-    Rank {
-        /// The rank.
-        rank: usize,
-        /// The message of that rank.
-        message: String,
-    },
+    #[error(transparent)]
+    Rank(#[from] RankFailure),
     /// The ranks are too few, or too close together, for what is asked.
     #[error("{what}: {needed} needed, {found} found")]
     Ranks {
@@ -173,6 +142,8 @@ pub enum StoreError {
     InMemoryAlone {
         /// The version.
         version: u64,
+        /// The kind of the error that kept it from there.
+        kind: ErrorKind,
         /// The tier, and why the version is not there.
         what: String,
     },
@@ -201,6 +172,16 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// An error of the operating system: [`StoreError::Full`] for a limit on bytes.
+    #[must_use]
+    pub fn of_io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.display().to_string();
+        match FullCause::of(&source) {
+            Some(cause) => Self::Full { path, cause },
+            None => Self::Io { action, path, source },
+        }
+    }
+
     /// A frame that cannot be trusted.
     #[must_use]
     pub fn frame(version: u64, frame: &FrameRecord, what: String) -> Self {
@@ -208,16 +189,21 @@ impl StoreError {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A user whose quota was used up looked for room on a disk that had plenty.
-    #[test]
-    fn a_quota_is_told_from_a_full_device() {
-        let words = |kind: io::ErrorKind| FullCause::of(&kind.into()).map(|cause| cause.to_string());
-        assert_eq!(words(io::ErrorKind::QuotaExceeded).unwrap(), "disk quota exceeded");
-        assert_eq!(words(io::ErrorKind::StorageFull).unwrap(), "no space left on device");
-        assert_eq!(words(io::ErrorKind::PermissionDenied), None);
+impl KindedError for StoreError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { source, .. } => ErrorKind::of_io(source),
+            Self::Full { cause, .. } => (*cause).into(),
+            Self::Hdf5 { .. } => ErrorKind::Io,
+            Self::GivenUp => ErrorKind::GivenUp,
+            Self::Comm(error) => error.kind(),
+            Self::Rank(failure) => failure.kind,
+            Self::NotPrivate { .. } => ErrorKind::PermissionDenied,
+            Self::Busy { .. } => ErrorKind::InUse,
+            Self::Manifest { .. } | Self::Frame { .. } => ErrorKind::Damaged,
+            Self::Ranks { .. } | Self::NotOurs { .. } | Self::Exists { .. } => ErrorKind::Refused,
+            Self::Missing { .. } => ErrorKind::Refused,
+            Self::InMemoryAlone { kind, .. } => *kind,
+        }
     }
 }

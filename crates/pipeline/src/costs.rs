@@ -161,7 +161,9 @@ impl CostAccount {
                 }
             }
             Outcome::Failed { message, .. } if is_repeated_failure(&self.outcomes, message) => {}
-            Outcome::Failed { version, message } => tracing::error!(version, %message, "the version does not count"),
+            Outcome::Failed { version, kind, message } => {
+                tracing::error!(version, %kind, %message, "the version does not count");
+            }
             Outcome::Suspicious(suspicion) => {
                 tracing::warn!(%suspicion, "not saved: the state is corrupted");
                 self.suspicion.get_or_insert(*suspicion);

@@ -15,14 +15,14 @@ mod rank_part;
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    Bound, BoundRule, Comm, NextBegin, Progress, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered,
-    gathered,
+    Bound, BoundRule, Comm, KindedError, NextBegin, Progress, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord,
+    Tiered, gathered,
 };
 
 use self::chain::Chains;
 use self::codec_selection::CodecSelection;
 use self::context::{WorkerContext, leave_the_only_core, ranks_here};
-use self::encode_variable::VariableEncoder;
+use self::encode_variable::{VariableEncoder, without_panic};
 use self::frame_codec::{EncodeBuffers, NearCopy};
 use self::increments::Increments;
 use self::rank_part::{
@@ -149,7 +149,9 @@ impl Worker {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
                 Err(CheckpointFailure::Aborted) => Outcome::Aborted { version },
                 Err(CheckpointFailure::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
-                Err(CheckpointFailure::Failed(message)) => Outcome::Failed { version, message },
+                Err(CheckpointFailure::Failed(error)) => {
+                    Outcome::Failed { version, kind: error.kind(), message: error.to_string() }
+                }
             };
             if done.send((job.staging, Some(outcome))).is_err() {
                 break;
@@ -287,7 +289,7 @@ impl Worker {
         };
         self.context.check_abort()?;
         let start = self.context.clock.now();
-        let part = draft.seal()?;
+        let part = without_panic(|| draft.seal())?;
         saved.spent.write_seconds += since(self.context.clock.now(), start);
         Ok(part)
     }
@@ -313,7 +315,7 @@ impl Worker {
     /// Begins this rank's draft: where the order matters, rank 0 begins before the others do.
     fn begin(&self, job: &CheckpointJob) -> Result<DraftState, CheckpointFailure> {
         let WorkerContext { store, comm, .. } = &self.context;
-        let begin = || store.begin(job.progress.iteration, comm.rank());
+        let begin = || without_panic(|| store.begin(job.progress.iteration, comm.rank()));
         let begun = if self.next_begin == Some(NextBegin::AnyOrder) {
             begin()
         } else {
@@ -335,7 +337,7 @@ impl Worker {
         saved: &mut Saved,
     ) -> Result<NextBegin, CheckpointFailure> {
         let sealed = if self.context.is_aborted() { Err(CheckpointFailure::Aborted) } else { sealed };
-        let part = VersionPart::from(sealed);
+        let part = VersionPart::of(self.context.comm.rank(), sealed);
         saved.payload_bytes = part.payload_bytes();
         let parts: Vec<VersionPart> = gathered(self.context.comm.as_ref(), Ok::<_, PipelineError>(part))?;
         let verdict = match first_failure(&parts) {

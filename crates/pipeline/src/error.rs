@@ -1,10 +1,11 @@
 //! Errors of the pipeline: version, rank and variable are added here, once.
 
 use std::fmt;
+use std::io;
 
 use recoup_core::{
-    CodecError, CommError, CommonError, DeviceValuesError, DeviceValuesErrorKind, Difference, RankError, SolveError,
-    StoreError, VariableRecord,
+    CodecError, CommError, CommonError, DeviceValuesError, DeviceValuesErrorKind, Difference, ErrorKind, KindedError,
+    RankFailure, SolveError, StoreError, VariableRecord,
 };
 use recoup_model::residual_bound::MissingNorm;
 
@@ -13,6 +14,8 @@ use recoup_model::residual_bound::MissingNorm;
 pub struct Skipped {
     /// The version.
     pub version: u64,
+    /// The kind of the first error found.
+    pub kind: ErrorKind,
     /// One line per damaged frame, file or manifest.
     pub damage: Vec<String>,
 }
@@ -215,19 +218,43 @@ pub enum PipelineError {
         versions: Vec<Skipped>,
     },
     /// A rank could not do its part; every rank knows.
-    #[error("rank {rank}: {message}")]
-    Rank {
-        /// The rank.
-        rank: usize,
-        /// The message of that rank.
-        message: String,
-    },
+    #[error(transparent)]
+    Rank(#[from] RankFailure),
     /// The state in memory was lost, so what was being made of it no longer counts.
     #[error("lost with the memory it was staged in")]
     Aborted,
-    /// The worker thread is gone.
+    /// The system refused the worker thread.
+    #[error("the checkpoint worker cannot be started: {0}")]
+    NoWorker(io::Error),
+    /// The store panicked in a call of one rank alone.
+    #[error("the store panicked")]
+    StorePanicked,
+    /// The worker thread is gone: it panicked.
     #[error("the checkpoint worker has ended")]
     WorkerGone,
+}
+
+impl KindedError for PipelineError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Comm(error) => error.kind(),
+            Self::Solve(error) => error.kind(),
+            Self::Codec { source, .. } => source.kind(),
+            Self::Device { source, .. } | Self::RestoredInPart { source, .. } => source.kind.into(),
+            Self::Rank(failure) => failure.kind,
+            Self::Link { source, .. } => as_damage(source.kind()),
+            Self::NoUsable { versions } => versions.first().map_or(ErrorKind::Damaged, |newest| newest.kind),
+            Self::Aborted => ErrorKind::GivenUp,
+            Self::NoWorker(source) => ErrorKind::of_io(source),
+            Self::StorePanicked | Self::WorkerGone => ErrorKind::Panicked,
+            Self::NoCodec(_) | Self::NeedsOperator { .. } | Self::MissingNorm(_) => ErrorKind::Refused,
+            Self::Name { .. } | Self::Shape { .. } | Self::Norm { .. } => ErrorKind::Refused,
+            Self::OtherProblem { .. } | Self::OtherSystem { .. } | Self::RankCount { .. } => ErrorKind::Refused,
+            Self::SystemOrder { .. } | Self::IterationOrder { .. } => ErrorKind::Refused,
+            Self::Variable { .. } | Self::Lacks { .. } => ErrorKind::Refused,
+        }
+    }
 }
 
 impl PipelineError {
@@ -280,9 +307,12 @@ where
     }
 }
 
-impl RankError for PipelineError {
-    fn of_rank(rank: usize, message: String) -> Self {
-        Self::Rank { rank, message }
+/// Returns the kind of an error that was met while a version was read: what is not there, or cannot
+/// be understood, is damaged.
+pub(crate) fn as_damage(kind: ErrorKind) -> ErrorKind {
+    match kind {
+        ErrorKind::Io | ErrorKind::Refused => ErrorKind::Damaged,
+        kind => kind,
     }
 }
 

@@ -8,15 +8,15 @@ mod retention;
 mod sources;
 
 use recoup_core::{
-    CommError, CommonError, DeviceSnapshot, Difference, Iteration, Manifest, Note, Progress, Registered,
-    ResidualRecord, Resume, Scheme, SolveError, StoreError, SystemRecord, Tiered, Variable, VariableRecord, agreed,
+    CommError, CommonError, DeviceSnapshot, Difference, ErrorKind, Iteration, Manifest, Note, Progress, RankFailure,
+    Registered, ResidualRecord, Resume, Scheme, SolveError, SystemRecord, Tiered, Variable, VariableRecord, agreed,
     broadcast_json, each, from_rank_0, gather_json,
 };
 
 use self::candidate::{Candidate, overwrite_variables, room_for};
 use self::sources::{RankPlace, VariableSource};
 use crate::encode::{Base, Decoded};
-use crate::error::{PipelineError, ProblemSize, Skipped, device_values_error};
+use crate::error::{PipelineError, ProblemSize, Skipped, as_damage, device_values_error};
 use crate::session::{Session, SystemOfVersion, check_variables};
 use crate::staging::{Buffer, PlacedValues, record};
 
@@ -104,7 +104,7 @@ impl Restored {
 
     /// Logs which newer versions were not taken, and what the first fault of each was.
     fn log_skipped(&self) {
-        for Skipped { version, damage } in &self.skipped {
+        for Skipped { version, damage, .. } in &self.skipped {
             let first = damage.first().map_or("damaged", String::as_str);
             let rest = damage.len().saturating_sub(1);
             let more = if rest > 0 { format!(" (and {rest} more faults)") } else { String::new() };
@@ -115,8 +115,8 @@ impl Restored {
 
 /// The reason not to restore a version.
 enum VersionRefusal {
-    /// The version is damaged; try an older one.
-    Damaged(Vec<String>),
+    /// The version is damaged, for one or more errors; try an older one.
+    Damaged(Vec<PipelineError>),
     /// The version is not ours; older ones are not either.
     Foreign(PipelineError),
 }
@@ -217,7 +217,11 @@ impl Session {
                     agreed(self.comm.as_ref(), chained)?;
                     return Ok(Some(restored));
                 }
-                Err(damage) => skipped.push(Skipped { version, damage }),
+                Err(errors) => skipped.push(Skipped {
+                    version,
+                    kind: errors.first().map_or(ErrorKind::Damaged, |first| as_damage(first.kind)),
+                    damage: errors.into_iter().map(|error| error.message).collect(),
+                }),
             }
         }
         if skipped.is_empty() {
@@ -237,7 +241,7 @@ impl Session {
         for note in self.notes()? {
             tracing::warn!(%note, "nothing was restored");
         }
-        for Skipped { version, damage } in &skipped {
+        for Skipped { version, damage, .. } in &skipped {
             let first = damage.first().map_or("damaged", String::as_str);
             tracing::warn!("version {version} is passed over, and its system starts from the beginning: {first}");
         }
@@ -290,13 +294,7 @@ impl Session {
         owners: &mut [&mut dyn Registered],
         reader: &mut ChainReader<'_>,
     ) -> Result<Candidate, VersionRefusal> {
-        let manifest = match self.store.manifest(version) {
-            Ok(manifest) => manifest,
-            Err(StoreError::Io { action, path, source }) => {
-                return Err(VersionRefusal::Damaged(vec![format!("{action} {path}: {source}")]));
-            }
-            Err(error) => return Err(VersionRefusal::Damaged(vec![error.to_string()])),
-        };
+        let manifest = self.store.manifest(version).map_err(|error| VersionRefusal::Damaged(vec![error.into()]))?;
         let difference = self.check_problem(&manifest).map_err(VersionRefusal::Foreign)?;
         let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let is_other = |other: &String| method.is_some_and(|method| method != other.as_str());
@@ -322,8 +320,10 @@ impl Session {
                 Err(errors) => {
                     // A place that fails says nothing about the version.
                     let is_place = |error: &PipelineError| matches!(error, PipelineError::Device { .. });
-                    damage.extend(errors.iter().map(ToString::to_string));
-                    errors.into_iter().find(is_place).map_or(Ok(()), |error| Err(VersionRefusal::Foreign(error)))?;
+                    damage.extend(errors);
+                    if let Some(index) = damage.iter().position(is_place) {
+                        return Err(VersionRefusal::Foreign(damage.swap_remove(index)));
+                    }
                 }
             }
         }
@@ -332,7 +332,7 @@ impl Session {
         }
         let is_charged = self.costs.clock.is_virtual();
         let frames_read = if is_charged { reader.frames_read(&manifest) } else { Ok(Vec::new()) };
-        let frames_read = frames_read.map_err(|error| VersionRefusal::Damaged(vec![error.to_string()]))?;
+        let frames_read = frames_read.map_err(|error| VersionRefusal::Damaged(vec![error]))?;
         Ok(Candidate { manifest, variables, defaults, is_own, frames_read, difference, other_method })
     }
 
@@ -355,23 +355,20 @@ impl Session {
     fn verdict(
         &self,
         candidate: Result<Candidate, VersionRefusal>,
-    ) -> Result<Result<Candidate, Vec<String>>, CommonError<PipelineError>> {
-        let (kind, lines) = match &candidate {
-            Ok(_) => (0, Vec::new()),
-            Err(VersionRefusal::Damaged(lines)) => (1, lines.clone()),
-            Err(VersionRefusal::Foreign(error)) => (2, vec![error.to_string()]),
+    ) -> Result<Result<Candidate, Vec<RankFailure>>, CommonError<PipelineError>> {
+        let failure = |error| RankFailure::of(self.comm.rank(), error);
+        let (damage, foreign) = match &candidate {
+            Ok(_) => (Vec::new(), None),
+            Err(VersionRefusal::Damaged(errors)) => (errors.iter().map(failure).collect(), None),
+            Err(VersionRefusal::Foreign(error)) => (Vec::new(), Some(failure(error))),
         };
-        let worst = self.comm.max(kind)?;
-        let all = gather_json(self.comm.as_ref(), &lines)?;
-        let everywhere: Vec<String> = all.iter().flatten().cloned().collect();
-        match (worst, candidate) {
-            (0, Ok(candidate)) => Ok(Ok(candidate)),
-            (2, Err(VersionRefusal::Foreign(error))) => Err(CommonError::alike(error)),
-            (2, _) => {
-                let rank = all.iter().position(|lines| !lines.is_empty()).unwrap_or(0);
-                Err(CommonError::alike(PipelineError::Rank { rank, message: everywhere.join("; ") }))
-            }
-            _ => Ok(Err(everywhere)),
+        let all = gather_json(self.comm.as_ref(), &(damage, foreign))?;
+        let first_foreign = all.iter().find_map(|(_, foreign)| foreign.clone());
+        match (first_foreign, candidate) {
+            (Some(_), Err(VersionRefusal::Foreign(error))) => Err(CommonError::alike(error)),
+            (Some(failure), _) => Err(CommonError::alike(failure.into())),
+            (None, Ok(candidate)) if all.iter().all(|(damage, _)| damage.is_empty()) => Ok(Ok(candidate)),
+            _ => Ok(Err(all.into_iter().flat_map(|(damage, _)| damage).collect())),
         }
     }
 

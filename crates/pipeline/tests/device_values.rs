@@ -339,7 +339,7 @@ fn a_call_that_fails_costs_its_version_and_no_other() {
             match &second[..] {
                 // Without room for decoded values they come here.
                 [Outcome::Saved(_)] => assert_eq!(place.take_failed().unwrap_or("room"), "room", "call {call}"),
-                [Outcome::Failed { version: 2, message }] => assert!(message.contains("made to fail"), "{message}"),
+                [Outcome::Failed { version: 2, message, .. }] => assert!(message.contains("made to fail"), "{message}"),
                 other => panic!("call {call}: {other:?}"),
             }
             let mut restored = OwnerOnDevice::new(&place, &State::at(0, SHORT));

@@ -8,8 +8,8 @@ use std::time::Duration;
 use recoup_cache::{Dispensable, ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, Clock, CodecId, Comm, CommonError, IncrementMode, MethodProfile, Operator, Plan, Policy,
-    ProblemOnDevice, Resume, Scheme, Store, StoreError, each,
+    BoundRule, Clock, CodecId, Comm, CommonError, ErrorKind, IncrementMode, KindedError, MethodProfile, Operator, Plan,
+    Policy, ProblemOnDevice, Resume, Scheme, Store, StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
@@ -132,6 +132,16 @@ pub enum Error {
     /// The words of [`Builder::tiers`] name no row of tiers.
     #[error("tiers: {0}")]
     Tiers(#[from] ParseTiersError),
+}
+
+impl KindedError for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Pipeline(error) => error.kind(),
+            Self::Tiers(_) => ErrorKind::Refused,
+        }
+    }
 }
 
 impl From<CommonError<StoreError>> for Error {

@@ -30,6 +30,7 @@ fn generate(root: &Path) -> Result<Vec<u8>> {
     // interface.
     let sources = [
         "status",
+        "kinds",
         "protected",
         "callbacks",
         "operator",

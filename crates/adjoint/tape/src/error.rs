@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use recoup_core::{CodecError, CodecId, DeviceValuesError, ElementType};
+use recoup_core::{CodecError, CodecId, DeviceValuesError, ElementType, ErrorKind, KindedError};
 
 use crate::work::PlaceError;
 
@@ -174,4 +174,24 @@ pub enum TapeError {
     /// The codec's thread has ended.
     #[error("the thread that codes states has panicked; states after the last call that worked are lost")]
     Stopped,
+}
+
+impl KindedError for TapeError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::System(source) => ErrorKind::of_io(source),
+            Self::Memory { .. } => ErrorKind::OutOfMemory,
+            Self::Spill { .. } => ErrorKind::Io,
+            Self::Device(source) | Self::Device { source, .. } => source.kind.into(),
+            Self::Codec { source, .. } => source.kind(),
+            Self::Orphan { .. } => ErrorKind::Damaged,
+            Self::Place { source, .. } => match source {
+                PlaceError::TooLarge { .. } | PlaceError::Full { .. } => ErrorKind::OutOfMemory,
+                PlaceError::Copy { .. } | PlaceError::Kept { .. } => ErrorKind::Io,
+                PlaceError::Unknown { .. } => ErrorKind::Refused,
+            },
+            Self::Stopped => ErrorKind::Panicked,
+            _ => ErrorKind::Refused,
+        }
+    }
 }

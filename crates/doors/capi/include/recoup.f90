@@ -17,6 +17,13 @@ module recoup
         RECOUP_E_STORE = -6, RECOUP_E_DAMAGED = -7, RECOUP_E_OTHER_PROBLEM = -8, RECOUP_E_MISMATCH = -9, &
         RECOUP_E_COMM = -10, RECOUP_E_CALLBACK = -11, RECOUP_E_OPERATOR = -12, RECOUP_E_NOT_SAVED = -13, &
         RECOUP_E_STEP = -14, RECOUP_E_FULL = -15, RECOUP_E_INTERNAL = -99
+    integer(c_int), parameter, public :: RECOUP_KIND_DISK_FULL = 1, RECOUP_KIND_QUOTA_EXCEEDED = 2, &
+        RECOUP_KIND_FILE_TOO_LARGE = 3, RECOUP_KIND_READ_ONLY = 4, RECOUP_KIND_PERMISSION_DENIED = 5, &
+        RECOUP_KIND_DISK_FAULT = 6, RECOUP_KIND_IO = 7, RECOUP_KIND_IN_USE = 8, RECOUP_KIND_DAMAGED = 9, &
+        RECOUP_KIND_CODEC = 10, RECOUP_KIND_RANK_LOST = 11, RECOUP_KIND_COMMUNICATION = 12, &
+        RECOUP_KIND_CALLBACK = 13, RECOUP_KIND_OUT_OF_MEMORY = 14, RECOUP_KIND_DEVICE_LOST = 15, &
+        RECOUP_KIND_DEVICE_FAILED = 16, RECOUP_KIND_PANICKED = 17, RECOUP_KIND_GIVEN_UP = 18, &
+        RECOUP_KIND_REFUSED = 19, RECOUP_KIND_INTERNAL = 20
     integer(c_int), parameter, public :: RECOUP_ITERATE = 0, RECOUP_DIRECTION = 1, RECOUP_DYNAMIC = 2, &
         RECOUP_STATIC = 3, RECOUP_RECURRENCE = 4, RECOUP_RECOMPUTED = 5
     integer(c_int), parameter, public :: RECOUP_F64 = 0, RECOUP_F32 = 1, RECOUP_I64 = 2, RECOUP_BYTES = 3
@@ -313,6 +320,10 @@ module recoup
             integer(c_int64_t), value :: tape
             integer(c_int) :: recoup_tape_close
         end function
+        function recoup_error_kind() bind(C, name="recoup_error_kind")
+            import :: c_int
+            integer(c_int) :: recoup_error_kind
+        end function
         function message_c() bind(C, name="recoup_message")
             import :: c_ptr
             type(c_ptr) :: message_c
@@ -326,7 +337,7 @@ module recoup
     public :: recoup_open, recoup_protect, recoup_grid, recoup_track, recoup_touch, recoup_operator, &
         recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, &
         recoup_due, recoup_checkpoint, recoup_wait, recoup_converged, &
-        recoup_close, recoup_message
+        recoup_close, recoup_message, recoup_error_kind
     public :: recoup_default, recoup_renamed, recoup_dropped, recoup_is_default
     public :: recoup_protect_block, recoup_columns, recoup_known_columns, recoup_find_system, recoup_begin_system
     public :: recoup_tape_open, recoup_tape_push, recoup_tape_next, recoup_tape_shape, recoup_tape_pop, &

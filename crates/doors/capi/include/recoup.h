@@ -82,6 +82,66 @@
 // A mistake of the library.
 #define RECOUP_E_INTERNAL -99
 
+// The device has no space left.
+#define RECOUP_KIND_DISK_FULL 1
+
+// The user, group or project has used up its quota.
+#define RECOUP_KIND_QUOTA_EXCEEDED 2
+
+// A file would be larger than the process may write.
+#define RECOUP_KIND_FILE_TOO_LARGE 3
+
+// The file system is mounted read-only, perhaps since it met an error.
+#define RECOUP_KIND_READ_ONLY 4
+
+// The user may not do this, or other users could reach what is private.
+#define RECOUP_KIND_PERMISSION_DENIED 5
+
+// The device reports a fault (EIO).
+#define RECOUP_KIND_DISK_FAULT 6
+
+// The operating system or HDF5 refused a call for another reason.
+#define RECOUP_KIND_IO 7
+
+// Another process uses the directory or the file.
+#define RECOUP_KIND_IN_USE 8
+
+// Bytes are not as they were written, or no version is whole.
+#define RECOUP_KIND_DAMAGED 9
+
+// A codec failed or panicked.
+#define RECOUP_KIND_CODEC 10
+
+// A rank is lost.
+#define RECOUP_KIND_RANK_LOST 11
+
+// The communicator failed otherwise, or was closed.
+#define RECOUP_KIND_COMMUNICATION 12
+
+// A callback of the program returned an error.
+#define RECOUP_KIND_CALLBACK 13
+
+// Memory of the host or of a device is used up.
+#define RECOUP_KIND_OUT_OF_MEMORY 14
+
+// A device is lost, with all vectors on it.
+#define RECOUP_KIND_DEVICE_LOST 15
+
+// A device, or other memory that is not the program's own, refused a call.
+#define RECOUP_KIND_DEVICE_FAILED 16
+
+// A thread of the library panicked.
+#define RECOUP_KIND_PANICKED 17
+
+// The version was given up, as its state was lost or on purpose.
+#define RECOUP_KIND_GIVEN_UP 18
+
+// The call, an option, a variable or a version does not fit; the message says which.
+#define RECOUP_KIND_REFUSED 19
+
+// The library made a mistake.
+#define RECOUP_KIND_INTERNAL 20
+
 // The vector that the solver improves: saved in every version, lossy if the scheme is.
 #define RECOUP_ITERATE 0
 
@@ -315,6 +375,11 @@ extern "C" {
 // Returns the message of the last call of this thread that returned a code below 0; empty if none
 // did. Valid until the next call of this thread that fails.
 const char *recoup_message(void);
+
+// Returns the kind of the error of the last call of this thread that returned a code below 0, as
+// RECOUP_KIND_DISK_FULL; 0 if none did. After RECOUP_E_NOT_SAVED it is the kind of the error that
+// cost the version.
+int32_t recoup_error_kind(void);
 
 // Returns the meaning of a code, in a few words. The text stays valid.
 const char *recoup_strerror(int32_t code);

@@ -37,10 +37,12 @@ namespace recoup {
 /* A call that failed. what() is the library's message. */
 class Error : public std::runtime_error {
 public:
-    explicit Error(std::int32_t code) : std::runtime_error(message(code)), code_(code) {}
+    explicit Error(std::int32_t code) : std::runtime_error(message(code)), code_(code), kind_(recoup_error_kind()) {}
 
     /* The code of recoup.h, below 0. */
     std::int32_t code() const noexcept { return code_; }
+    /* The kind of the error, as RECOUP_KIND_DISK_FULL. */
+    std::int32_t kind() const noexcept { return kind_; }
 
 private:
     static std::string message(std::int32_t code)
@@ -49,7 +51,7 @@ private:
         return words.empty() ? recoup_strerror(code) : words;
     }
 
-    std::int32_t code_;
+    std::int32_t code_, kind_;
 };
 
 /* A value, or the error of the call that did not return it. */

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::comm::LentComm;
-use recoup::core::{Plan, Progress, RankError, Registered, SafePoint, Scheme, Status, each, gathered};
+use recoup::core::{ErrorKind, Plan, Progress, RankFailure, Registered, SafePoint, Scheme, Status, each, gathered};
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session, VariableChanges};
 
 use crate::how::RECOUP_FIRST_GUESS;
@@ -81,9 +81,9 @@ pub(crate) struct Core {
     is_problem_taken: bool,
     due: Option<Plan>,
     stats: RecoupStats,
-    failed: Option<String>,
+    failed: Option<CallFailure>,
     /// The fault of the last version taken, where that one is not there.
-    unsaved: Option<String>,
+    unsaved: Option<CallFailure>,
     is_closed: bool,
     /// The place of the solve at the last call that gave it.
     last: Option<At>,
@@ -170,7 +170,7 @@ impl Handle {
             finished?;
             forgotten?;
             core.failure()?;
-            core.unsaved.take().map_or(Ok(()), |message| Err(CallFailure::new(RECOUP_E_NOT_SAVED, message)))
+            core.unsaved.take().map_or(Ok(()), Err)
         })
     }
 }
@@ -318,7 +318,7 @@ impl Core {
         let given = gathered(this.lent.comm(), self.given(&this.options))?;
         if let Some(rank) = given.iter().position(|other| *other != given[0]) {
             let what = "gives an operator or static variables, and rank 0 does not, or the other way round";
-            return Err(CallFailure::of_rank(rank, what.to_owned()));
+            return Err(RankFailure { rank, kind: ErrorKind::Refused, message: what.to_owned() }.into());
         }
         let has_systems = this.options.has_systems;
         let mut builder = this.options.builder(has_systems || self.operator.is_some());
@@ -498,7 +498,7 @@ impl Core {
 
     /// Reports the first version that could not be made since the last call.
     pub(crate) fn failure(&mut self) -> Result<(), CallFailure> {
-        self.failed.take().map_or(Ok(()), |message| Err(CallFailure::new(RECOUP_E_NOT_SAVED, message)))
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Records the outcomes of versions.
@@ -517,18 +517,21 @@ impl Core {
                     self.stats.seconds_verify += saved.spent.verify_seconds;
                     self.stats.seconds_write += saved.spent.write_seconds;
                 }
-                Outcome::Failed { version, message } => self.enter_failure(version, &message),
-                Outcome::Suspicious(suspicion) => self.enter_failure(suspicion.version, &suspicion.to_string()),
+                Outcome::Failed { version, kind, message } => self.enter_failure(version, kind, &message),
+                Outcome::Suspicious(suspicion) => {
+                    self.enter_failure(suspicion.version, ErrorKind::Damaged, &suspicion.to_string());
+                }
                 Outcome::Aborted { .. } => {}
             }
         }
     }
 
-    fn enter_failure(&mut self, version: u64, message: &str) {
-        let what = format!("version {version}: {message}");
+    fn enter_failure(&mut self, version: u64, kind: ErrorKind, message: &str) {
+        let message = format!("version {version}: {message}");
+        let failure = CallFailure { code: RECOUP_E_NOT_SAVED, kind, message };
         self.stats.failed += 1;
-        self.failed.get_or_insert_with(|| what.clone());
-        self.unsaved = Some(what);
+        self.failed.get_or_insert_with(|| failure.clone());
+        self.unsaved = Some(failure);
     }
 
     pub(crate) fn stats(&mut self) -> RecoupStats {

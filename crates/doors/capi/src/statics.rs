@@ -39,8 +39,9 @@ pub(crate) fn save(options: &HandleOptions, lent: &LentComm, statics: &Protected
     session.checkpoint(plan, progress, &owners)?;
     lent.finish(|| session.outstanding().map_or(true, |n| n == 0))?;
     match session.take_outcomes().pop() {
-        Some(Outcome::Failed { message, .. }) => {
-            Err(CallFailure::new(RECOUP_E_NOT_SAVED, format!("static variables: {message}")))
+        Some(Outcome::Failed { kind, message, .. }) => {
+            let message = format!("static variables: {message}");
+            Err(CallFailure { code: RECOUP_E_NOT_SAVED, kind, message })
         }
         _ => Ok(()),
     }

@@ -5,7 +5,9 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use recoup::core::{CodecError, CommError, CommonError, Difference, RankError, SolveError, StoreError};
+use recoup::core::{
+    CodecError, CommError, CommonError, Difference, ErrorKind, KindedError, RankFailure, SolveError, StoreError,
+};
 use recoup::memory::MemoryError;
 use recoup::pipeline::PipelineError;
 use recoup::tape::{PlaceError, TapeError};
@@ -59,6 +61,7 @@ pub const RECOUP_E_INTERNAL: i32 = -99;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallFailure {
     pub(crate) code: i32,
+    pub(crate) kind: ErrorKind,
     /// Empty for [`INTERRUPTED`].
     pub(crate) message: String,
 }
@@ -68,14 +71,29 @@ const INTERRUPTED: &CStr = c"this thread is in a call of the same memory or tape
                              and the program calls when it sees the flag";
 
 impl CallFailure {
+    /// A failure of the kind that its code tells.
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        let kind = match code {
+            RECOUP_E_STORE | RECOUP_E_NOT_SAVED => ErrorKind::Io,
+            RECOUP_E_DAMAGED => ErrorKind::Damaged,
+            RECOUP_E_COMM => ErrorKind::Communication,
+            RECOUP_E_CALLBACK => ErrorKind::Callback,
+            RECOUP_E_FULL => ErrorKind::OutOfMemory,
+            RECOUP_E_INTERNAL => ErrorKind::Internal,
+            _ => ErrorKind::Refused,
+        };
+        Self { code, kind, message: message.into() }
+    }
+
+    /// The failure of a call for an error that has a kind.
+    pub(crate) fn of(code: i32, error: &impl KindedError) -> Self {
+        Self { code, kind: error.kind(), message: error.to_string() }
     }
 
     /// The failure of a call in the middle of another one of the same thread. The allocator may be
     /// in the middle of a call, too, so this one takes no memory.
     pub(crate) const fn interrupted() -> Self {
-        Self { code: RECOUP_E_ORDER, message: String::new() }
+        Self { code: RECOUP_E_ORDER, kind: ErrorKind::Refused, message: String::new() }
     }
 
     pub(crate) fn argument(message: impl Into<String>) -> Self {
@@ -89,10 +107,16 @@ impl fmt::Display for CallFailure {
     }
 }
 
-impl RankError for CallFailure {
-    /// Takes the message of a rank that found the program out of order.
-    fn of_rank(rank: usize, message: String) -> Self {
-        Self::new(RECOUP_E_ORDER, format!("rank {rank}: {message}"))
+impl KindedError for CallFailure {
+    fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl From<RankFailure> for CallFailure {
+    /// Takes the failure of a rank that found the program out of order.
+    fn from(failure: RankFailure) -> Self {
+        Self { code: RECOUP_E_ORDER, kind: failure.kind, message: failure.to_string() }
     }
 }
 
@@ -104,15 +128,16 @@ impl From<CommonError<Self>> for CallFailure {
 
 impl From<PipelineError> for CallFailure {
     fn from(error: PipelineError) -> Self {
-        let mut message = error.to_string();
-        let code = match &error {
+        let mut failure = Self::of(RECOUP_E_INTERNAL, &error);
+        let Self { code, message, .. } = &mut failure;
+        *code = match &error {
             PipelineError::Store(_) | PipelineError::Rank { .. } => RECOUP_E_STORE,
             PipelineError::Comm(error) => code_of(error),
             PipelineError::Name { .. } => RECOUP_E_NAME,
             PipelineError::Shape { .. } => RECOUP_E_ARGUMENT,
             PipelineError::NeedsOperator { .. } | PipelineError::MissingNorm(_) => RECOUP_E_OPERATOR,
             PipelineError::OtherProblem { difference, .. } => {
-                message += match difference {
+                *message += match difference {
                     Difference::Size { .. } => "; give another dir or name",
                     _ => "; give another dir or name, or same_operator=no if A or b change from solve to solve",
                 };
@@ -123,20 +148,20 @@ impl From<PipelineError> for CallFailure {
             PipelineError::Solve(SolveError::Length { .. }) | PipelineError::Norm { .. } => RECOUP_E_ARGUMENT,
             PipelineError::RankCount { .. } | PipelineError::Variable { .. } => RECOUP_E_MISMATCH,
             PipelineError::Lacks { .. } => {
-                message += " (recoup_default, recoup_renamed, recoup_dropped)";
+                *message += " (recoup_default, recoup_renamed, recoup_dropped)";
                 RECOUP_E_MISMATCH
             }
             PipelineError::NoUsable { .. } | PipelineError::Link { .. } => RECOUP_E_DAMAGED,
             PipelineError::Codec { .. } | PipelineError::NoCodec(_) => RECOUP_E_OPTIONS,
             _ => RECOUP_E_INTERNAL,
         };
-        Self::new(code, message)
+        failure
     }
 }
 
 impl From<CommError> for CallFailure {
     fn from(error: CommError) -> Self {
-        Self::new(code_of(&error), error.to_string())
+        Self::of(code_of(&error), &error)
     }
 }
 
@@ -154,10 +179,8 @@ fn code_of(error: &CommError) -> i32 {
 impl From<recoup::Error> for CallFailure {
     fn from(error: recoup::Error) -> Self {
         match error {
-            recoup::Error::Store(error @ StoreError::InMemoryAlone { .. }) => {
-                Self::new(RECOUP_E_NOT_SAVED, error.to_string())
-            }
-            recoup::Error::Store(error) => Self::new(RECOUP_E_STORE, error.to_string()),
+            recoup::Error::Store(error @ StoreError::InMemoryAlone { .. }) => Self::of(RECOUP_E_NOT_SAVED, &error),
+            recoup::Error::Store(error) => Self::of(RECOUP_E_STORE, &error),
             recoup::Error::Pipeline(error) => error.into(),
             error => Self::new(RECOUP_E_INTERNAL, error.to_string()),
         }
@@ -180,7 +203,7 @@ impl From<MemoryError> for CallFailure {
             MemoryError::Undecided => RECOUP_E_NOT_SAVED,
             MemoryError::Forked { .. } => RECOUP_E_HANDLE,
         };
-        Self::new(code, error.to_string())
+        Self::of(code, &error)
     }
 }
 
@@ -206,14 +229,16 @@ impl From<TapeError> for CallFailure {
             },
             _ => RECOUP_E_INTERNAL,
         };
-        let what = match error {
+        let mut failure = Self::of(code, &error);
+        match error {
             TapeError::NoRoom => {
-                "a tape needs room: device=BYTES or host=BYTES of memory, or spill=DIRECTORY".to_owned()
+                failure.message =
+                    "a tape needs room: device=BYTES or host=BYTES of memory, or spill=DIRECTORY".to_owned();
             }
-            TapeError::Occupied { .. } => format!("{error}: reopen=yes or clear=yes"),
-            error => error.to_string(),
-        };
-        Self::new(code, what)
+            TapeError::Occupied { .. } => failure.message += ": reopen=yes or clear=yes",
+            _ => {}
+        }
+        failure
     }
 }
 
@@ -221,6 +246,8 @@ thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
     /// The last failure was that of a signal handler.
     static IS_INTERRUPTED: Cell<bool> = const { Cell::new(false) };
+    /// The kind of the last failure; 0 for none.
+    static KIND: Cell<i32> = const { Cell::new(0) };
 }
 
 /// Runs the body of a call: errors become codes and messages, panics do not get out.
@@ -235,6 +262,7 @@ pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, CallFailure>) -> i32 {
             CallFailure::new(RECOUP_E_INTERNAL, format!("panicked: {text}"))
         }
     };
+    KIND.set(failure.kind as i32);
     IS_INTERRUPTED.set(failure.message.is_empty());
     if failure.message.is_empty() {
         return failure.code;
@@ -254,6 +282,14 @@ pub extern "C" fn recoup_message() -> *const c_char {
         return INTERRUPTED.as_ptr();
     }
     MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// Returns the kind of the error of the last call of this thread that returned a code below 0, as
+/// RECOUP_KIND_DISK_FULL; 0 if none did. After RECOUP_E_NOT_SAVED it is the kind of the error that
+/// cost the version.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_error_kind() -> i32 {
+    KIND.get()
 }
 
 /// Returns the meaning of a code, in a few words. The text stays valid.

@@ -8,12 +8,13 @@ use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use recoup::core::{
-    Bound as ErrorBound, ElementType, FrameRecord, Manifest, Role, Store, StoreError, VersionFiles as _,
+    Bound as ErrorBound, ElementType, ErrorKind, FrameRecord, KindedError, Manifest, Role, Store, StoreError,
+    VersionFiles as _,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Buffer, ChainReader, Codecs, PipelineError, Whole};
 
-use crate::refused;
+use crate::{failed, of_kind, refused};
 
 /// The versions of one run.
 #[pyclass(frozen, name = "Directory", module = "recoup")]
@@ -33,21 +34,21 @@ impl PyDirectory {
     #[pyo3(signature = (path, name))]
     fn new(path: PathBuf, name: Option<String>) -> PyResult<Self> {
         let name = chosen(&path, name)?;
-        let store = Hdf5Store::open(&path, &name, Access::Read).map_err(refused)?;
+        let store = Hdf5Store::open(&path, &name, Access::Read).map_err(failed)?;
         Ok(Self { path, name, store: Arc::new(store) })
     }
 
     /// The versions, oldest first.
     fn versions(&self, py: Python<'_>) -> PyResult<Vec<PyVersion>> {
         py.detach(|| {
-            let versions = self.store.versions().map_err(refused)?;
+            let versions = self.store.versions().map_err(failed)?;
             Ok(versions.into_iter().filter_map(|version| PyVersion::new(self.store.clone(), version)).collect())
         })
     }
 
     /// Versions that were put aside.
     fn set_aside(&self) -> PyResult<Vec<String>> {
-        self.store.set_aside().map_err(refused)
+        self.store.set_aside().map_err(failed)
     }
 
     fn __repr__(&self) -> String {
@@ -57,7 +58,7 @@ impl PyDirectory {
 
 /// Returns the run named, or the only one if none is.
 fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
-    let mut names = Hdf5Store::names(path).map_err(refused)?;
+    let mut names = Hdf5Store::names(path).map_err(failed)?;
     let shown = path.display();
     match (name, names.len()) {
         (_, 0) => Err(refused(format!("{shown} holds no versions of any run"))),
@@ -73,7 +74,7 @@ fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
 pub(crate) struct PyVersion {
     store: Arc<dyn Store>,
     version: u64,
-    manifest: Result<Manifest, String>,
+    manifest: Result<Manifest, StoreError>,
 }
 
 impl PyVersion {
@@ -81,13 +82,13 @@ impl PyVersion {
     fn new(store: Arc<dyn Store>, version: u64) -> Option<Self> {
         let manifest = match store.manifest(version) {
             Err(StoreError::Missing { .. }) => return None,
-            found => found.map_err(|error| error.to_string()),
+            found => found,
         };
         Some(Self { store, version, manifest })
     }
 
     fn manifest(&self) -> PyResult<&Manifest> {
-        self.manifest.as_ref().map_err(refused)
+        self.manifest.as_ref().map_err(failed)
     }
 
     fn iterate_frames(&self) -> PyResult<impl Iterator<Item = &FrameRecord>> {
@@ -112,8 +113,10 @@ impl PyVersion {
             return Err(refused(format!("version {} does not hold {missing}", self.version)));
         }
         let mut reader = ChainReader::new(self.store.as_ref(), Codecs::shared(recoup::compress::codec, 1));
-        let damaged =
-            |errors: Vec<PipelineError>| refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        let damaged = |errors: Vec<PipelineError>| {
+            let kind = errors.first().map_or(ErrorKind::Damaged, KindedError::kind);
+            of_kind(kind, errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        };
         wanted.into_iter().map(|name| reader.whole(manifest, name).map_err(damaged)).collect()
     }
 }
@@ -128,8 +131,8 @@ impl PyVersion {
 
     /// The reason that the manifest cannot be read; None if it can.
     #[getter]
-    fn damage(&self) -> Option<&str> {
-        self.manifest.as_ref().err().map(String::as_str)
+    fn damage(&self) -> Option<String> {
+        self.manifest.as_ref().err().map(ToString::to_string)
     }
 
     /// The scheme it was saved under.
@@ -275,7 +278,7 @@ impl PyVersion {
                     let mut reader = ChainReader::new(self.store.as_ref(), Codecs::shared(recoup::compress::codec, 1));
                     lines.extend(reader.undecodable(manifest));
                 }
-                Err(error) if lines.is_empty() => lines.push(error.clone()),
+                Err(error) if lines.is_empty() => lines.push(error.to_string()),
                 Err(_) => {}
             }
             lines

@@ -5,10 +5,10 @@
 //! with names, defaults and docstrings, is the Python half, `python/recoup`; this half takes what
 //! that has made plain.
 //!
-//! Promises: every error is the exception `Error` with the library's words; the interpreter is let
-//! go wherever a call waits or works, so a worker that applies an operator written in Python never
-//! waits for a thread that waits for it; arrays are borrowed for the time of a call only, and never
-//! while Python code writes to them under another borrow.
+//! Promises: every error is the exception `Error` or a subclass, with the library's words; the
+//! interpreter is let go wherever a call waits or works, so a worker that applies an operator
+//! written in Python never waits for a thread that waits for it; arrays are borrowed for the time
+//! of a call only, and never while Python code writes to them under another borrow.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod device_array;
@@ -31,7 +31,7 @@ mod tape_arguments;
 
 use pyo3::prelude::*;
 
-pub(crate) use error::{Error, refused};
+pub(crate) use error::{Error, failed, of_kind, refused};
 
 /// The native half of the package `recoup`.
 #[pymodule]
@@ -47,7 +47,7 @@ mod _native {
         PyDecision, PySimulated, decide, interval, max_extra_iterations, overhead, simulate, stationary,
     };
     #[pymodule_export]
-    use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
+    use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored, error_of};
     #[pymodule_export]
     use crate::schedule::{PyActions, PySchedulePlan, actions, choose, tally};
     #[pymodule_export]
@@ -59,6 +59,7 @@ mod _native {
     /// Tells the version of the library.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::error::add_to(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use recoup::core::KindedError;
 use recoup::memory::{
     ArrayTracking, KeptVersion, MappedValues, MediumKind, Memory, MemoryError, MemoryOptions, MemoryReader, SavePolicy,
     Saver, StructureSummary, VersionView, Versioned,
@@ -19,7 +20,7 @@ use recoup::model::units::{bytes, duration};
 
 use crate::memory_array::{LentStructure, MemoryArray, dtype, type_string};
 use crate::options::quantity;
-use crate::refused;
+use crate::{failed, of_kind, refused};
 
 /// Keyword arguments of `Memory.open`, by their names.
 #[derive(FromPyObject)]
@@ -117,7 +118,7 @@ impl PyMemory {
             }
             let result = py.detach(|| work(memory, saver, &mut lent));
             marks.extend(lent.into_iter().map(LentStructure::into_marks));
-            result.map_err(refused)
+            result.map_err(failed)
         })
     }
 }
@@ -133,7 +134,7 @@ impl PyMemory {
         let policy = options.policy()?;
         let chosen = options.options()?;
         let memory = py.detach(|| Memory::open(&path, chosen));
-        let memory = memory.map_err(|error| refused(format!("{}: {error}", path.display())))?;
+        let memory = memory.map_err(|error| of_kind(error.kind(), format!("{}: {error}", path.display())))?;
         let opened = OpenedMemory { memory, saver: Saver::new(policy), marks: BTreeMap::new() };
         Ok(Self { opened: Mutex::new(Some(opened)), process: std::process::id() })
     }
@@ -199,7 +200,7 @@ impl PyMemory {
 
     /// Looks at a version.
     fn view(&self, number: u64) -> PyResult<PyMemoryView> {
-        self.asked(|opened| opened.memory.view(number).map(|view| PyMemoryView { view }).map_err(refused))
+        self.asked(|opened| opened.memory.view(number).map(|view| PyMemoryView { view }).map_err(failed))
     }
 
     /// Returns damage in words.
@@ -255,12 +256,12 @@ impl PyMemoryReader {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let reader = py.detach(|| MemoryReader::open(&path));
-        Ok(Self { reader: reader.map_err(|error| refused(format!("{}: {error}", path.display())))? })
+        Ok(Self { reader: reader.map_err(|error| of_kind(error.kind(), format!("{}: {error}", path.display())))? })
     }
 
     /// Returns the versions that are kept now, the oldest first, and damage in words.
     fn versions(&self, py: Python<'_>) -> PyResult<(Vec<PyMemoryVersion>, Vec<String>)> {
-        let (versions, findings) = py.detach(|| self.reader.versions()).map_err(refused)?;
+        let (versions, findings) = py.detach(|| self.reader.versions()).map_err(failed)?;
         let findings = findings.iter().map(ToString::to_string).collect();
         Ok((versions.into_iter().map(PyMemoryVersion::from).collect(), findings))
     }
@@ -271,7 +272,7 @@ impl PyMemoryReader {
             Some(number) => self.reader.view(number).map(Some),
             None => self.reader.newest(),
         });
-        Ok(view.map_err(refused)?.map(|view| PyMemoryView { view }))
+        Ok(view.map_err(failed)?.map(|view| PyMemoryView { view }))
     }
 }
 
@@ -319,7 +320,7 @@ impl PyMemoryView {
 
     /// Maps the values of a structure, where they need not be read.
     fn mapped(&self, py: Python<'_>, name: &str) -> PyResult<Option<PyMappedValues>> {
-        let mapped = py.detach(|| self.view.mapped(name)).map_err(refused)?;
+        let mapped = py.detach(|| self.view.mapped(name)).map_err(failed)?;
         Ok(mapped.map(|values| PyMappedValues { values }))
     }
 
@@ -328,12 +329,12 @@ impl PyMemoryView {
         let mut array = MemoryArray::of(name, out)?;
         let kind = array.kind();
         let target = array.bytes_mut()?;
-        py.detach(|| self.view.read_kind(name, kind, 0, target)).map_err(refused)
+        py.detach(|| self.view.read_kind(name, kind, 0, target)).map_err(failed)
     }
 
     /// Reads every block, and names damage in words.
     fn verify(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let findings = py.detach(|| self.view.verify()).map_err(refused)?;
+        let findings = py.detach(|| self.view.verify()).map_err(failed)?;
         Ok(findings.iter().map(ToString::to_string).collect())
     }
 }

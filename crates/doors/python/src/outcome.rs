@@ -1,7 +1,10 @@
 //! The reports of a session, as plain Python objects.
 
 use pyo3::prelude::*;
+use recoup::core::ErrorKind;
 use recoup::pipeline::{self, DecisionRecord, Saved};
+
+use crate::of_kind;
 
 /// The end of a checkpoint.
 #[pyclass(frozen, get_all, name = "Outcome", module = "recoup")]
@@ -12,6 +15,8 @@ pub(crate) struct PyOutcome {
     state: &'static str,
     /// The reason that it does not count.
     message: Option<String>,
+    /// The kind of the error that cost the version.
+    kind: Option<&'static str>,
     /// Scheme of a saved version.
     scheme: Option<String>,
     /// Codec of the iterate, or of everything when lossless.
@@ -45,20 +50,23 @@ impl PyOutcome {
     pub(crate) fn new(outcome: pipeline::Outcome, raised: Option<&str>) -> Self {
         match outcome {
             pipeline::Outcome::Saved(saved) => Self::saved(&saved),
-            pipeline::Outcome::Failed { version, message } => {
+            pipeline::Outcome::Failed { version, kind, message } => {
                 let message = raised.map_or_else(|| message.clone(), |raised| format!("{message}: {raised}"));
-                Self::unsaved(version, "failed", Some(message))
+                Self::unsaved(version, "failed", Some(kind), Some(message))
             }
-            pipeline::Outcome::Suspicious(s) => Self::unsaved(s.version, "suspicious", Some(s.to_string())),
-            pipeline::Outcome::Aborted { version } => Self::unsaved(version, "aborted", None),
+            pipeline::Outcome::Suspicious(s) => {
+                Self::unsaved(s.version, "suspicious", Some(ErrorKind::Damaged), Some(s.to_string()))
+            }
+            pipeline::Outcome::Aborted { version } => Self::unsaved(version, "aborted", Some(ErrorKind::GivenUp), None),
         }
     }
 
-    fn unsaved(version: u64, state: &'static str, message: Option<String>) -> Self {
+    fn unsaved(version: u64, state: &'static str, kind: Option<ErrorKind>, message: Option<String>) -> Self {
         Self {
             version,
             state,
             message,
+            kind: kind.map(ErrorKind::name),
             scheme: None,
             codec: None,
             bound: None,
@@ -90,9 +98,16 @@ impl PyOutcome {
             encode_seconds: saved.spent.encode_seconds,
             verify_seconds: saved.spent.verify_seconds,
             write_seconds: saved.spent.write_seconds,
-            ..Self::unsaved(saved.version, "saved", None)
+            ..Self::unsaved(saved.version, "saved", None, None)
         }
     }
+}
+
+/// Makes the exception of a version that is not saved.
+#[pyfunction]
+pub(crate) fn error_of(py: Python<'_>, outcome: &PyOutcome, message: String) -> Py<PyAny> {
+    let named = ErrorKind::ALL.into_iter().find(|kind| outcome.kind == Some(kind.name()));
+    of_kind(named.unwrap_or(ErrorKind::Internal), message).into_value(py).into_any()
 }
 
 #[pymethods]

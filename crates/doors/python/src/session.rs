@@ -11,15 +11,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
-use recoup::core::{Difference, Plan, Progress, Role, SafePoint, Scheme, Status};
+use recoup::core::{Difference, KindedError, Plan, Progress, Role, SafePoint, Scheme, Status};
 use recoup::pipeline;
 
 use crate::operator::Raised;
 use crate::options::{SessionOptions, check_directory, profile};
 use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
 use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, read};
-use crate::refused;
 use crate::system::{ColumnNorms, PySystem};
+use crate::{failed, of_kind, refused};
 
 /// The session that `Session` of the Python half wraps.
 #[pyclass(frozen, name = "Session", module = "recoup._native")]
@@ -128,20 +128,21 @@ impl PySession {
     /// do.
     fn raised(&self, error: pipeline::PipelineError) -> PyErr {
         use pipeline::PipelineError::OtherProblem;
-        match (self.take_raised(), &error) {
-            (Some(raised), _) => refused(format!("{error}: {raised}")),
+        let more = match (self.take_raised(), &error) {
+            (Some(raised), _) => format!(": {raised}"),
             (None, OtherProblem { difference: Difference::Size { .. }, .. }) => {
-                refused(format!("{error}; give another directory or name"))
+                "; give another directory or name".to_owned()
             }
             (None, pipeline::PipelineError::Lacks { .. }) => {
-                refused(format!("{error} (protect with default=True or formerly=NAME, dropped)"))
+                " (protect with default=True or formerly=NAME, dropped)".to_owned()
             }
             (None, OtherProblem { .. }) => {
                 let no = "same_operator=False if A or b change from solve to solve";
-                refused(format!("{error}; give another directory or name, or {no}"))
+                format!("; give another directory or name, or {no}")
             }
-            (None, _) => refused(error),
-        }
+            (None, _) => String::new(),
+        };
+        of_kind(error.kind(), format!("{error}{more}"))
     }
 
     fn take_raised(&self) -> Option<String> {
@@ -336,33 +337,33 @@ impl PySession {
     fn start_over(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state()?;
         let session = state.session()?;
-        py.detach(|| session.start_over()).map_err(refused)
+        py.detach(|| session.start_over()).map_err(failed)
     }
 
     /// Waits until every checkpoint taken has an outcome.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state()?;
         let session = state.session()?;
-        py.detach(|| session.wait()).map_err(refused)
+        py.detach(|| session.wait()).map_err(failed)
     }
 
     /// Returns the newest version there is.
     fn newest_version(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         let mut state = self.state()?;
         let session = state.session()?;
-        py.detach(move || session.newest_version()).map_err(refused)
+        py.detach(move || session.newest_version()).map_err(failed)
     }
 
     /// Returns the number of checkpoints without an outcome.
     fn outstanding(&self) -> PyResult<usize> {
-        self.state()?.session()?.outstanding().map_err(refused)
+        self.state()?.session()?.outstanding().map_err(failed)
     }
 
     /// Returns the outcomes since the last call.
     fn outcomes(&self) -> PyResult<Vec<PyOutcome>> {
         let mut state = self.state()?;
         let session = state.session()?;
-        session.outstanding().map_err(refused)?;
+        session.outstanding().map_err(failed)?;
         let outcomes = session.take_outcomes();
         let has_failed = outcomes.iter().any(|o| matches!(o, pipeline::Outcome::Failed { .. }));
         let raised = if has_failed { self.take_raised() } else { None };
@@ -410,7 +411,7 @@ impl PySession {
             // there.
             done.map_or(Ok(()), |memory| memory.run.forget_memory(&Solo))
         })
-        .map_err(refused)?;
+        .map_err(failed)?;
         Ok(outcomes)
     }
 }
@@ -433,8 +434,8 @@ fn checkpoint(
 impl PySession {
     fn opened(self, session: Result<pipeline::Session, recoup::Error>) -> PyResult<Self> {
         let session = session.map_err(|error| match self.take_raised() {
-            Some(raised) => refused(format!("{error}: {raised}")),
-            None => refused(error),
+            Some(raised) => of_kind(error.kind(), format!("{error}: {raised}")),
+            None => failed(error),
         })?;
         self.state()?.session = Some(session);
         Ok(self)

@@ -15,8 +15,8 @@ use recoup::tape::{Tape, TapeError};
 
 use crate::device_array::DeviceArray;
 use crate::host_array::{HostArray, HostArrayMut, dims};
-use crate::refused;
 use crate::tape_arguments::TapeArguments;
+use crate::{failed, refused};
 
 /// The tape that `Tape` of the Python half wraps.
 #[pyclass(frozen, name = "Tape", module = "recoup._native")]
@@ -38,7 +38,7 @@ impl LockedTape<'_> {
         work: impl FnOnce(&mut Tape) -> Result<T, TapeError> + Send,
     ) -> PyResult<T> {
         let tape = self.0.as_mut().ok_or_else(|| refused("the tape is closed"))?;
-        py.detach(|| work(tape)).map_err(refused)
+        py.detach(|| work(tape)).map_err(failed)
     }
 }
 
@@ -69,7 +69,7 @@ impl PyTape {
     #[new]
     fn new(py: Python<'_>, options: TapeArguments) -> PyResult<Self> {
         let builder = options.builder()?;
-        let tape = py.detach(|| builder.build()).map_err(refused)?;
+        let tape = py.detach(|| builder.build()).map_err(failed)?;
         Ok(Self { tape: Mutex::new(Some(tape)), process: std::process::id() })
     }
 
@@ -198,7 +198,7 @@ impl PyTape {
     /// Ends the tape. States that are stored in the spill directory stay there.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let tape = self.locked()?.0.take();
-        py.detach(|| tape.map_or(Ok(()), Tape::close)).map_err(refused)
+        py.detach(|| tape.map_or(Ok(()), Tape::close)).map_err(failed)
     }
 }
 

@@ -565,8 +565,9 @@ def test_close_tells_that_memory_alone_has_the_newest_version_and_frees_nothing(
     try:
         # The values fit into a file, but not with the structure of HDF5.
         resource.setrlimit(resource.RLIMIT_FSIZE, (8500, all[1]))
-        with pytest.raises(recoup.Error, match="version 2 is in memory alone; pfs: "):
+        with pytest.raises(recoup.DiskFullError, match="version 2 is in memory alone; pfs: ") as told:
             in_memory(tmp_path, "memory,pfs", 1e-7)
+        assert told.value.kind == "file_too_large"
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, all)
     assert in_memory(tmp_path, "memory,pfs", None, converged=True) == 2
@@ -697,13 +698,13 @@ def test_saves_that_fail_are_told_once_and_logged_and_close_says_what_is_missing
     assert not session.healthy
     logged = [record.getMessage() for record in caplog.records if record.name == "recoup"]
     assert len(logged) == 2 and "version 3 is not saved" in logged[1]
-    assert [o.state for o in session.outcomes()] == ["saved", "failed", "failed"]
+    assert [(o.state, o.kind) for o in session.outcomes()] == [("saved", None)] + [("failed", "callback")] * 2
     is_broken = False
     session.step(4, 1.0)
     assert session.healthy
     is_broken = True
     session.step(5, 1.0)
-    with pytest.raises(recoup.Error, match="ends without its last state: version 5 is not saved"):
+    with pytest.raises(recoup.CallbackError, match="ends without its last state: version 5 is not saved"):
         session.close()
     assert session.closed and not session.healthy
     session.close()

@@ -1,6 +1,6 @@
 //! One verdict on all ranks: what one rank cannot do, none has done.
 
-use recoup_core::{Comm, CommonError, RankError, gathered};
+use recoup_core::{Comm, CommonError, RankFailure, gathered};
 
 use crate::Error;
 
@@ -16,7 +16,7 @@ pub(crate) fn agree<T>(comm: &dyn Comm, call: &str, mine: Result<T, Error>) -> R
     if let Some((rank, other)) = calls.into_iter().enumerate().find(|(_, other)| other != call) {
         return Err(CommonError::alike(Error::Disagree { mine: call.to_owned(), other, rank }));
     }
-    value.ok_or_else(|| CommonError::alike(Error::of_rank(comm.rank(), "no value".to_owned())))
+    value.ok_or_else(|| CommonError::alike(RankFailure::internal(comm.rank(), "no value").into()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_comm::Solo;
-use recoup_core::{Clock, Draft, FileRecord, Filter, Frame, FrameRecord, NextCall, Store, StoreError, VariableRecord};
+use recoup_core::{
+    Clock, Draft, ErrorKind, FileRecord, Filter, Frame, FrameRecord, NextCall, RankFailure, Store, StoreError,
+    VariableRecord,
+};
 use recoup_io::{SystemClock, open_regular};
 use recoup_pipeline::Retention;
 use serde::{Deserialize, Serialize};
@@ -173,7 +176,7 @@ impl DrainThread {
         for rank in 1..*ranks {
             let handed = self.await_part(rank)?;
             if let Some(message) = handed.error {
-                return Err(Error::Rank { rank, message });
+                return Err(RankFailure { rank, kind: ErrorKind::Io, message }.into());
             }
             records.variables.extend(handed.variables);
             records.frames.extend(handed.frames);
@@ -208,7 +211,10 @@ impl DrainThread {
 
     fn await_part(&self, rank: usize) -> Result<HandedPart, Error> {
         let path = self.part_path(rank);
-        let lost = || Error::Rank { rank, message: "its part could not be handed over".to_owned() };
+        let lost = || -> Error {
+            let message = "its part could not be handed over".to_owned();
+            RankFailure { rank, kind: ErrorKind::Io, message }.into()
+        };
         let read = || {
             let mut bytes = Vec::new();
             open_regular(&path)?.read_to_end(&mut bytes).map(|_| bytes)

@@ -1,6 +1,6 @@
 //! Errors of calls: the text a program finds on its standard error, next to the code -1.
 
-use recoup_core::{CodecError, CommError, CommonError, RankError, StoreError};
+use recoup_core::{CodecError, CommError, CommonError, ErrorKind, KindedError, RankFailure, StoreError};
 use recoup_pipeline::PipelineError;
 
 /// An error that a call of the interface reports.
@@ -96,13 +96,8 @@ pub enum Error {
         rank: usize,
     },
     /// Another rank failed; this one did not, and shares its verdict.
-    #[error("rank {rank}: {message}")]
-    Rank {
-        /// The rank.
-        rank: usize,
-        /// The message of that rank.
-        message: String,
-    },
+    #[error(transparent)]
+    Rank(#[from] RankFailure),
     /// Ranks made different calls.
     #[error("ranks disagree: {mine} here, {other} on rank {rank}")]
     Disagree {
@@ -135,9 +130,18 @@ pub enum Error {
     Comm(#[from] CommError),
 }
 
-impl RankError for Error {
-    fn of_rank(rank: usize, message: String) -> Self {
-        Self::Rank { rank, message }
+impl KindedError for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File { source, .. } => ErrorKind::of_io(source),
+            Self::Drain { .. } => ErrorKind::Io,
+            Self::Rank(failure) => failure.kind,
+            Self::Store(error) => error.kind(),
+            Self::Codec(error) => error.kind(),
+            Self::Pipeline(error) => error.kind(),
+            Self::Comm(error) => error.kind(),
+            _ => ErrorKind::Refused,
+        }
     }
 }
 

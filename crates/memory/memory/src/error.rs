@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use recoup_core::{ErrorKind, KindedError};
+
 /// One damaged part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryFinding {
@@ -192,6 +194,18 @@ impl MemoryError {
         match self {
             Self::Length { expected, found, .. } => Self::Length { name: name.to_owned(), expected, found },
             other => other,
+        }
+    }
+}
+
+impl KindedError for MemoryError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { source, .. } => ErrorKind::of_io(source),
+            Self::Locked => ErrorKind::InUse,
+            Self::NoRoot { .. } | Self::Damaged(_) => ErrorKind::Damaged,
+            Self::Gone { .. } | Self::Undecided => ErrorKind::Io,
+            _ => ErrorKind::Refused,
         }
     }
 }

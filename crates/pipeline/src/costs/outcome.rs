@@ -1,6 +1,6 @@
 //! Outcomes of checkpoints, and where their time went.
 
-use recoup_core::{Bound, Plan, Prediction, ResidualRecord};
+use recoup_core::{Bound, ErrorKind, Plan, Prediction, ResidualRecord};
 #[cfg(test)]
 use recoup_core::{BoundRule, BoundScale, CodecId, Resume, Scheme};
 
@@ -129,7 +129,9 @@ pub enum Outcome {
     Failed {
         /// The version that is not.
         version: u64,
-        /// Why.
+        /// The kind of the error, the same on all ranks unless one is lost.
+        kind: ErrorKind,
+        /// The error of the first rank that failed.
         message: String,
     },
     /// The version does not count: memory was corrupted before it was staged.

@@ -2,9 +2,12 @@
 //! and against what; then written.
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use recoup_core::{Bound, BoundRule, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{
+    Bound, BoundRule, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme, StoreError,
+};
 
 use super::bound_loop::{EncodedVariable, Judge, encode_judged};
 use super::chain::{ChainLink, Chains, payload_hash};
@@ -289,10 +292,17 @@ fn write(
     context.check_abort()?;
     let start = context.clock.now();
     let next = part.next_call(&written);
-    part.draft.write(&staged.record, written.frames, next)?;
+    without_panic(|| part.draft.write(&staged.record, written.frames, next))?;
     part.record(&staged.record, &written);
     saved.spent.write_seconds += since(context.clock.now(), start);
     Ok(())
+}
+
+/// Makes a call of the store that this rank makes alone. One that panics costs the version, and the
+/// worker lives to tell the other ranks.
+pub(crate) fn without_panic<T>(call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, PipelineError> {
+    // What a panic leaves half done is a draft, which is thrown away.
+    Ok(catch_unwind(AssertUnwindSafe(call)).map_err(|_| PipelineError::StorePanicked)??)
 }
 
 /// Returns the judge of a lossy variable: what is measured depends on its role, and nothing can be

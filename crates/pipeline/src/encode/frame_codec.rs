@@ -404,7 +404,7 @@ fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError 
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, Role};
+    use recoup_core::{Distribution, ErrorKind, KindedError, Role};
 
     use super::*;
 
@@ -455,5 +455,6 @@ mod tests {
         };
         let error = encode_frame(coding, 0, Bound::Lossless, Vec::new(), &mut EncodeBuffers::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
+        assert_eq!(error.kind(), ErrorKind::Codec);
     }
 }

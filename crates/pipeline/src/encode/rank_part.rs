@@ -1,8 +1,8 @@
 //! One rank's part of a version, and the manifest that all parts make.
 
 use recoup_core::{
-    Bound, BoundRule, CommError, CommonError, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
-    Manifest, NextCall, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
+    Bound, BoundRule, CommError, CommonError, Draft, ErrorKind, FORMAT_VERSION, FileRecord, Fingerprint, Frame,
+    FrameRecord, Manifest, NextCall, RankFailure, ResidualRecord, Scheme, StoreError, SystemRecord, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,15 +32,15 @@ pub(crate) enum CheckpointFailure {
     Aborted,
     /// The iterate is corrupted; found before the draft was begun, on all ranks alike.
     Suspicious(Suspicion),
-    /// An error, in its own words.
-    Failed(String),
+    /// An error.
+    Failed(PipelineError),
 }
 
 impl From<PipelineError> for CheckpointFailure {
     fn from(error: PipelineError) -> Self {
         match error {
             PipelineError::Aborted => Self::Aborted,
-            error => Self::Failed(error.to_string()),
+            error => Self::Failed(error),
         }
     }
 }
@@ -84,22 +84,23 @@ enum PartState {
     /// Given up.
     Aborted,
     /// The part was not written, for this reason.
-    Failed(String),
-}
-
-impl From<Result<VersionPart, CheckpointFailure>> for VersionPart {
-    fn from(sealed: Result<VersionPart, CheckpointFailure>) -> Self {
-        let state = match sealed {
-            Ok(part) => return part,
-            Err(CheckpointFailure::Aborted) => PartState::Aborted,
-            Err(CheckpointFailure::Suspicious(suspicion)) => PartState::Failed(suspicion.to_string()),
-            Err(CheckpointFailure::Failed(message)) => PartState::Failed(message),
-        };
-        Self { state, ..Self::default() }
-    }
+    Failed(RankFailure),
 }
 
 impl VersionPart {
+    /// Takes the part that a rank has sealed, or why it has none.
+    pub(crate) fn of(rank: usize, sealed: Result<Self, CheckpointFailure>) -> Self {
+        let state = match sealed {
+            Ok(part) => return part,
+            Err(CheckpointFailure::Aborted) => PartState::Aborted,
+            Err(CheckpointFailure::Suspicious(suspicion)) => {
+                PartState::Failed(RankFailure { rank, kind: ErrorKind::Damaged, message: suspicion.to_string() })
+            }
+            Err(CheckpointFailure::Failed(error)) => PartState::Failed(RankFailure::of(rank, &error)),
+        };
+        Self { state, ..Self::default() }
+    }
+
     pub(crate) fn payload_bytes(&self) -> u64 {
         self.frames.iter().map(|f| f.payload_bytes).sum()
     }
@@ -165,8 +166,8 @@ pub(crate) fn first_failure(parts: &[VersionPart]) -> Option<CheckpointFailure> 
     if parts.iter().any(|part| matches!(part.state, PartState::Aborted)) {
         return Some(CheckpointFailure::Aborted);
     }
-    parts.iter().enumerate().find_map(|(rank, part)| match &part.state {
-        PartState::Failed(message) => Some(PipelineError::Rank { rank, message: message.clone() }.into()),
+    parts.iter().find_map(|part| match &part.state {
+        PartState::Failed(failure) => Some(PipelineError::Rank(failure.clone()).into()),
         PartState::Sealed | PartState::Aborted => None,
     })
 }

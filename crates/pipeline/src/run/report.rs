@@ -212,7 +212,7 @@ impl RunReport {
         for outcome in outcomes {
             match outcome {
                 Outcome::Saved(saved) => self.saved.push(*saved),
-                Outcome::Failed { version, message } => self.failed.push((version, message)),
+                Outcome::Failed { version, message, .. } => self.failed.push((version, message)),
                 Outcome::Suspicious(suspicion) => self.failed.push((suspicion.version, suspicion.to_string())),
                 Outcome::Aborted { version } => {
                     self.failed.push((version, "lost with the memory it was staged in".to_owned()));

@@ -1,7 +1,7 @@
 //! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
-    Comm, Decision, MethodProfile, Observation, Plan, Policy, Prediction, Progress, RankError, Registered, SafePoint,
+    Comm, Decision, MethodProfile, Observation, Plan, Policy, Prediction, Progress, RankFailure, Registered, SafePoint,
     Status, Store, Tier, Tiered, from_rank_0,
 };
 
@@ -107,7 +107,7 @@ impl Decisions {
     fn receive(&mut self, news: Option<Decision>) -> Result<Decision, PipelineError> {
         match (news, &self.last) {
             (None, Some(last)) => Ok(Decision { save: None, why: None, ..last.clone() }),
-            (None, None) => Err(PipelineError::of_rank(0, "no decision".to_owned())),
+            (None, None) => Err(RankFailure::internal(0, "no decision").into()),
             (Some(decision), _) => Ok(self.last.insert(decision).clone()),
         }
     }

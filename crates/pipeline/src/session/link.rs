@@ -19,7 +19,7 @@ const STAGING_SETS: usize = 2;
 
 /// The session's end of the link. Dropped, it finishes what was sent and joins the worker.
 pub(crate) struct WorkerLink {
-    /// `None` once the worker is to end.
+    /// `None` once the worker is to end, or has.
     work: Option<Sender<Work>>,
     done: Receiver<WorkDone>,
     thread: Option<JoinHandle<()>>,
@@ -34,7 +34,7 @@ impl WorkerLink {
     /// Starts the worker.
     ///
     /// # Errors
-    /// [`PipelineError::WorkerGone`] when the system refuses a thread.
+    /// [`PipelineError::NoWorker`] when the system refuses a thread.
     pub(crate) fn spawn(worker: Worker) -> Result<Self, PipelineError> {
         let (work, work_received) = mpsc::channel();
         let (done_sent, done) = mpsc::channel();
@@ -42,7 +42,7 @@ impl WorkerLink {
         let thread = std::thread::Builder::new()
             .name("recoup-worker".to_owned())
             .spawn(move || worker.run(&work_received, &done_sent))
-            .map_err(|_| PipelineError::WorkerGone)?;
+            .map_err(PipelineError::NoWorker)?;
         let free = (0..STAGING_SETS).map(|_| StagingSet::default()).collect();
         Ok(Self { work: Some(work), done, thread: Some(thread), abort, free, outstanding: 0 })
     }
@@ -78,8 +78,15 @@ impl WorkerLink {
         self.work.as_ref().and_then(|sender| sender.send(work).ok()).ok_or(PipelineError::WorkerGone)
     }
 
-    /// Returns a free staging buffer, once there is one.
+    /// Returns a free staging buffer, once there is one. A version that this rank's worker takes no
+    /// part in must not be begun: the other workers would wait.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`].
     pub(crate) fn free_staging(&mut self, costs: &mut CostAccount) -> Result<StagingSet, PipelineError> {
+        if self.work.is_none() || self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            return Err(PipelineError::WorkerGone);
+        }
         loop {
             if let Some(staging) = self.free.pop() {
                 return Ok(staging);
@@ -107,7 +114,7 @@ impl WorkerLink {
             match self.done.try_recv() {
                 Ok(done) => self.take(done, costs),
                 Err(mpsc::TryRecvError::Empty) => return Ok(()),
-                Err(mpsc::TryRecvError::Disconnected) => return Err(PipelineError::WorkerGone),
+                Err(mpsc::TryRecvError::Disconnected) => return Err(self.ended()),
             }
         }
     }
@@ -117,9 +124,15 @@ impl WorkerLink {
     }
 
     fn receive(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
-        let done = self.done.recv().map_err(|_| PipelineError::WorkerGone)?;
+        let done = self.done.recv().map_err(|_| self.ended())?;
         self.take(done, costs);
         Ok(())
+    }
+
+    /// Takes note that the worker has ended although more work may come.
+    fn ended(&mut self) -> PipelineError {
+        self.work = None;
+        PipelineError::WorkerGone
     }
 
     fn take(&mut self, done: WorkDone, costs: &mut CostAccount) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use recoup_core::{
-    Comm, CommonError, Iteration, Observation, Plan, Progress, Registered, ResidualKind, Scheme, SolveError, Store,
-    agreed, each, gathered,
+    Comm, CommonError, ErrorKind, Iteration, Observation, Plan, Progress, RankFailure, Registered, ResidualKind,
+    Scheme, SolveError, Store, agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct Checkpointed {
 #[derive(Serialize, Deserialize)]
 struct StagedReport {
     /// The reason why no version is made of them.
-    failure: Option<String>,
+    failure: Option<RankFailure>,
     /// Marks of those that are vectors of the problem, which all ranks measure together.
     are_vectors: Vec<bool>,
 }
@@ -284,7 +284,8 @@ impl Session {
         let mut staging = StagingSet::default();
         let staged = free.and_then(|free| {
             staging = free;
-            let failure = stage(&mut staging, owners, &plan, rule, &mut self.staging)?;
+            let failure = stage(&mut staging, owners, &plan, rule, &mut self.staging)?
+                .map(|error| RankFailure::of(self.comm.rank(), &error));
             Ok(StagedReport { failure, are_vectors: self.are_vectors(&staging) })
         });
         let agreed = agreed_staging(self.comm.as_ref(), staged);
@@ -292,9 +293,9 @@ impl Session {
         let stage_seconds = self.costs.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
         let blocking_seconds = wait_seconds + stage_seconds;
-        if let Some(message) = failure {
+        if let Some(failure) = failure {
             self.link.return_staging(staging);
-            self.costs.enter(Outcome::Failed { version, message });
+            self.costs.enter(Outcome::Failed { version, kind: failure.kind, message: failure.to_string() });
             return Ok(Checkpointed { version, blocking_seconds });
         }
         if std::mem::replace(&mut self.has_frozen, staging.frozen_bytes > 0) != self.has_frozen {
@@ -358,17 +359,17 @@ fn check_norms(progress: &Progress) -> Result<(), PipelineError> {
 }
 
 /// Stages the variables of a version. A place that cannot freeze its values costs the version, not
-/// the run: its words come back.
+/// the run: its error comes back.
 fn stage(
     staging: &mut StagingSet,
     owners: &[&dyn Registered],
     plan: &Plan,
     rule: StagingRule,
     memory: &mut StagingMemory,
-) -> Result<Option<String>, PipelineError> {
+) -> Result<Option<PipelineError>, PipelineError> {
     match staging.stage(owners, plan, rule, memory) {
         Ok(()) => Ok(None),
-        Err(error @ PipelineError::Device { .. }) => Ok(Some(error.to_string())),
+        Err(error @ PipelineError::Device { .. }) => Ok(Some(error)),
         Err(error) => Err(error),
     }
 }
@@ -378,7 +379,7 @@ fn stage(
 fn agreed_staging(
     comm: &dyn Comm,
     mine: Result<StagedReport, PipelineError>,
-) -> Result<Option<String>, CommonError<PipelineError>> {
+) -> Result<Option<RankFailure>, CommonError<PipelineError>> {
     let reports = gathered(comm, mine)?;
     // What a failure has cut short says nothing.
     let mut whole = reports.iter().enumerate().filter(|(_, report)| report.failure.is_none());
@@ -386,9 +387,7 @@ fn agreed_staging(
         && let Some((rank, _)) = whole.find(|(_, report)| report.are_vectors != expected.are_vectors)
     {
         let message = format!("registers other vectors than rank {first}, or one of another length than A has rows");
-        return Err(CommonError::alike(PipelineError::Rank { rank, message }));
+        return Err(CommonError::alike(RankFailure { rank, kind: ErrorKind::Refused, message }.into()));
     }
-    let mut failures = reports.into_iter().enumerate();
-    let first = failures.find_map(|(rank, StagedReport { failure, .. })| Some((rank, failure?)));
-    Ok(first.map(|(rank, message)| PipelineError::Rank { rank, message }.to_string()))
+    Ok(reports.into_iter().find_map(|report| report.failure))
 }

@@ -1,4 +1,5 @@
-//! Checks of Rust sources: length of functions, silenced lints, unsafe code, code in comments.
+//! Checks of Rust sources: length of functions, silenced lints, unsafe code, code in comments,
+//! errors that are text alone.
 
 use super::Source;
 
@@ -16,7 +17,10 @@ pub(super) fn complaints(source: &Source) -> Vec<String> {
         found.push(source.complaint(0, "a module with a folder is a file next to it, named after it"));
     }
     for (index, line) in lines.iter().enumerate() {
-        let what = silenced(line).or_else(|| unsafe_code(source, line)).or_else(|| code_in_comment(line));
+        let what = silenced(line)
+            .or_else(|| unsafe_code(source, line))
+            .or_else(|| code_in_comment(line))
+            .or_else(|| text_alone(line));
         found.extend(what.map(|what| source.complaint(index, what)));
     }
     found
@@ -83,6 +87,13 @@ fn code_in_comment(line: &str) -> Option<String> {
     (ends && keywords.iter().any(|word| comment.starts_with(word))).then(|| "code in a comment".to_owned())
 }
 
+/// A failure that is text alone: a program cannot tell a full disk from a codec's fault.
+fn text_alone(line: &str) -> Option<String> {
+    let (name, fields) = line.trim().split_once('(')?;
+    let is_text = ["String),", "Vec<String>),"].contains(&fields);
+    (is_text && ["Failed", "Error", "Other"].contains(&name)).then(|| format!("{name} is text alone: give it a kind"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +112,12 @@ mod tests {
         for signature in ["fn f()", "pub const fn f()", "extern \"C\" fn f()", "async fn f()"] {
             assert_eq!(of("a.rs", &function(signature, FUNCTION_LINES_MAX - 1)).len(), 1, "{signature}");
         }
+    }
+
+    #[test]
+    fn failures_that_are_text_alone_are_found() {
+        assert_eq!(of("a.rs", "enum E {\n    Failed(String),\n    Other(Vec<String>),\n}\n").len(), 2);
+        assert!(of("a.rs", "enum E {\n    Failed(PipelineError),\n    Named(String),\n}\n").is_empty());
     }
 
     #[test]

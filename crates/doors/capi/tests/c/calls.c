@@ -53,6 +53,11 @@ static void says(const char *words)
     if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
 }
 
+static void is_of_kind(int kind)
+{
+    if (recoup_error_kind() != kind) failures++, printf("kind %d, expected %d: %s\n", recoup_error_kind(), kind, recoup_message());
+}
+
 static recoup_handle inner;
 
 static int calls_back(void *ctx, uint64_t iteration, int how)
@@ -183,6 +188,7 @@ static void test_operator(double *x)
     EXPECT(recoup_operator(h, broken, &allowed[0], N, 0, N, x, 1, 0), RECOUP_OK);
     EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
     EXPECT(recoup_wait(h), RECOUP_E_NOT_SAVED);
+    is_of_kind(RECOUP_KIND_CALLBACK);
     EXPECT(recoup_wait(h), RECOUP_OK);
     /* The last state that was promised is not there, whoever has heard of it. */
     EXPECT(recoup_close(h), RECOUP_E_NOT_SAVED);
@@ -365,6 +371,7 @@ static void test_versions(double *x)
     x[0] = 17;
     EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, 0), RECOUP_OK);
     EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_OTHER_PROBLEM);
+    is_of_kind(RECOUP_KIND_REFUSED);
     EXPECT(recoup_close(h), RECOUP_OK);
     x[0] = 0;
     h = opened("none/../../../../../../proc/none", "", x);
@@ -549,8 +556,23 @@ static void test_full_directory(double *x)
     setrlimit(RLIMIT_FSIZE, &less);
     EXPECT(recoup_close(in_memory("full", both, x, 1e-7, 1)), RECOUP_E_NOT_SAVED);
     says("version 2 is in memory alone; pfs: ");
+    is_of_kind(RECOUP_KIND_FILE_TOO_LARGE);
     setrlimit(RLIMIT_FSIZE, &all);
     if (newest("full", both, x) != 2) failures++, printf("memory was freed\n");
+    /* A program could tell a full disk from an error of its own by words alone. */
+    setrlimit(RLIMIT_FSIZE, &less);
+    recoup_handle h = opened("full disk", "scheme=traditional interval=1it", x);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait(h), RECOUP_E_NOT_SAVED);
+    is_of_kind(RECOUP_KIND_FILE_TOO_LARGE);
+    setrlimit(RLIMIT_FSIZE, &all);
+    recoup_handle other = opened("full disk", "", x);
+    uint64_t k = 0;
+    EXPECT(recoup_restore(other, &k, NULL), RECOUP_E_STORE);
+    is_of_kind(RECOUP_KIND_IN_USE);
+    EXPECT(recoup_close(other), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_E_NOT_SAVED);
+    is_of_kind(RECOUP_KIND_FILE_TOO_LARGE);
 }
 
 /* Two threads share a handle, in any order: a counter of each would go back and forth. */

@@ -41,7 +41,7 @@ static void test_errors(const std::string &folder)
         recoup::Run run("colour=red");
         expect(false, "unknown options are refused");
     } catch (const recoup::Error &error) {
-        expect(error.code() == RECOUP_E_OPTIONS && std::strstr(error.what(), "colour") != nullptr, error.what());
+        expect(error.code() == RECOUP_E_OPTIONS && error.kind() == RECOUP_KIND_REFUSED && std::strstr(error.what(), "colour") != nullptr, error.what());
     }
     recoup::Run run("dir=" + folder + "/errors interval=1it sync");
     std::vector<double> x(100);

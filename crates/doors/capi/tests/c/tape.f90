@@ -16,6 +16,7 @@ program tape_calls
     step = -1
     call expect(recoup_tape_open("unknown=1", tape) == RECOUP_E_OPTIONS)
     call expect(index(recoup_message(), "unknown") > 0)
+    call expect(recoup_error_kind() == RECOUP_KIND_REFUSED)
     call expect(recoup_tape_open(trim(options), tape) == RECOUP_OK)
     call expect(recoup_tape_next(tape, step) == RECOUP_EMPTY)
     call expect(step == -1)

@@ -9,31 +9,63 @@ Five doors:
 * `Tape` keeps the states of a forward pass for its adjoint; `recoup.tape` has schedules for programs that are larger.
 * `Memory` keeps whole versions of NumPy arrays in one file, and shows them to other programs.
 
-All times are seconds, all sizes bytes, all norms 2-norms. Every error is `Error`, with the message of the library. What
-costs versions and no run is a `RecoupWarning`, and is logged under ``recoup``.
+All times are seconds, all sizes bytes, all norms 2-norms. Every error is `Error` or a
+subclass for its kind, with the message of the library. What costs versions and no run is a `RecoupWarning`, and is logged
+under ``recoup``.
 """
 
 from . import model, tape
 from ._directory import Directory, open
 from ._errors import RecoupWarning
 from ._memory import Memory, MemoryReader, MemoryView
-from ._native import Error, LoggedDecision, MemoryVersion, Outcome, Restored, Variable, Version, __version__
+from ._native import (
+    CallbackError,
+    CodecError,
+    DamagedError,
+    DeviceError,
+    DiskFullError,
+    Error,
+    InUseError,
+    InternalError,
+    LoggedDecision,
+    MemoryVersion,
+    OutOfMemoryError,
+    Outcome,
+    RankLostError,
+    ReadOnlyError,
+    Restored,
+    StorageError,
+    Variable,
+    Version,
+    __version__,
+)
 from ._session import Session
 from ._tape import Tape
 from .petsc import attach
 
 __all__ = [
+    "CallbackError",
+    "CodecError",
+    "DamagedError",
+    "DeviceError",
     "Directory",
+    "DiskFullError",
     "Error",
+    "InUseError",
+    "InternalError",
     "LoggedDecision",
     "Memory",
     "MemoryReader",
     "MemoryVersion",
     "MemoryView",
+    "OutOfMemoryError",
     "Outcome",
+    "RankLostError",
+    "ReadOnlyError",
     "RecoupWarning",
     "Restored",
     "Session",
+    "StorageError",
     "Tape",
     "Variable",
     "Version",

@@ -13,6 +13,45 @@ __version__: str
 class Error(Exception):
     """An error of recoup: names what failed, what was expected and what was found."""
 
+    kind: str
+    """What can be done about it: ``disk_full``, ``read_only``, ``codec``, ``rank_lost`` and others; see the README."""
+
+class DiskFullError(Error):
+    """The disk, a quota or the limit on a file's size is used up."""
+
+class ReadOnlyError(Error):
+    """The file system is read-only, or the user may not write there."""
+
+class InUseError(Error):
+    """Another process uses the directory or the file."""
+
+class StorageError(Error):
+    """The device or the operating system refused a call for another reason."""
+
+class DamagedError(Error):
+    """Bytes are not as they were written, or no version is whole."""
+
+class CodecError(Error):
+    """A codec failed."""
+
+class RankLostError(Error):
+    """A rank is lost, or the communicator failed."""
+
+class CallbackError(Error):
+    """A function of the program failed."""
+
+class OutOfMemoryError(Error):
+    """Memory of the host or of a device is used up."""
+
+class DeviceError(Error):
+    """A device is lost, or refused a call."""
+
+class InternalError(Error):
+    """A thread of the library panicked, or the library made another mistake."""
+
+def error_of(outcome: Outcome, message: str) -> Error:
+    """Makes the error of a version that is not saved."""
+
 @final
 class Outcome:
     """The end of a save. Times in seconds, sizes in bytes."""
@@ -26,6 +65,9 @@ class Outcome:
     @property
     def message(self) -> str | None:
         """The reason that it does not count."""
+    @property
+    def kind(self) -> str | None:
+        """The kind of the error that cost the version, as `Error.kind`."""
     @property
     def scheme(self) -> str | None:
         """The scheme of a saved version."""

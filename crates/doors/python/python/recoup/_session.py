@@ -461,7 +461,8 @@ class Session:
         for outcome in outcomes:
             self._enter(outcome)
         if self._unsaved is not None:
-            raise _native.Error(f"{self._place} ends without its last state: {_not_saved(self._unsaved)}")
+            message = f"{self._place} ends without its last state: {_not_saved(self._unsaved)}"
+            raise _native.error_of(self._unsaved, message)
 
     def scipy_callback(
         self,
