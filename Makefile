@@ -12,14 +12,15 @@ VELOC_VERSION = 1.8.0
 INTO    = $(DESTDIR)$(PREFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo program build library deb wheel packages test soak bench doc site install install-program \
+.PHONY: help demo program build library deb wheel packages test test-all soak bench doc site install install-program \
     install-library install-veloc install-module clean
 
 help:
 	@echo "make demo             solve under injected failures, every scheme side by side; a seismic adjoint (minutes)"
 	@echo "make build            the program, target/release/recoup, and the HDF5 filter plugin beside it"
-	@echo "make test             everything a change must pass (format, lints, docs, tests, examples)"
-	@echo "make soak             long real runs beyond make test: kills, sweeps, seeds (an hour and more)"
+	@echo "make test             what each change must pass: format, lints, the tests of the road and of the main doors (minutes)"
+	@echo "make test-all         all there is: devices, MPI, PETSc, every feature, pages, examples (an hour of processor time)"
+	@echo "make soak             long real runs beyond make test-all: kills, sweeps, seeds (an hour and more)"
 	@echo "make bench            the benchmarks of BENCHMARKS.md"
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
 	@echo "make site             pages, tutorials and references for a browser without a network: target/site/book/index.html"
@@ -55,7 +56,12 @@ demo:
 
 test:
 	@scripts/bootstrap.sh test
-	CARGO_INCREMENTAL=0 $(RUN) $(CARGO) xtask ci
+	$(RUN) $(CARGO) xtask ci
+
+# All of make test, too.
+test-all:
+	@scripts/bootstrap.sh test-all
+	CARGO_INCREMENTAL=0 $(RUN) $(CARGO) xtask ci --all
 
 # Long real runs, an hour and more: kills on the wall clock, sweeps over problems, methods and seeds.
 soak:
@@ -77,8 +83,8 @@ packages:
 	packaging/try/follow.sh docs/install/dealii.md "g++ cmake make libdeal.ii-dev" target/packages/recoup_*.deb
 
 bench:
-	@scripts/bootstrap.sh test
-	$(RUN) $(CARGO) bench --locked -p recoup-solvers -p recoup-compress -p recoup-cache
+	@scripts/bootstrap.sh test-all
+	$(RUN) $(CARGO) bench --locked --features recoup-compress/zfp-c -p recoup-solvers -p recoup-compress -p recoup-cache
 
 doc:
 	@scripts/bootstrap.sh build

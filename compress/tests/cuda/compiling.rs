@@ -7,7 +7,7 @@ use recoup_compress::cuda_source;
 use recoup_device::{Compiled, compile};
 
 /// The kernels of a lattice, a type and a cut, for an architecture. The compiler comes with what
-/// `make test` installs; without it this fails.
+/// `make test-all` installs; without it this fails.
 pub(crate) fn compiled(lattice: &str, element: &str, cut: &str, architecture: &str) -> Arc<Compiled> {
     static KEPT: Mutex<BTreeMap<String, Arc<Compiled>>> = Mutex::new(BTreeMap::new());
     let label = format!("{lattice} of {element} by {cut} for {architecture}");

@@ -116,7 +116,7 @@ fn built() -> &'static Path {
         let exact = ["-std=c++14", "-O2", "-ffp-contract=off", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"];
         let strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"];
         let status = Command::new(&compiler).args(exact).args(strict).arg("-o").arg(&program).arg(source).status();
-        assert!(status.expect("a C++ compiler, which make test sees to").success(), "the shim does not compile");
+        assert!(status.expect("a C++ compiler, which make test-all sees to").success(), "the shim does not compile");
         program
     })
 }

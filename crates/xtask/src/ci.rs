@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -14,53 +13,163 @@ use crate::{cargo, header, succeed, tidy};
 /// Features that compile a large foreign library.
 const LONG_FEATURES: [&str; 2] = ["lmdb", "sz3"];
 
-pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
-    step("format");
-    succeed(cargo(root).args(["fmt", "--all", "--check"]))?;
-    step("tidy");
-    tidy::run(root)?;
-    step("C header");
-    header::check(root)?;
-    fuzz_lock(root)?;
-    step("clippy");
-    succeed(cargo(root).args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    step("documentation");
-    documentation(root)?;
-    step("unit, integration and documentation tests");
-    succeed(cargo(root).args(["test", "--locked", "--workspace"]))?;
-    let device_tests = device_tests(root)?;
-    python(root)?;
-    examples(root)?;
-    if cfg!(target_os = "linux") {
-        step("programs on disks that fail");
-        succeed(Command::new(std::env::current_exe()?).args(["faults", "--short"]).current_dir(root))?;
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    /// The road and the main doors: what each change passes at a desk, within minutes.
+    Everyday,
+    /// All of it.
+    Whole,
+    /// Also the features that compile a large foreign library.
+    Long,
+}
+
+/// A step, and the smallest extent that takes it.
+struct Step {
+    name: &'static str,
+    from: Extent,
+    run: fn(&Path, Extent) -> Result<()>,
+}
+
+const STEPS: [Step; 13] = [
+    everyday("format", |root, _| succeed(cargo(root).args(["fmt", "--all", "--check"]))),
+    everyday("tidy", |root, _| tidy::run(root)),
+    everyday("C header", |root, _| header::check(root)),
+    everyday("clippy", clippy),
+    everyday("unit, integration and documentation tests", tests),
+    rest("device tests", device_tests),
+    rest("documentation", documentation),
+    rest("lock file of the fuzz targets", fuzz_lock),
+    rest("Python package", python),
+    rest("examples", examples),
+    rest("programs on disks that fail", disks_that_fail),
+    rest("features", features),
+    rest("licences, oldest compiler", licences_and_oldest_compiler),
+];
+
+const fn everyday(name: &'static str, run: fn(&Path, Extent) -> Result<()>) -> Step {
+    Step { name, from: Extent::Everyday, run }
+}
+
+const fn rest(name: &'static str, run: fn(&Path, Extent) -> Result<()>) -> Step {
+    Step { name, from: Extent::Whole, run }
+}
+
+/// The packages of the everyday tests: the road, what stands on it, and the main doors.
+const EVERYDAY: [&str; 13] = [
+    "recoup-core",
+    "recoup-comm",
+    "recoup-pipeline",
+    "recoup-cache",
+    "recoup",
+    "recoup-testkit",
+    "recoup-solvers",
+    "recoup-compress",
+    "recoup-model",
+    "recoup-io",
+    "recoup-tests",
+    "recoup-cli",
+    "recoup-capi",
+];
+
+/// Targets of those packages that the everyday tests leave out: the double of a device, and the
+/// pages.
+const LEFT_TARGETS: [&str; 4] = ["cuda", "device", "documents", "double"];
+
+/// Names of tests that the everyday tests leave out: they need the double of a device, libraries
+/// and compilers of `scripts/bootstrap.sh test-all`, or install what they try.
+const LEFT_TESTS: [&str; 8] =
+    ["device::", "on_a_device", "json::", "annotate::", "adapters::", "petsc", "package::", "tutorials::"];
+
+pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
+    let mut rows = Vec::new();
+    for step in STEPS.iter().filter(|step| step.from <= extent) {
+        say(step.name);
+        let begun = (SystemTime::now(), cpu_time());
+        (step.run)(root, extent)?;
+        let cpu = begun.1.zip(cpu_time()).map(|(before, after)| after.saturating_sub(before));
+        rows.push((step.name, begun.0.elapsed().unwrap_or_default(), cpu.unwrap_or_default()));
     }
-    features(root, long)?;
-    licences(root)?;
-    oldest_compiler(root)?;
-    let DeviceTests { run, long } = device_tests;
-    println!("\ndevice tests on the double: {run}, none skipped; {long} long ones are left to make soak");
+    println!("\n| step | minutes of processor time | minutes on the clock |\n|---|---|---|");
+    let sum = |time: fn(&(&str, Duration, Duration)) -> Duration| rows.iter().map(time).sum::<Duration>();
+    let all = ("all", sum(|row| row.1), sum(|row| row.2));
+    for (name, clock, cpu) in rows.iter().chain([&all]) {
+        println!("| {name} | {:.1} | {:.1} |", cpu.as_secs_f64() / 60.0, clock.as_secs_f64() / 60.0);
+    }
+    if extent == Extent::Everyday {
+        let left: Vec<&str> = STEPS.iter().filter(|step| step.from > extent).map(|step| step.name).collect();
+        println!("\nleft to `make test-all`: {}; all tests of the other packages,", left.join(", "));
+        println!("tests in {}, and tests whose names have {}", LEFT_TARGETS.join(", "), LEFT_TESTS.join(", "));
+    }
     Ok(())
 }
 
-/// Tests that run on the double of the driver, or in its interpreter.
-struct DeviceTests {
-    run: usize,
-    /// Tests left to `make soak`.
-    long: usize,
+/// Clippy of what the extent tests; of all, with their benchmarks and examples.
+fn clippy(root: &Path, extent: Extent) -> Result<()> {
+    let mut clippy = cargo(root);
+    clippy.args(["clippy", "--locked"]);
+    match extent {
+        Extent::Everyday => clippy.args(selected(&EVERYDAY)).arg("--tests"),
+        Extent::Whole | Extent::Long => clippy.args(["--workspace", "--all-targets"]),
+    };
+    succeed(clippy.args(["--", "-D", "warnings"]))
 }
 
-/// Counts the device tests of the workspace. None of them skips itself.
-fn device_tests(root: &Path) -> Result<DeviceTests> {
+fn selected(packages: &[&str]) -> Vec<String> {
+    packages.iter().map(|name| format!("--package={name}")).collect()
+}
+
+fn tests(root: &Path, extent: Extent) -> Result<()> {
+    if extent > Extent::Everyday {
+        return succeed(cargo(root).args(["test", "--locked", "--workspace"]));
+    }
+    let metadata = metadata(root)?;
+    let mut test = cargo(root);
+    test.args(["test", "--locked"]).args(selected(&EVERYDAY)).args(["--lib", "--bins"]);
+    test.args(everyday_targets(&metadata)).arg("--");
+    succeed(test.args(LEFT_TESTS.iter().flat_map(|name| ["--skip", name])))?;
+    let documented: Vec<&str> = EVERYDAY.into_iter().filter(|name| has_target(&metadata, name, "lib")).collect();
+    succeed(cargo(root).args(["test", "--locked", "--doc"]).args(selected(&documented)))
+}
+
+/// The integration tests of the everyday packages, as cargo's options, without those that need a
+/// feature.
+fn everyday_targets(metadata: &Value) -> BTreeSet<String> {
+    let own = packages(metadata).filter(|own| EVERYDAY.iter().any(|name| own["name"] == *name));
+    let targets = own.flat_map(|own| own["targets"].as_array().into_iter().flatten());
+    let tests = targets.filter(|target| listed(&target["kind"]) == ["test"]);
+    let free = tests.filter(|target| listed(&target["required-features"]).is_empty());
+    let names = free.filter_map(|target| target["name"].as_str()).filter(|name| !LEFT_TARGETS.contains(name));
+    names.map(|name| format!("--test={name}")).collect()
+}
+
+/// Returns whether a package has a target of a kind.
+fn has_target(metadata: &Value, package: &str, kind: &str) -> bool {
+    let own = packages(metadata).find(|own| own["name"] == package);
+    let targets = own.into_iter().flat_map(|own| own["targets"].as_array().into_iter().flatten());
+    targets.flat_map(|target| listed(&target["kind"])).any(|found| found == kind)
+}
+
+fn disks_that_fail(root: &Path, _: Extent) -> Result<()> {
+    if cfg!(target_os = "linux") {
+        return succeed(Command::new(std::env::current_exe()?).args(["faults", "--short"]).current_dir(root));
+    }
+    Ok(())
+}
+
+/// Counts the device tests of the workspace, which ran on the double of the driver or in its
+/// interpreter. None of them skips itself.
+fn device_tests(root: &Path, _: Extent) -> Result<()> {
     let all = listed_tests(root, &[])?;
     let long = listed_tests(root, &["--ignored"])?;
     anyhow::ensure!(all > long, "no device test runs");
-    Ok(DeviceTests { run: all - long, long })
+    println!("on the double: {}, none skipped; {long} long ones are left to make soak", all - long);
+    Ok(())
 }
 
 /// Number of the device tests that `choice` selects; built as for the tests of the workspace.
 fn listed_tests(root: &Path, choice: &[&str]) -> Result<usize> {
-    let binaries = ["cuda", "device", "device_runs", "double", "driver", "ptx"].map(|name| ["--test", name]);
+    let binaries = ["cuda", "device", "double", "driver", "ptx"].map(|name| ["--test", name]);
     let mut list = cargo(root);
     list.args(["test", "--quiet", "--locked", "--workspace"]).args(binaries.as_flattened());
     let output = list.args(["--", "--list", "--format", "terse"]).args(choice).stderr(Stdio::inherit()).output()?;
@@ -68,17 +177,12 @@ fn listed_tests(root: &Path, choice: &[&str]) -> Result<usize> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.ends_with(": test")).count())
 }
 
-/// Names what comes, and says how long all before has taken, on the clock and of the processors.
-fn step(name: &str) {
-    static BEGUN: OnceLock<SystemTime> = OnceLock::new();
-    let seconds = BEGUN.get_or_init(SystemTime::now).elapsed().map_or(0, |elapsed| elapsed.as_secs());
-    let minutes = |seconds: u64| format!("{} min {:02} s", seconds / 60, seconds % 60);
-    let cpu = cpu_seconds().map_or_else(String::new, |cpu| format!(", {} of CPU", minutes(cpu)));
-    println!("\n== {name} (after {}{cpu})", minutes(seconds));
+fn say(what: &str) {
+    println!("\n== {what}");
 }
 
 /// CPU time of the steps so far, of all their processes; `None` where there is no /proc.
-fn cpu_seconds() -> Option<u64> {
+fn cpu_time() -> Option<Duration> {
     /// Ticks of the clock of these times: `getconf CLK_TCK`, the same on all of Linux.
     const TICKS_PER_SECOND: u64 = 100;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
@@ -86,12 +190,12 @@ fn cpu_seconds() -> Option<u64> {
     // the name is field 2.
     let (_, fields) = stat.rsplit_once(") ")?;
     let ticks: Vec<u64> = fields.split(' ').skip(13).take(2).map_while(|field| field.parse().ok()).collect();
-    (ticks.len() == 2).then(|| ticks.iter().sum::<u64>() / TICKS_PER_SECOND)
+    (ticks.len() == 2).then(|| Duration::from_millis(ticks.iter().sum::<u64>() * 1000 / TICKS_PER_SECOND))
 }
 
 /// Documents all but the program, then the program: the library has its name, and at once they
 /// would write the same files.
-fn documentation(root: &Path) -> Result<()> {
+fn documentation(root: &Path, _: Extent) -> Result<()> {
     for selected in ["--workspace", "--bin=recoup"] {
         let doc = ["doc", "--locked", "--no-deps", "--document-private-items", selected];
         succeed(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))?;
@@ -101,20 +205,18 @@ fn documentation(root: &Path) -> Result<()> {
 
 /// The fuzz targets are a workspace of their own, which nothing here builds: their lock file must
 /// still fit ours.
-fn fuzz_lock(root: &Path) -> Result<()> {
-    step("lock file of the fuzz targets");
+fn fuzz_lock(root: &Path, _: Extent) -> Result<()> {
     let resolve = ["metadata", "--locked", "--format-version", "1", "--manifest-path", "crates/fuzz/Cargo.toml"];
     succeed(cargo(root).args(resolve).stdout(Stdio::null()))
 }
 
 /// Installs the Python package as users do, but with the profile all else is built with, and runs
 /// its tests.
-fn python(root: &Path) -> Result<()> {
+fn python(root: &Path, _: Extent) -> Result<()> {
     let Some(python) = std::env::var_os("RECOUP_PYTHON") else {
-        step("Python package: SKIPPED, `scripts/bootstrap.sh test` makes the environment it needs");
+        println!("SKIPPED: `scripts/bootstrap.sh test-all` makes the environment it needs");
         return Ok(());
     };
-    step("Python package");
     let metadata = metadata(root)?;
     let target = metadata["target_directory"].as_str().context("no target directory")?;
     // The program of the workspace's tests: the wheel has it among its scripts, and the package's
@@ -123,6 +225,8 @@ fn python(root: &Path) -> Result<()> {
     let package = ["-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--force-reinstall", "."];
     let mut install = Command::new(&python);
     install.args(package).env("MATURIN_PEP517_ARGS", "--profile dev").env("RECOUP_PROGRAM", &program);
+    // Of what the tests above were built of.
+    install.env("CARGO", root.join("packaging/wheel/cargo-of-workspace"));
     succeed(install.current_dir(root))?;
     let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     succeed(Command::new(&python).args(tests).env("RECOUP_PROGRAM", program).current_dir(root))
@@ -131,72 +235,73 @@ fn python(root: &Path) -> Result<()> {
 /// Runs every example to its end; each is small enough for that and fails when it does not
 /// converge. They are built with the whole workspace, as its tests are: alone each would be built
 /// again with other features of its dependencies.
-fn examples(root: &Path) -> Result<()> {
-    step("examples");
+fn examples(root: &Path, _: Extent) -> Result<()> {
     succeed(cargo(root).args(["build", "--quiet", "--locked", "--workspace", "--examples"]))?;
     let metadata = metadata(root)?;
     let target = metadata["target_directory"].as_str().context("no target directory")?;
     for example in example_names(&metadata) {
-        step(&format!("example {example}"));
+        say(&format!("example {example}"));
         succeed(Command::new(Path::new(target).join("debug/examples").join(example)).current_dir(root))?;
     }
     Ok(())
 }
 
-/// Checks each crate without its default features, and with each feature alone. Of features that
-/// the workspace's tests do not have, the tests are run that need them. Those of a program that
-/// hands the feature on are built with the whole workspace: alone, all it is made of would be built
-/// again with other features.
-fn features(root: &Path, long: bool) -> Result<()> {
-    step("no default features");
+/// Checks each crate without its default features, and with each feature alone. Then the tests run
+/// that exist only with features which the tests of the workspace lack: those of all features at
+/// once, built as the workspace is, and the unit tests of the crate whose code has the feature.
+fn features(root: &Path, extent: Extent) -> Result<()> {
+    say("no default features");
     succeed(cargo(root).args(["check", "--quiet", "--locked", "--workspace", "--no-default-features"]))?;
     let metadata = metadata(root)?;
+    let mut on = Vec::new();
+    let mut targets = BTreeSet::new();
+    let mut units = Vec::new();
     for (feature, packages) in feature_owners(&metadata) {
-        if !long && LONG_FEATURES.contains(&feature.as_str()) {
-            step(&format!("feature {feature}: SKIPPED, run `cargo xtask ci --long`"));
+        if extent < Extent::Long && LONG_FEATURES.contains(&feature.as_str()) {
+            println!("feature {feature}: SKIPPED, run `cargo xtask ci --long`");
             continue;
         }
-        let tests = |package: &String| tests_of(&metadata, package, &feature);
-        let is_apart = |package: &String| !hands_on(&metadata, package, &feature);
         for package in packages.iter().filter(|package| !is_whole_default(&metadata, package, &feature)) {
-            step(&format!("feature {feature} of {package} alone"));
+            say(&format!("feature {feature} of {package} alone"));
             let alone = ["--quiet", "--locked", "--package", package, "--no-default-features", "--features", &feature];
-            match tests(package).filter(|_| is_apart(package)) {
-                Some(tests) => succeed(cargo(root).arg("test").args(alone).args(tests))?,
-                None => succeed(cargo(root).args(["check", "--all-targets"]).args(alone))?,
+            succeed(cargo(root).arg("check").args(alone))?;
+        }
+        for package in packages.iter().filter(|package| !is_on(&metadata, package, &feature)) {
+            let tests = tests_with(&metadata, package, &feature);
+            if !tests.is_empty() {
+                on.push(format!("{package}/{feature}"));
+                targets.extend(tests);
+            }
+            if !hands_on(&metadata, package, &feature) && names_feature(&metadata, package, &feature) {
+                units.push((package.clone(), feature.clone()));
             }
         }
-        let together: Vec<&String> = packages.iter().filter(|package| !is_apart(package)).collect();
-        let selected: Vec<String> = together.iter().filter_map(|package| tests(package)).flatten().collect();
-        if !selected.is_empty() {
-            step(&format!("feature {feature}, tests of the packages that hand it on"));
-            let on: Vec<String> = together.iter().map(|package| format!("{package}/{feature}")).collect();
-            let with_all = ["test", "--quiet", "--locked", "--workspace", "--features", &on.join(",")];
-            succeed(cargo(root).args(with_all).args(selected))?;
-        }
+    }
+    say("tests that exist only with a feature");
+    let with_all = ["test", "--quiet", "--locked", "--workspace", "--features", &on.join(",")];
+    succeed(cargo(root).args(with_all).args(targets))?;
+    for (package, feature) in units {
+        let with_one = ["test", "--quiet", "--locked", "--package", &package, "--features", &feature, "--lib"];
+        succeed(cargo(root).args(with_one))?;
     }
     Ok(())
 }
 
-fn licences(root: &Path) -> Result<()> {
-    if is_there(Command::new("cargo-deny").arg("--version")) {
-        step("licences and sources");
-        return succeed(cargo(root).args(["deny", "--locked", "check", "licenses", "bans", "sources"]));
+/// Checks the licences where cargo-deny is installed, and all with the oldest supported compiler
+/// where rustup has it.
+fn licences_and_oldest_compiler(root: &Path, _: Extent) -> Result<()> {
+    match is_there(Command::new("cargo-deny").arg("--version")) {
+        true => succeed(cargo(root).args(["deny", "--locked", "check", "licenses", "bans", "sources"]))?,
+        false => println!("licences and sources: SKIPPED, cargo-deny is not installed"),
     }
-    step("licences and sources: SKIPPED, cargo-deny is not installed");
-    Ok(())
-}
-
-/// Checks with the oldest supported compiler where rustup has it.
-fn oldest_compiler(root: &Path) -> Result<()> {
     let metadata = metadata(root)?;
     let oldest = rust_version(&metadata).context("no rust-version in the workspace")?;
     if is_there(Command::new("rustup").args(["run", oldest, "cargo", "--version"])) {
-        step(&format!("oldest supported compiler, {oldest}"));
+        say(&format!("oldest supported compiler, {oldest}"));
         let check = ["run", oldest, "cargo", "check", "--locked", "--workspace", "--target-dir", "target/oldest"];
         return succeed(Command::new("rustup").args(check).current_dir(root));
     }
-    step(&format!("oldest supported compiler: SKIPPED, `rustup toolchain install {oldest}` adds it"));
+    println!("oldest supported compiler: SKIPPED, `rustup toolchain install {oldest}` adds it");
     Ok(())
 }
 
@@ -281,27 +386,23 @@ fn is_on(metadata: &Value, package: &str, feature: &str) -> bool {
     seen.contains(&[package.to_owned(), feature.to_owned()])
 }
 
-/// Returns the targets of a package to test with a feature, as cargo's options; `None` where
-/// checking is enough: all that it adds is tested with the workspace, or with another package that
-/// has it.
-fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String>> {
-    if is_on(metadata, package, feature) {
-        return None;
-    }
-    let own = packages(metadata).find(|other| other["name"] == package)?;
-    let targets = own["targets"].as_array()?;
-    let needs = |target: &&Value| listed(&target["required-features"]).iter().any(|name| name == feature);
-    let named = targets.iter().filter(needs).filter(|target| listed(&target["kind"]) == ["test"]);
-    let mut tests: Vec<String> =
-        named.filter_map(|target| Some(format!("--test={}", target["name"].as_str()?))).collect();
-    if hands_on(metadata, package, feature) {
-        // What its unit tests see is code of others, which is tested there.
-        return (!tests.is_empty()).then_some(tests);
-    }
-    let has = |kind: &str| targets.iter().any(|target| listed(&target["kind"]).iter().any(|found| found == kind));
-    let units = [("lib", "--lib"), ("bin", "--bins")];
-    tests.extend(units.iter().filter(|(kind, _)| has(kind)).map(|(_, option)| (*option).to_owned()));
-    Some(tests)
+/// The integration tests of a package that need a feature, as cargo's options.
+fn tests_with(metadata: &Value, package: &str, feature: &str) -> Vec<String> {
+    let own = packages(metadata).find(|other| other["name"] == package);
+    let targets = own.into_iter().flat_map(|own| own["targets"].as_array().into_iter().flatten());
+    let tests = targets.filter(|target| listed(&target["kind"]) == ["test"]);
+    let needing = tests.filter(|target| listed(&target["required-features"]).iter().any(|name| name == feature));
+    needing.filter_map(|target| Some(format!("--test={}", target["name"].as_str()?))).collect()
+}
+
+/// Returns whether a library has parts that exist only with a feature.
+fn names_feature(metadata: &Value, package: &str, feature: &str) -> bool {
+    let own = packages(metadata).find(|other| other["name"] == package);
+    let manifest = own.and_then(|own| own["manifest_path"].as_str()).unwrap_or_default();
+    let sources = Path::new(manifest).with_file_name("src");
+    let mut find = Command::new("grep");
+    find.args(["-rqF", &format!("feature = \"{feature}\"")]).arg(sources);
+    has_target(metadata, package, "lib") && is_there(&mut find)
 }
 
 #[cfg(test)]
@@ -344,14 +445,15 @@ mod tests {
     #[test]
     fn features_are_tested_where_the_workspace_does_not() {
         let metadata = handed_on();
-        let tests = |package, feature| tests_of(&metadata, package, feature);
-        assert_eq!(tests("engine", "mpi").unwrap(), ["--test=ranks", "--lib"]);
-        assert_eq!(tests("engine", "fast"), None);
-        assert_eq!(tests("program", "mpi").unwrap(), ["--test=jobs"]);
-        assert_eq!(tests("facade", "mpi"), None);
+        assert_eq!(tests_with(&metadata, "engine", "mpi"), ["--test=ranks"]);
+        assert_eq!(tests_with(&metadata, "program", "mpi"), ["--test=jobs"]);
+        assert!(
+            tests_with(&metadata, "engine", "fast").is_empty() && tests_with(&metadata, "facade", "mpi").is_empty()
+        );
+        assert!(hands_on(&metadata, "program", "mpi") && !hands_on(&metadata, "engine", "mpi"));
         // In the default set of the program, which hands it on.
-        assert_eq!(tests("engine", "gpu"), None);
-        assert_eq!(tests("program", "gpu"), None);
+        assert!(is_on(&metadata, "engine", "gpu") && is_on(&metadata, "program", "gpu"));
+        assert!(!is_on(&metadata, "engine", "mpi") && !is_on(&metadata, "program", "mpi"));
     }
 
     #[test]
@@ -366,11 +468,24 @@ mod tests {
     fn the_workspace_tests_devices_and_leaves_jobs_of_mpi_out() {
         let metadata = metadata(&crate::root()).unwrap();
         let owners = feature_owners(&metadata);
-        let tested = |feature: &str| -> Vec<&String> {
-            owners[feature].iter().filter(|package| tests_of(&metadata, package, feature).is_some()).collect()
+        let apart = |feature: &str| -> Vec<&String> {
+            owners[feature].iter().filter(|package| !is_on(&metadata, package, feature)).collect()
         };
-        assert!(tested("cuda").is_empty(), "{:?}", tested("cuda"));
-        assert_eq!(tested("mpi"), ["recoup-comm", "recoup-cli"]);
+        assert!(apart("cuda").is_empty(), "{:?}", apart("cuda"));
+        let tested = apart("mpi").into_iter().filter(|package| !tests_with(&metadata, package, "mpi").is_empty());
+        assert_eq!(tested.collect::<Vec<_>>(), ["recoup-comm", "recoup-cli"]);
+    }
+
+    #[test]
+    fn everyday_packages_and_the_targets_they_leave_out_exist() {
+        let metadata = metadata(&crate::root()).unwrap();
+        let names: Vec<&str> = packages(&metadata).filter_map(|own| own["name"].as_str()).collect();
+        assert!(EVERYDAY.iter().all(|name| names.contains(name)), "{names:?}");
+        let targets = everyday_targets(&metadata);
+        for name in ["main", "allocation", "questions", "programs"] {
+            assert!(targets.contains(&format!("--test={name}")), "{targets:?}");
+        }
+        assert!(!targets.contains("--test=mpi") && !targets.contains("--test=documents"), "{targets:?}");
     }
 
     #[test]

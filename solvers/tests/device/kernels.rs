@@ -6,7 +6,7 @@ use recoup_solvers::device::KERNEL_SOURCE;
 #[test]
 fn kernels_neither_contract_nor_spill() {
     for architecture in ["sm_80", "sm_90"] {
-        // The compiler comes with what `make test` installs.
+        // The compiler comes with what `make test-all` installs.
         let compiled = compile(KERNEL_SOURCE, "solvers.cuh", architecture).unwrap();
         for inexact in ["fma.rn", "mad.f", "div.full", "div.approx", "rcp.", "ex2", "lg2", ".ftz"] {
             assert!(!compiled.ptx.contains(inexact), "{architecture}: {inexact}");
