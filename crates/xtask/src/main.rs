@@ -1,9 +1,9 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
 //! `anchor`, `faults`, `gpu`, `site`, `release`.
 //!
-//! Promises: `ci --all` is what a server runs, no more and no less; `tidy` checks what the style rules
-//! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
-//! their sources and calls cargo.
+//! Promises: `ci --all` is what a server runs, no more and no less; `tidy` checks what the style
+//! rules mark as checkable; only `golden` writes frozen files. Must not know any product crate: it
+//! reads their sources and calls cargo.
 
 mod anchor;
 mod ci;
@@ -32,7 +32,7 @@ struct TaskArguments {
 
 #[derive(Debug, Subcommand)]
 enum ProjectTask {
-    /// What a change must pass: the road and the main doors.
+    /// The checks that each change must pass: the road and the main doors.
     Ci {
         /// All there is, as a server runs it.
         #[arg(long)]
@@ -121,9 +121,9 @@ enum ProjectTask {
 
 fn main() -> ExitCode {
     let outcome = match TaskArguments::parse().task {
-        ProjectTask::Ci { long: true, .. } => ci::run(&root(), ci::Extent::Long),
-        ProjectTask::Ci { all: true, .. } => ci::run(&root(), ci::Extent::Whole),
-        ProjectTask::Ci { .. } => ci::run(&root(), ci::Extent::Everyday),
+        ProjectTask::Ci { long: true, .. } => ci::run(&root(), ci::CheckExtent::Long),
+        ProjectTask::Ci { all: true, .. } => ci::run(&root(), ci::CheckExtent::Whole),
+        ProjectTask::Ci { .. } => ci::run(&root(), ci::CheckExtent::Everyday),
         ProjectTask::Tidy => tidy::run(&root()),
         ProjectTask::Golden { replace } => golden::run(&root(), replace),
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
