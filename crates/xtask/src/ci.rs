@@ -77,9 +77,36 @@ const EVERYDAY: [&str; 13] = [
 const LEFT_TARGETS: [&str; 4] = ["cuda", "device", "documents", "double"];
 
 /// Names of tests that the everyday tests leave out: they need the double of a device, libraries
-/// and compilers of `scripts/bootstrap.sh test-all`, or install what they try.
-const LEFT_TESTS: [&str; 8] =
-    ["device::", "on_a_device", "json::", "annotate::", "adapters::", "petsc", "package::", "tutorials::"];
+/// and compilers of `scripts/bootstrap.sh test-all`, install what they try, or are of other
+/// families.
+const LEFT_TESTS: [&str; 10] = [
+    "device::",
+    "on_a_device",
+    "json::",
+    "annotate::",
+    "adapters::",
+    "petsc",
+    "package::",
+    "tutorials::",
+    "install::",
+    "tape::",
+];
+
+/// Tests that took half of the time of all everyday tests: sweeps, next to which shorter ones stay.
+const LONG_TESTS: [&str; 12] = [
+    "chains::a_directory_of_chains_survives_a_crash_at_every_operation",
+    "deflation::a_deflated_restart_costs_next_to_nothing_where_a_plain_one_costs_a_tenth",
+    "deflation::auto_saves_more_than_the_iterate_from_the_middle_of_a_solve_on_where_storage_is_slow",
+    "increments::every_version_of_a_sparse_writer_comes_back_bit_for_bit",
+    "increments::increments_survive_a_store_that_fails_at_any_operation",
+    "kills::twenty_kills_while_frozen_vectors_drain_lose_nothing",
+    "one_rank::tiers_that_fail_one_rank_fail_all_ranks_alike",
+    "qb_bounds::bytes_depend_neither_on_threads_nor_on_vector_instructions",
+    "results::the_last_version_of_a_converged_run_holds_its_solution_for_every_method_and_scheme",
+    "staging::frozen_vectors_end_in_the_files_the_log_and_the_solution_of_copied_ones",
+    "symmetric::jacobi_comes_back_on_matrix_and_stencil",
+    "symmetric::jacobi_takes_the_iterations_the_spectrum_says",
+];
 
 pub(crate) fn run(root: &Path, extent: CheckExtent) -> Result<()> {
     let mut rows = Vec::new();
@@ -99,7 +126,7 @@ pub(crate) fn run(root: &Path, extent: CheckExtent) -> Result<()> {
     if extent == CheckExtent::Everyday {
         let left: Vec<&str> = STEPS.iter().filter(|step| step.from > extent).map(|step| step.name).collect();
         println!("\nleft to `make test-all`: {}; all tests of the other packages,", left.join(", "));
-        println!("tests in {}, and tests whose names have {}", LEFT_TARGETS.join(", "), LEFT_TESTS.join(", "));
+        println!("tests in {}, and tests whose names have {}", LEFT_TARGETS.join(", "), left_tests().join(", "));
     }
     Ok(())
 }
@@ -127,9 +154,14 @@ fn tests(root: &Path, extent: CheckExtent) -> Result<()> {
     let mut test = cargo(root);
     test.args(["test", "--locked"]).args(selected(&EVERYDAY)).args(["--lib", "--bins"]);
     test.args(everyday_targets(&metadata)).arg("--");
-    succeed(test.args(LEFT_TESTS.iter().flat_map(|name| ["--skip", name])))?;
-    let documented: Vec<&str> = EVERYDAY.into_iter().filter(|name| has_target(&metadata, name, "lib")).collect();
+    succeed(test.args(left_tests().iter().flat_map(|name| ["--skip", name])))?;
+    let documented: Vec<&str> = EVERYDAY.into_iter().filter(|name| library_has(&metadata, name, "```")).collect();
     succeed(cargo(root).args(["test", "--locked", "--doc"]).args(selected(&documented)))
+}
+
+/// Names of the tests that the everyday tests leave out.
+fn left_tests() -> Vec<&'static str> {
+    [&LEFT_TESTS[..], &LONG_TESTS].concat()
 }
 
 /// The integration tests of the everyday packages, as cargo's options, without those that need a
@@ -272,7 +304,9 @@ fn features(root: &Path, extent: CheckExtent) -> Result<()> {
                 on.push(format!("{package}/{feature}"));
                 targets.extend(tests);
             }
-            if !hands_on(&metadata, package, &feature) && names_feature(&metadata, package, &feature) {
+            if !hands_on(&metadata, package, &feature)
+                && library_has(&metadata, package, &format!("feature = \"{feature}\""))
+            {
                 units.push((package.clone(), feature.clone()));
             }
         }
@@ -395,13 +429,12 @@ fn tests_with(metadata: &Value, package: &str, feature: &str) -> Vec<String> {
     needing.filter_map(|target| Some(format!("--test={}", target["name"].as_str()?))).collect()
 }
 
-/// Returns whether a library has parts that exist only with a feature.
-fn names_feature(metadata: &Value, package: &str, feature: &str) -> bool {
+/// Returns whether the sources of a library have a text.
+fn library_has(metadata: &Value, package: &str, text: &str) -> bool {
     let own = packages(metadata).find(|other| other["name"] == package);
     let manifest = own.and_then(|own| own["manifest_path"].as_str()).unwrap_or_default();
-    let sources = Path::new(manifest).with_file_name("src");
     let mut find = Command::new("grep");
-    find.args(["-rqF", &format!("feature = \"{feature}\"")]).arg(sources);
+    find.args(["-rqF", text]).arg(Path::new(manifest).with_file_name("src"));
     has_target(metadata, package, "lib") && is_there(&mut find)
 }
 
