@@ -2,9 +2,6 @@
 //! alone?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
-#[path = "shared/variants.rs"]
-mod variants;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -15,7 +12,7 @@ use recoup_solvers::{
     Pool, Preconditioner, Relaxation, RightHandSide, Side, Stop, System, read_matrix,
 };
 
-use variants::variants;
+use crate::variants::variants;
 
 /// No solve here needs more iterations.
 const LIMIT: u64 = 6000;

@@ -7,3 +7,5 @@ mod methods;
 mod symmetric;
 mod symmetry;
 mod table;
+#[path = "shared/variants.rs"]
+mod variants;

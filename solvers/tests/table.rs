@@ -1,9 +1,6 @@
 //! Does every method of the table pass the suite, and is it what its line says?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
-#[path = "shared/variants.rs"]
-mod variants;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -15,7 +12,7 @@ use recoup_solvers::{
 };
 use recoup_testkit::solver_suite::{SolverCase, check_solver, exact_resume_is_bitwise_at_every_safe_point};
 
-use variants::{Variant, variants};
+use crate::variants::{Variant, variants};
 
 /// A matrix and the right-hand side of its smooth solution.
 struct Problem {
