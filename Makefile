@@ -52,7 +52,7 @@ demo:
 	@scripts/bootstrap.sh build
 	$(RUN) $(CARGO) build --profile demo --locked -p recoup-cli -p recoup-studies --bin recoup --example rtm
 	@rm -rf demo-report
-	@RECOUP=target/demo/recoup RTM=target/demo/examples/rtm $(RUN) scripts/demo.sh
+	@$(RUN) scripts/demo.sh
 
 test:
 	@scripts/bootstrap.sh test

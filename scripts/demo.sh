@@ -6,8 +6,8 @@
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
-recoup=${RECOUP:-target/release/recoup}
-rtm=${RTM:-target/release/examples/rtm}
+recoup=${RECOUP:-target/demo/recoup}
+rtm=${RTM:-target/demo/examples/rtm}
 report=${REPORT:-demo-report}
 
 # One comparison: a folder's name, a title, then what `recoup compare` is told.

@@ -94,7 +94,7 @@ const LEFT_TESTS: [&str; 10] = [
 ];
 
 /// Tests that took half of the time of all everyday tests: sweeps, next to which shorter ones stay.
-const LONG_TESTS: [&str; 12] = [
+const LONG_TESTS: [&str; 13] = [
     "chains::a_directory_of_chains_survives_a_crash_at_every_operation",
     "deflation::a_deflated_restart_costs_next_to_nothing_where_a_plain_one_costs_a_tenth",
     "deflation::auto_saves_more_than_the_iterate_from_the_middle_of_a_solve_on_where_storage_is_slow",
@@ -104,6 +104,7 @@ const LONG_TESTS: [&str; 12] = [
     "one_rank::tiers_that_fail_one_rank_fail_all_ranks_alike",
     "qb_bounds::bytes_depend_neither_on_threads_nor_on_vector_instructions",
     "results::the_last_version_of_a_converged_run_holds_its_solution_for_every_method_and_scheme",
+    "simulate::policy::tests::choosing_the_bounds_costs_next_to_nothing",
     "staging::frozen_vectors_end_in_the_files_the_log_and_the_solution_of_copied_ones",
     "symmetric::jacobi_comes_back_on_matrix_and_stencil",
     "symmetric::jacobi_takes_the_iterations_the_spectrum_says",
