@@ -87,12 +87,12 @@ impl Plan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundScale {
-    /// Smaller bounds: more bytes, less to win back.
+    /// Smaller bounds: more bytes, less to recover.
     Fine,
     /// The bounds configured.
     #[default]
     Usual,
-    /// Larger bounds: fewer bytes, more to win back.
+    /// Larger bounds: fewer bytes, more to recover.
     Coarse,
 }
 

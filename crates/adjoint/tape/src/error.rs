@@ -182,7 +182,7 @@ impl KindedError for TapeError {
             Self::System(source) => ErrorKind::of_io(source),
             Self::Memory { .. } => ErrorKind::OutOfMemory,
             Self::Spill { .. } => ErrorKind::Io,
-            Self::Device(source) | Self::Device { source, .. } => source.kind.into(),
+            Self::Device(source) | Self::DeviceValues { source, .. } => source.kind.into(),
             Self::Codec { source, .. } => source.kind(),
             Self::Orphan { .. } => ErrorKind::Damaged,
             Self::Place { source, .. } => match source {

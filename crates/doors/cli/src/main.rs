@@ -47,7 +47,7 @@ use crate::execute::survive_file_limits;
 use crate::exit::{Exit, PANICKED};
 use crate::output::Output;
 
-/// Checkpoints for iterative solvers that forget only what the solver can win back.
+/// Checkpoints for iterative solvers that drop only what the solver can recover.
 #[derive(Debug, Parser)]
 #[command(name = "recoup", version, long_version = version::LONG.as_str(), propagate_version = true)]
 #[command(max_term_width = 100, after_help = exit::HELP)]
