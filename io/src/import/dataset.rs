@@ -73,7 +73,7 @@ impl<'a> File<'a> {
         levels: usize,
     ) -> Option<()> {
         let entries = self.number(node.checked_add(6)?, 2)?;
-        // An entry of a tree has at least so many.
+        // An entry of a tree has at least that number of bytes.
         untaken.take(8 + 16 * entries)?;
         if levels == 0 || links.len() > LINKS_MAX {
             return None;

@@ -198,11 +198,11 @@ impl VersionView {
     }
 }
 
-/// What was read of the blocks of a file, so that no block is read again for each name and version
+/// Blocks of a file that were read, so that no block is read again for each name and version
 /// that it has.
 #[derive(Debug, Default)]
 pub struct ReadBlocks {
-    /// Checksum of so many bytes at a place.
+    /// Checksum of the bytes at a place, by place and number.
     crcs: BTreeMap<(u64, usize), u32>,
     /// Tables whose blocks are all as they were written.
     whole: BTreeSet<TableKey>,
