@@ -47,12 +47,6 @@ static int scaled(void *ctx, const double *x, double *y)
     return 0;
 }
 
-/* Whether the last call was refused with such words. */
-static void says(const char *words)
-{
-    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
-}
-
 static recoup_handle inner;
 
 static int calls_back(void *ctx, uint64_t iteration, int how)
