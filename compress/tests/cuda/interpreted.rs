@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 
 use recoup_core::{Bound, ElementType, Values};
 use recoup_cuda_double::ptx::{Arena, Arguments, INSTRUCTIONS_MAX, Launch, Module, run};
+use recoup_testkit::Random;
 
 use super::compiling::compiled;
-use super::corpus::{BLOCK, Random, each_kind, patchwork};
+use super::corpus::{BLOCK, each_kind, patchwork};
 use super::frames::{Frame, context};
 use super::shim::{BOUNDS, Shim, Sources, Twin, TwinBlocks, append, compare_both_types, decoded};
 

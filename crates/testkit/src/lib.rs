@@ -5,6 +5,7 @@
 //! implementation.
 
 mod afar_vec;
+pub mod allocation;
 pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
@@ -14,6 +15,7 @@ mod doubles;
 pub mod failures;
 pub mod mpirun;
 pub mod mutation;
+mod random;
 pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;
@@ -21,4 +23,13 @@ mod watched;
 
 pub use afar_vec::{AfarCopy, AfarPlace, AfarVec};
 pub use doubles::{doubles, set_doubles};
+pub use random::Random;
 pub use watched::watched;
+
+use recoup_core::{Progress, SafePoint, Status};
+
+/// Progress of a solve that goes on, at a safe point.
+#[must_use]
+pub fn progress(iteration: u64) -> Progress {
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
+}
