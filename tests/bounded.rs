@@ -3,23 +3,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recoup::SystemClock;
 use recoup::cache::{Tiers, WhenBusy};
 use recoup::comm::{Solo, Threads};
-use recoup::core::{
-    CodecId, Comm, Distribution, Iteration, Plan, Progress, Resume, Role, SafePoint, Scheme, Status, Store, Tier,
-    ValuesMut,
-};
+use recoup::core::{CodecId, Comm, Distribution, Iteration, Plan, Resume, Role, Scheme, Store, Tier, ValuesMut};
 use recoup::io::MemoryStore;
 use recoup::model::Rng;
 use recoup::model::failures::AtIterations;
-use recoup::pipeline::{Outcome, RunLimits, Runner, Session, Timing, Variables};
+use recoup::pipeline::{Outcome, RunLimits, Runner, Session, Variables};
 use recoup::solvers::{METHODS, MethodInputs, NamedMethod, Stop};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
+use recoup_testkit::progress;
 
-use crate::support::{Problem, built_codecs, fixed, plan};
+use crate::support::{Problem, built_codecs, fixed, plan, runner};
 
 /// Numbers of versions that a store keeps.
 #[derive(Clone, Copy, Debug)]
@@ -45,16 +42,12 @@ fn count_versions(problem: &Problem, method: &NamedMethod, plan: Plan, kept: Kep
     };
     let counts = count.clone();
     let mut runner = Runner {
-        session: Some(builder.build_with(Arc::new(store), &Solo).unwrap()),
-        failures: Box::new(AtIterations::new(&[4, 6, 9, 11, 12, 14, 15, 17])),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        stop: Arc::new(AtomicBool::new(false)),
-        stop_plan: None,
-        unfinished_plan: None,
-        last_plan: None,
-        limits: RunLimits { iterations: 40, executed: 400 },
         watch: Box::new(move |_, _| counts()),
+        ..runner(
+            Some(builder.build_with(Arc::new(store), &Solo).unwrap()),
+            AtIterations::new(&[4, 6, 9, 11, 12, 14, 15, 17]),
+            RunLimits { iterations: 40, executed: 400 },
+        )
     };
     let make = || (method.make)(&inputs).map(|solver| solver as Box<dyn Iteration>);
     let report = runner.run(&mut { make }).unwrap();
@@ -208,13 +201,7 @@ fn live(places: &Places, comm: &dyn Comm, seed: u64, life: u64, crash: Crash) {
             _ => fixed(CodecId::Qb, 1e-6),
         };
         let mut variables: Vec<_> = (0..names).map(|name| values(seed, comm.rank(), name, at)).collect();
-        let progress = Progress {
-            iteration: at,
-            residual_norm: 1.0,
-            rhs_norm: 1.0,
-            status: Status::Running,
-            safe_point: SafePoint::Any,
-        };
+        let progress = progress(at);
         if session.checkpoint(plan, progress, &[&owners(comm, &mut variables)]).is_err() || session.wait().is_err() {
             return;
         }
@@ -275,13 +262,7 @@ fn save_within(max_bytes: u64, kept: Kept) -> (MemoryStore, Vec<u64>) {
         let slow = |i: usize| 1e-4 * (i as f64 * 0.01 + at as f64 * 0.1).sin();
         let mut variables = vec![(0..10 * N).map(|i| rough.uniform() + slow(i)).collect::<Vec<f64>>()];
         let owner = NAMES.iter().zip(&mut variables).fold(Variables::new(), |owner, (name, x)| owner.iterate(name, x));
-        let progress = Progress {
-            iteration: at,
-            residual_norm: 1.0,
-            rhs_norm: 1.0,
-            status: Status::Running,
-            safe_point: SafePoint::Any,
-        };
+        let progress = progress(at);
         session.checkpoint(fixed(CodecId::Qb, 1e-6), progress, &[&owner]).unwrap();
         session.wait().unwrap();
         for outcome in session.take_outcomes() {

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use recoup::VirtualClock;
 use recoup::comm::{Solo, Threads};
 use recoup::core::{
-    CodecId, Comm, Distribution, FrameRecord, Manifest, Operator, Plan, Progress, Role, SafePoint, Scheme, Status,
-    Store, ValuesMut,
+    CodecId, Comm, Distribution, FrameRecord, Manifest, Operator, Plan, Role, Scheme, Store, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::model::failures::AtIterations;
@@ -18,16 +17,13 @@ use recoup::pipeline::{
     ChainReader, Codecs, Ended, EventKind, Outcome, PipelineError, Session, Timing, Variables, VirtualCosts,
 };
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
+use recoup_testkit::progress;
 
 use crate::support::{Problem, fixed, following_codecs, plan};
 
 /// The absolute bound of every version here.
 const E: f64 = 1e-6;
 const N: usize = 5000;
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
-}
 
 /// Rough in space, so that it takes many bytes alone, and slow in time, so that it takes few beside
 /// the state before.

@@ -4,9 +4,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use recoup::SystemClock;
 use recoup::comm::Solo;
 use recoup::core::{
     Bit, FailureKind, FailureSource, FlipTarget, Iteration, MethodProfile, Operator, Progress, Registered,
@@ -15,12 +13,12 @@ use recoup::core::{
 use recoup::io::MemoryStore;
 use recoup::model::Rng;
 use recoup::model::failures::{AtIterations, Never};
-use recoup::pipeline::{Corrupted, Ended, EventKind, FlipCounts, RunLimits, RunReport, Runner, Session, Timing};
+use recoup::pipeline::{Corrupted, Ended, EventKind, FlipCounts, RunLimits, RunReport, Session};
 use recoup::solvers::{
     Bicgstab, Cg, Csr, Gmres, GmresOptions, JacobiPreconditioner, Pool, RightHandSide, Side, Stop, System, read_matrix,
 };
 
-use crate::support::{Problem, plan};
+use crate::support::{Problem, plan, runner};
 
 /// Highest bit of the exponent: a value below 2 becomes one above 1e300, or no number.
 const HIGH: u32 = 62;
@@ -187,18 +185,8 @@ impl Case {
         let builder = builder.plan(plan(scheme)).every(every).synchronous(true);
         let session = builder.build_with(Arc::new(MemoryStore::new()), &Solo).unwrap();
         let last = RefCell::new(Vec::new());
-        let mut runner = Runner {
-            session: Some(session),
-            failures: Box::new(failures),
-            clock: Arc::new(SystemClock::new()),
-            timing: Timing::Real,
-            stop: Arc::new(AtomicBool::new(false)),
-            stop_plan: None,
-            unfinished_plan: None,
-            last_plan: None,
-            limits: RunLimits { iterations: self.iterations, executed: 3 * self.iterations },
-            watch: Box::new(|_, _| {}),
-        };
+        let mut runner =
+            runner(Some(session), failures, RunLimits { iterations: self.iterations, executed: 3 * self.iterations });
         let report = runner.run(&mut || Ok(Box::new(Kept { solver: self.solver()?, last: &last }))).unwrap();
         drop(runner);
         let measured = self.measure(&last.borrow());

@@ -2,18 +2,14 @@
 
 use std::path::Path;
 
-use recoup::core::{Progress, SafePoint, Scheme, Status};
+use recoup::core::Scheme;
 use recoup::pipeline::{PipelineError, Session, Variables};
+use recoup_testkit::progress;
 
 use crate::support::plan;
 
 fn session(dir: &Path) -> Session {
     recoup::open(dir).plan(plan(Scheme::Exact)).keep(9).build().unwrap()
-}
-
-fn at(iteration: u64) -> Progress {
-    let status = Status::Running;
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status, safe_point: SafePoint::Any }
 }
 
 /// Saves the state of the program as it was: u and w.
@@ -22,7 +18,7 @@ fn save_old(dir: &Path) {
     let mut u = [1.0, 2.0, 3.0];
     let mut w = [7];
     let owner = Variables::new().dynamic("u", &mut u).counter("w", &mut w);
-    session.checkpoint(plan(Scheme::Exact), at(40), &[&owner]).unwrap();
+    session.checkpoint(plan(Scheme::Exact), progress(40), &[&owner]).unwrap();
     session.wait().unwrap();
 }
 
@@ -68,7 +64,7 @@ fn a_former_name_belongs_to_the_variable_that_was_renamed() {
     assert_eq!((restored.defaults, velocity, u), (vec!["u".to_owned()], [1.0, 2.0, 3.0], [9.0; 3]));
     // The version after it has both under their names, and stands alone.
     let owner = Variables::new().dynamic("velocity", &mut velocity).dynamic("u", &mut u);
-    session.checkpoint(plan(Scheme::Exact), at(41), &[&owner]).unwrap();
+    session.checkpoint(plan(Scheme::Exact), progress(41), &[&owner]).unwrap();
     session.wait().unwrap();
     let mut owner = Variables::new().dynamic("velocity", &mut velocity).dynamic("u", &mut u);
     let restored = session.restore_with(&mut [&mut owner]).unwrap().unwrap();

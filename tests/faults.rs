@@ -8,21 +8,16 @@ use std::sync::Arc;
 
 use recoup::cache::{NodeStore, Partners, Protection, Tiers, WhenBusy};
 use recoup::comm::Threads;
-use recoup::core::{
-    CodecId, Comm, Distribution, Note, Progress, Role, SafePoint, Status, Store, StoreError, Tier, ValuesMut,
-};
+use recoup::core::{CodecId, Comm, Distribution, Note, Role, Store, StoreError, Tier, ValuesMut};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{PipelineError, Session, Variables};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
+use recoup_testkit::progress;
 
 use crate::support::fixed;
 
 const E: f64 = 1e-9;
 const ROWS: usize = 3003;
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
-}
 
 /// The first of this rank's rows, and how many it has.
 fn rows(comm: &dyn Comm) -> (usize, usize) {

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    Bound, BoundRule, CodecId, Comm, DeviceSnapshot, Distribution, Mark, Plan, Progress, Registered, Role, SafePoint,
-    Scheme, Status, Values, ValuesMut, Variable, VariableMut, Zones,
+    Bound, BoundRule, CodecId, Comm, DeviceSnapshot, Distribution, Mark, Plan, Registered, Role, Scheme, Values,
+    ValuesMut, Variable, VariableMut, Zones,
 };
 use recoup::pipeline::{Reference, Variables};
+use recoup_testkit::progress;
 
 use crate::support::{Problem, fixed, plan};
 
@@ -59,16 +60,6 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
     ]
 }
 
-fn progress() -> Progress {
-    Progress {
-        iteration: VERSION,
-        residual_norm: 1.0,
-        rhs_norm: 1.0,
-        status: Status::Running,
-        safe_point: SafePoint::Any,
-    }
-}
-
 /// Five Jacobi iterations on a Poisson grid.
 fn save_solve(dir: &Path, plan: Plan) {
     let problem = Problem::poisson(4);
@@ -95,7 +86,7 @@ fn save_two_ranks(dir: &Path, plan: Plan) {
             .counter("step", &mut step)
             .with("tag", Role::Dynamic, ValuesMut::Bytes(&mut tag), Distribution::Replicated);
         let mut session = recoup::open(dir).plan(plan).every(VERSION).build_on(&comm).unwrap();
-        session.checkpoint(plan, progress(), &[&owner]).unwrap();
+        session.checkpoint(plan, progress(VERSION), &[&owner]).unwrap();
         session.wait().unwrap();
     });
 }
@@ -122,7 +113,7 @@ fn types<'a>(x: &'a mut [f64], single: &'a mut [f32], count: &'a mut [i64], tag:
 /// Saves one version of what one rank has.
 fn save(dir: &Path, plan: Plan, owner: &dyn Registered) {
     let mut session = recoup::open(dir).plan(plan).every(VERSION).build().unwrap();
-    session.checkpoint(plan, progress(), &[owner]).unwrap();
+    session.checkpoint(plan, progress(VERSION), &[owner]).unwrap();
     session.wait().unwrap();
 }
 
@@ -285,7 +276,7 @@ fn save_chain(dir: &Path, plan: Plan) {
     let mut session = recoup::open(dir).plan(plan).every(1).build().unwrap();
     for iteration in VERSION + 1 - CHAIN..=VERSION {
         let mut x = link(iteration);
-        let progress = Progress { iteration, ..progress() };
+        let progress = progress(iteration);
         session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
     }
     session.wait().unwrap();
@@ -300,7 +291,7 @@ fn save_mixed_chain(dir: &Path, plan: Plan) {
         let mut x = link(iteration);
         session.restore_with(&mut [&mut Variables::new().iterate("x", &mut x)]).unwrap();
         let mut x = link(iteration);
-        let progress = Progress { iteration, ..progress() };
+        let progress = progress(iteration);
         session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
         session.wait().unwrap();
     }
@@ -341,7 +332,7 @@ fn save_block(dir: &Path, plan: Plan) {
     let mut session = recoup::open(dir).systems().plan(plan).every(VERSION).build().unwrap();
     session.begin_system(SYSTEM, block_problem()).unwrap();
     session.report_columns(&[1.0, 1e-3]);
-    session.checkpoint(plan, progress(), &[&TwoColumns([wave(1.0), wave(1e-3)])]).unwrap();
+    session.checkpoint(plan, progress(VERSION), &[&TwoColumns([wave(1.0), wave(1e-3)])]).unwrap();
     session.wait().unwrap();
 }
 
@@ -389,7 +380,7 @@ fn save_increments(dir: &Path, plan: Plan) {
     let mut writer = FewWrites { x: link(first), count: (0..600).collect(), version: first };
     let mut session = recoup::open(dir).plan(plan).every(1).build().unwrap();
     for iteration in first..=VERSION {
-        session.checkpoint(plan, Progress { iteration, ..progress() }, &[&writer]).unwrap();
+        session.checkpoint(plan, progress(iteration), &[&writer]).unwrap();
         session.wait().unwrap();
         writer.step();
     }

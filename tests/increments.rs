@@ -8,37 +8,18 @@ use std::sync::Arc;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    CodecId, Comm, Distribution, ElementType, IncrementMode, Manifest, Plan, Progress, Registered, Role, SafePoint,
-    Scheme, Status, Store, Values, ValuesMut, Variable, VariableMut, Zones,
+    CodecId, Comm, Distribution, ElementType, IncrementMode, Manifest, Plan, Registered, Role, Scheme, Store, Values,
+    ValuesMut, Variable, VariableMut, Zones,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::pipeline::{ChainReader, Codecs, Outcome, PipelineError, Session, Variables, WriteTable};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
+use recoup_testkit::{Random, progress};
 
 use crate::support::plan;
 
 /// Doubles of a zone of 64 KiB.
 const ZONE: usize = 8192;
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
 
 /// A program that writes a few values here and there, and may announce what it writes.
 struct SparseWriter {
@@ -76,18 +57,18 @@ impl SparseWriter {
             let start = random.below(self.doubles.len());
             let end = (start + 1 + random.below(20_000)).min(self.doubles.len());
             if random.below(4) > 0 {
-                self.doubles[start..end].iter_mut().for_each(|value| *value = f64::from_bits(random.next()));
+                self.doubles[start..end].iter_mut().for_each(|value| *value = f64::from_bits(random.bits()));
             }
             self.touch(0, start..end);
         }
         if random.below(3) == 0 {
             let at = random.below(self.integers.len());
-            self.integers[at] = random.next() as i64;
+            self.integers[at] = random.bits() as i64;
             self.touch(1, at..at + 1);
         }
         if random.below(3) == 0 {
             let last = self.bytes.len() - 1;
-            self.bytes[last] = random.next() as u8;
+            self.bytes[last] = random.bits() as u8;
             self.touch(2, last..last + 1);
         }
     }

@@ -1,18 +1,15 @@
 //! Does a run continue from its last version when the place of its vectors is lost?
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use recoup::SystemClock;
 use recoup::core::{
     DeviceValuesError, DeviceValuesErrorKind, Iteration, Progress, Registered, Resume, Scheme, SolveError, Variable,
     VariableMut,
 };
 use recoup::model::failures::Never;
-use recoup::pipeline::{Ended, EventKind, PipelineError, RunLimits, RunReport, Runner, Session, Timing};
+use recoup::pipeline::{Ended, EventKind, PipelineError, RunLimits, RunReport, Session};
 
-use crate::support::{Problem, plan};
+use crate::support::{Problem, plan, runner};
 
 /// A solver whose place fails at an iteration.
 struct Failing<'a> {
@@ -57,18 +54,7 @@ fn run(
     kind: DeviceValuesErrorKind,
 ) -> Result<RunReport, PipelineError> {
     let made = Cell::new(0);
-    let mut runner = Runner {
-        session,
-        failures: Box::new(Never),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        stop: Arc::new(AtomicBool::new(false)),
-        stop_plan: None,
-        unfinished_plan: None,
-        last_plan: None,
-        limits: RunLimits { iterations: 1000, executed: 10_000 },
-        watch: Box::new(|_, _| {}),
-    };
+    let mut runner = runner(session, Never, RunLimits { iterations: 1000, executed: 10_000 });
     runner.run(&mut || {
         let at = fails.get(made.replace(made.get() + 1)).copied().unwrap_or(u64::MAX);
         Ok(Box::new(Failing { solver: problem.solver("cg")?, at, kind }))

@@ -3,22 +3,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use recoup::SystemClock;
 use recoup::comm::{Solo, Threads};
 use recoup::core::{
     Comm, Iteration, Plan, Progress, Resume, SafePoint, Scheme, SolveError, Status, Store, Values, Variable,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::model::failures::AtIterations;
-use recoup::pipeline::{Ended, Outcome, Restored, RunLimits, Runner, Saved, Session, Timing};
+use recoup::pipeline::{Ended, Outcome, Restored, RunLimits, Saved, Session};
 use recoup::solvers::{
     Csr, DistributedCsr, Ilu0, JacobiPreconditioner, LocalRows, METHODS, MethodInputs, Pool, Preconditioner,
     RightHandSide, RowPartition, Side, Stop, System,
 };
 
-use crate::support::{Problem, plan};
+use crate::support::{Problem, plan, runner};
 
 /// Points of the grid's edges.
 const GRID: usize = 7;
@@ -359,18 +357,11 @@ fn a_run_killed_at_every_iteration_goes_on_bit_for_bit() {
                 let (history, _) = run_out(&mut *made.solver().unwrap());
                 let kills: Vec<u64> = (1..history.len() as u64).collect();
                 let saving = recoup::open(dir.path()).plan(plan(Scheme::Exact)).every(1).synchronous(true);
-                let mut runner = Runner {
-                    session: Some(saving.build_on(&comm).unwrap()),
-                    failures: Box::new(AtIterations::new(&kills)),
-                    clock: Arc::new(SystemClock::new()),
-                    timing: Timing::Real,
-                    stop: Arc::new(AtomicBool::new(false)),
-                    stop_plan: None,
-                    unfinished_plan: None,
-                    last_plan: None,
-                    limits: RunLimits { iterations: 1000, executed: 10_000 },
-                    watch: Box::new(|_, _| {}),
-                };
+                let mut runner = runner(
+                    Some(saving.build_on(&comm).unwrap()),
+                    AtIterations::new(&kills),
+                    RunLimits { iterations: 1000, executed: 10_000 },
+                );
                 let report = runner.run(&mut || made.solver()).unwrap();
                 assert_eq!((report.ended, report.failures), (Ended::Converged, kills.len() as u64), "{solve:?}");
                 assert_eq!(report.failed, Vec::new(), "{solve:?}");

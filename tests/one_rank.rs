@@ -8,8 +8,8 @@ use std::time::Duration;
 use recoup::cache::{NodeStore, RunPlace, TierList, Tiers, WhenBusy};
 use recoup::comm::Threads;
 use recoup::core::{
-    BoundRule, CodecId, Comm, CommError, Distribution, JacobiSweep, Operator, Plan, Progress, Resume, Role, SafePoint,
-    Scheme, Status, Store, Tier, ValuesMut,
+    BoundRule, CodecId, Comm, CommError, Distribution, Operator, Plan, Progress, Resume, Role, SafePoint, Scheme,
+    Status, Store, Tier, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::pipeline::{KnownNorms, Outcome, PipelineError, Reference, Session, Variables};
@@ -284,14 +284,6 @@ impl Doubling {
     fn new(comm: &Threads, products: u64) -> Self {
         Self { first_row: (comm.rank() * N) as u64, left: AtomicU64::new(products) }
     }
-
-    fn product(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            return Err(CommError::Callback { what: "operator", code: 7 });
-        }
-        y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
-        Ok(())
-    }
 }
 
 impl Operator for Doubling {
@@ -316,26 +308,11 @@ impl Operator for Doubling {
     }
 
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.product(x, y)
-    }
-
-    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.product(x, y)
-    }
-
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
-        self.product(x, y)?;
-        Ok(x.iter().zip(y).map(|(x, y)| x * *y).sum())
-    }
-
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
-        self.product(x, r)?;
-        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
-        Ok(r.iter().map(|r| r * r).sum())
-    }
-
-    fn jacobi_sweep(&self, _: JacobiSweep<'_>) -> Result<f64, CommError> {
-        Ok(0.0)
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            return Err(CommError::Callback { what: "operator", code: 7 });
+        }
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+        Ok(())
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {
@@ -343,19 +320,7 @@ impl Operator for Doubling {
     }
 
     fn abs_apply(&self, x: &[f64], y: &mut [f64]) -> Option<Result<(), CommError>> {
-        Some(self.product(x, y))
-    }
-
-    fn frobenius_squared(&self) -> Option<f64> {
-        None
-    }
-
-    fn largest_row_sum(&self) -> Option<f64> {
-        None
-    }
-
-    fn largest_column_sum(&self) -> Option<f64> {
-        None
+        Some(self.apply(x, y))
     }
 
     fn fingerprint(&self) -> u64 {

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    CodecId, Comm, CommError, Distribution, Iteration, JacobiSweep, Operator, Plan, Progress, Resume, Role, SafePoint,
-    Scheme, Status, Store, Values, ValuesMut, gather_json,
+    CodecId, Comm, CommError, Distribution, Iteration, Operator, Plan, Resume, Role, Scheme, Status, Store, Values,
+    ValuesMut, gather_json,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{PipelineError, Session, Variables};
 use recoup::solvers::{Cg, Csr, JacobiPreconditioner, Pool, RightHandSide, Stop, System};
+use recoup_testkit::progress;
 
 use crate::support::{fixed, plan};
 
@@ -31,15 +32,6 @@ impl Rows<'_> {
     /// The global vector of which `x` is this rank's part.
     fn global(&self, x: &[f64]) -> Result<Vec<f64>, CommError> {
         gather(self.comm, x)
-    }
-
-    fn product(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        let x = self.global(x)?;
-        for (y, row) in y.iter_mut().zip(self.range.clone()) {
-            let (columns, values) = self.whole.row(row);
-            *y = columns.iter().zip(values).map(|(&column, a)| a * x[column as usize]).sum();
-        }
-        Ok(())
     }
 }
 
@@ -65,50 +57,16 @@ impl Operator for Rows<'_> {
     }
 
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.product(x, y)
-    }
-
-    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.product(x, y)
-    }
-
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
-        self.product(x, y)?;
-        Ok(x.iter().zip(y).map(|(x, y)| x * *y).sum())
-    }
-
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
-        self.product(x, r)?;
-        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
-        Ok(r.iter().map(|r| r * r).sum())
-    }
-
-    fn jacobi_sweep(&self, _: JacobiSweep<'_>) -> Result<f64, CommError> {
-        unreachable!("no stationary method runs here")
+        let x = self.global(x)?;
+        for (y, row) in y.iter_mut().zip(self.range.clone()) {
+            let (columns, values) = self.whole.row(row);
+            *y = columns.iter().zip(values).map(|(&column, a)| a * x[column as usize]).sum();
+        }
+        Ok(())
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {
         Some(self.whole.diagonal()?[self.range.clone()].to_vec())
-    }
-
-    fn abs_apply(&self, _: &[f64], _: &mut [f64]) -> Option<Result<(), CommError>> {
-        None
-    }
-
-    fn frobenius_squared(&self) -> Option<f64> {
-        None
-    }
-
-    fn largest_row_sum(&self) -> Option<f64> {
-        None
-    }
-
-    fn largest_column_sum(&self) -> Option<f64> {
-        None
-    }
-
-    fn fingerprint(&self) -> u64 {
-        0
     }
 }
 
@@ -268,10 +226,7 @@ impl Owned {
         Threads::launch(saved, |comm| {
             let mut session = session(dir.path(), plan(Scheme::Exact), &comm);
             let mut ones = Self::filled(1.0, &comm);
-            let status = Status::Running;
-            let progress =
-                Progress { iteration: 5, residual_norm: 1.0, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
-            session.checkpoint(plan(Scheme::Exact), progress, &[&ones.register(own, &comm)]).unwrap();
+            session.checkpoint(plan(Scheme::Exact), progress(5), &[&ones.register(own, &comm)]).unwrap();
             session.wait().unwrap();
         });
         Threads::launch(restored, |comm| {

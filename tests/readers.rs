@@ -6,13 +6,11 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use recoup::comm::Threads;
-use recoup::core::{
-    CodecId, Comm, Distribution, Plan, Progress, Registered, Role, SafePoint, Scheme, Status, Storage, Store, ValuesMut,
-};
+use recoup::core::{CodecId, Comm, Distribution, Plan, Registered, Role, Scheme, Storage, Store, ValuesMut};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
 
-use recoup_testkit::doubles;
+use recoup_testkit::{doubles, progress};
 
 use crate::support::{Problem, fixed, plan, python, said};
 
@@ -150,10 +148,6 @@ fn spread<'a>(x: &'a mut [f64], single: &'a mut [f32]) -> Variables<'a> {
     let rows = Distribution::Rows { first: 0, global: x.len() as u64 };
     let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(x), rows);
     owner.with("single", Role::Iterate, ValuesMut::F32(single), rows)
-}
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 /// Several frames a variable, coded ones and ones that skip the filter, of both types, through the

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use recoup::core::{
-    Distribution, IncrementMode, Progress, Registered, Role, SafePoint, Scheme, Status, Values, ValuesMut, Variable,
-    VariableMut, Zones,
+    Distribution, IncrementMode, Registered, Role, Scheme, Values, ValuesMut, Variable, VariableMut, Zones,
 };
 use recoup::pipeline::{Outcome, Session, StagingMode};
 use recoup::snapshot::{Monitors, PageSize, TouchedRegion, WatchedRegion, WriteWatch};
+use recoup_testkit::progress;
 
 use crate::support::plan;
 
@@ -85,14 +85,7 @@ fn saves_and_restores<R: Region>(make: impl Fn() -> R) {
     let mut saving = session(dir.path());
     for step in 1..=VERSIONS {
         program.0.compute(step);
-        let progress = Progress {
-            iteration: step,
-            residual_norm: 1.0,
-            rhs_norm: 1.0,
-            status: Status::Running,
-            safe_point: SafePoint::Any,
-        };
-        saving.checkpoint(plan(Scheme::Exact), progress, &[&program]).unwrap();
+        saving.checkpoint(plan(Scheme::Exact), progress(step), &[&program]).unwrap();
     }
     program.0.compute(VERSIONS + 1);
     saving.wait().unwrap();

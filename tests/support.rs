@@ -102,19 +102,23 @@ impl Problem {
         session: Option<Session>,
         failures: impl FailureSource + 'a,
     ) -> RunReport {
-        let mut runner = Runner {
-            session,
-            failures: Box::new(failures),
-            clock: Arc::new(SystemClock::new()),
-            timing: Timing::Real,
-            stop: Arc::new(AtomicBool::new(false)),
-            stop_plan: None,
-            unfinished_plan: None,
-            last_plan: None,
-            limits,
-            watch: Box::new(|_, _| {}),
-        };
-        runner.run(&mut || self.solver(method)).unwrap()
+        runner(session, failures, limits).run(&mut || self.solver(method)).unwrap()
+    }
+}
+
+/// A runner in real time, which nothing stops and nothing watches.
+pub(crate) fn runner<'a>(session: Option<Session>, failures: impl FailureSource + 'a, limits: RunLimits) -> Runner<'a> {
+    Runner {
+        session,
+        failures: Box::new(failures),
+        clock: Arc::new(SystemClock::new()),
+        timing: Timing::Real,
+        stop: Arc::new(AtomicBool::new(false)),
+        stop_plan: None,
+        unfinished_plan: None,
+        last_plan: None,
+        limits,
+        watch: Box::new(|_, _| {}),
     }
 }
 

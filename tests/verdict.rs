@@ -3,16 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use recoup::comm::Threads;
-use recoup::core::{CodecId, Comm, Distribution, Progress, Role, SafePoint, Status, ValuesMut};
+use recoup::core::{CodecId, Comm, Distribution, Role, ValuesMut};
 use recoup::pipeline::{PipelineError, Session, Variables};
+use recoup_testkit::progress;
 
 use crate::support::fixed;
 
 const RANKS: usize = 3;
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
-}
 
 /// Each rank's part of a global vector, different at every iteration.
 fn values(rank: usize, iteration: u64) -> Vec<f64> {

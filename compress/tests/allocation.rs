@@ -1,44 +1,11 @@
 //! Damaged payloads never cost more memory than they earned.
-#![expect(unsafe_code, reason = "measures what goes through the global allocator")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recoup_compress::codec;
 use recoup_core::{Bound, Codec, CodecId, Context, Values, ValuesMut};
-
-/// Bytes in use, and the most since [`peak_of`] began.
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Measuring;
-
-// SAFETY: hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Measuring {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(in_use, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use recoup_testkit::allocation::{CountingAllocator, peak_of};
 
 #[global_allocator]
-static MEASURING: Measuring = Measuring;
-
-/// The most memory `work` had in use at once.
-fn peak_of(work: impl FnOnce()) -> usize {
-    let before = IN_USE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    work();
-    PEAK.load(Ordering::Relaxed) - before
-}
+static COUNTING: CountingAllocator = CountingAllocator;
 
 /// Copies of target and payload a decoder may hold: zstd's shuffled and plain bytes, pco's codes.
 const COPIES: usize = 4;

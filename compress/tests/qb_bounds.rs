@@ -2,22 +2,7 @@
 
 use recoup_compress::{Qb, QbArrangement, SimdLevel, bound_holds, decode_raw};
 use recoup_core::{Bound, Chain, Codec, Context, Encoded, Parent, Values, ValuesMut};
-
-/// `SplitMix64` (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use recoup_testkit::Random;
 
 const HASH: [u8; 16] = [7; 16];
 /// A grid of as many values as a part of the corpus has at least.
@@ -55,8 +40,8 @@ fn corpus() -> Vec<(&'static str, Vec<f64>)> {
         }
     }
     for _ in 0..9000 {
-        let exponent = random.next() % 2046;
-        exponents.push(f64::from_bits(random.next() >> 12 | exponent << 52 | random.next() << 63));
+        let exponent = random.bits() % 2046;
+        exponents.push(f64::from_bits(random.bits() >> 12 | exponent << 52 | random.bits() << 63));
     }
     vec![
         ("specials", (0..9000).map(|i| specials[i % specials.len()]).collect()),
@@ -65,9 +50,9 @@ fn corpus() -> Vec<(&'static str, Vec<f64>)> {
             (0..9000).map(|i| if i % 31 == 0 { specials[i / 31 % 12] } else { wave(i) }).collect(),
         ),
         ("ties and their neighbours", ties),
-        ("random bits", (0..9000).map(|_| f64::from_bits(random.next())).collect()),
+        ("random bits", (0..9000).map(|_| f64::from_bits(random.bits())).collect()),
         ("random exponents", exponents),
-        ("subnormals", (0..9000).map(|_| f64::from_bits(random.next() >> 13 | random.next() << 63)).collect()),
+        ("subnormals", (0..9000).map(|_| f64::from_bits(random.bits() >> 13 | random.bits() << 63)).collect()),
         ("millions", (0..9000).map(|i| 1e6 * (1.0 + 1e-5 * wave(i)) + random.unit()).collect()),
         ("smooth", (0..20_000).map(wave).collect()),
         ("mostly zeros", (0..9000).map(|i| if i % 50 == 0 { wave(i) } else { 0.0 }).collect()),

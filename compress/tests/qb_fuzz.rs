@@ -6,6 +6,7 @@
 
 use recoup_compress::{Qb, QbArrangement};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
+use recoup_testkit::Random;
 
 /// Executions when none are asked for.
 const EXECUTIONS: u64 = 60_000;
@@ -14,22 +15,6 @@ const HEADER: usize = 96;
 const GRID: [usize; 3] = [10, 10, 7];
 /// Bytes of the weights of fitted tiles, behind the table.
 const WEIGHTS: usize = 36;
-
-/// `SplitMix64` (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
 
 /// A whole frame and what decodes it.
 struct Seed {
@@ -97,10 +82,10 @@ fn damage(frame: &mut Vec<u8>, random: &mut Random) {
         match random.below(6) {
             0 | 1 => frame[place] ^= 1 << random.below(8),
             2 => frame[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
-            3 => frame[place] = random.next() as u8,
+            3 => frame[place] = random.bits() as u8,
             4 => {
                 let length = random.below(9).min(n - place);
-                let forged = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.next()][random.below(5)].to_le_bytes();
+                let forged = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.bits()][random.below(5)].to_le_bytes();
                 frame[place..place + length].copy_from_slice(&forged[..length]);
             }
             _ => {
@@ -108,7 +93,7 @@ fn damage(frame: &mut Vec<u8>, random: &mut Random) {
                 if random.below(2) == 0 {
                     frame.truncate(n.saturating_sub(words).max(HEADER));
                 } else {
-                    frame.extend(std::iter::repeat_n(random.next() as u8, words));
+                    frame.extend(std::iter::repeat_n(random.bits() as u8, words));
                 }
             }
         }

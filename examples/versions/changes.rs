@@ -1,8 +1,9 @@
 //! Lines of code, and those in which two programs differ.
 
-/// Lines of code: neither blank nor a comment.
+/// Lines of code: neither blank nor a comment, and without the mark that `build.rs` looks for.
 pub(crate) fn code(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
+    let lines = text.lines().map(|line| line.split(" // plain:").next().unwrap_or(line).trim());
+    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
 }
 
 /// Counts the lines that differ, by a longest common subsequence. Lines that take the place of

@@ -211,7 +211,7 @@ fn a_policy_changes_the_versions_of_a_program_and_none_of_its_bits() -> Result<(
 fn versions_change_few_lines_of_a_program() -> Result<(), Failed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("versions");
     for Program { name, .. } in PROGRAMS {
-        let plain = fs::read_to_string(folder.join(format!("{name}_plain.rs")))?;
+        let plain = fs::read_to_string(Path::new(env!("OUT_DIR")).join(format!("{name}_plain.rs")))?;
         let versioned = fs::read_to_string(folder.join(format!("{name}.rs")))?;
         let changed = changed_lines(&code(&plain), &code(&versioned));
         println!("{name}: {changed} of {} lines", code(&plain).len());

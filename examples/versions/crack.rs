@@ -7,11 +7,11 @@
 //!
 //! `cargo run --release -p recoup-examples --example crack -- --memory crack.memory`
 
-mod keep;
+mod keep; // plain:
 
 use std::error::Error;
 
-use recoup::memory::Versioned;
+use recoup::memory::Versioned; // plain:
 
 /// Atoms of a row, and rows.
 const EXTENTS: [usize; 2] = [40, 24];
@@ -27,14 +27,14 @@ const PULL: f64 = 1.5;
 type Vectors = Vec<[f64; 2]>;
 
 /// The plate after some steps.
-#[derive(Versioned)]
+#[derive(Versioned)] // plain:
 pub(crate) struct Plate {
-    #[versioned(counter)]
+    #[versioned(counter)] // plain:
     step: u64,
     places: Vectors,
     velocities: Vectors,
     /// Forces at these places.
-    #[versioned(skip = forces(&self.places).forces)]
+    #[versioned(skip = forces(&self.places).forces)] // plain:
     forces: Vectors,
 }
 
@@ -155,10 +155,10 @@ impl Interactions {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut plate = Plate::new(EXTENTS);
     let first = [plate.kinetic_energy(), plate.energy()];
-    let mut keep = keep::Keep::resume("crack", &mut plate)?;
+    let mut keep = keep::Keep::resume("crack", &mut plate)?; // plain:
     while plate.step < STEPS {
         plate.step();
-        keep.save_if_due(&mut plate)?;
+        keep.save_if_due(&mut plate)?; // plain:
     }
     // For a spring of w = sqrt(stiffness), Verlet keeps an energy that differs from this one by at
     // most (w dt)^2 / 4 of it. The stiffest wave of the lattice has w^2 = 6 u'' = 343.

@@ -7,11 +7,11 @@
 //!
 //! `cargo run --release -p recoup-examples --example droplet -- --memory droplet.memory`
 
-mod keep;
+mod keep; // plain: mod tree;
 
 use std::error::Error;
 
-use recoup::memory::{Versioned, VersionedOctree};
+use recoup::memory::{Versioned, VersionedOctree}; // plain: use tree::Tree;
 
 /// Dimensions.
 const D: usize = 3;
@@ -24,15 +24,15 @@ const STEEP: f64 = 0.1;
 const FLAT: f64 = 0.02;
 
 /// The droplet after some steps.
-#[derive(Versioned)]
+#[derive(Versioned)] // plain:
 pub(crate) struct Droplet {
-    #[versioned(counter)]
+    #[versioned(counter)] // plain:
     step: u64,
     /// Levels of the coarsest and the finest octants.
-    #[versioned(constant)]
+    #[versioned(constant)] // plain:
     levels: [u32; 2],
     /// Share of liquid in each octant.
-    mesh: VersionedOctree<f64, D>,
+    mesh: VersionedOctree<f64, D>, // plain: mesh: Tree<D>,
 }
 
 /// A place in the mesh: an octant of a level, by its position along each axis.
@@ -70,7 +70,8 @@ impl Place {
 impl Droplet {
     /// Makes a droplet in a mesh whose coarsest and finest octants have these levels.
     pub(crate) fn new(levels: [u32; 2]) -> Self {
-        let mut droplet = Self { step: 0, levels, mesh: VersionedOctree::new("mesh", 0.0) };
+        let mesh = VersionedOctree::new("mesh", 0.0); // plain: let mesh = Tree::new(0.0);
+        let mut droplet = Self { step: 0, levels, mesh };
         (0..levels[0]).for_each(|_| droplet.refine_where(|_, _| true));
         droplet.fill();
         for _ in levels[0]..levels[1] {
@@ -206,10 +207,10 @@ impl Droplet {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut droplet = Droplet::new(LEVELS);
     let first = droplet.volume();
-    let mut keep = keep::Keep::resume("droplet", &mut droplet)?;
+    let mut keep = keep::Keep::resume("droplet", &mut droplet)?; // plain:
     while droplet.step < STEPS {
         droplet.step();
-        keep.save_if_due(&mut droplet)?;
+        keep.save_if_due(&mut droplet)?; // plain:
     }
     let n_leaves = droplet.mesh.leaves().count();
     // A step rounds the share of a leaf, at most 1, once for each of at most 8 D faces and for

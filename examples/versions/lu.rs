@@ -5,22 +5,22 @@
 //!
 //! `cargo run --release -p recoup-examples --example lu -- --memory lu.memory`
 
-mod keep;
+mod keep; // plain:
 
 use std::error::Error;
 
-use recoup::memory::{Versioned, VersionedArray};
+use recoup::memory::{Versioned, VersionedArray}; // plain:
 
 /// Rows and columns.
 const N: usize = 200;
 
 /// A matrix whose first columns are eliminated: U on and above the diagonal, L below it.
-#[derive(Versioned)]
+#[derive(Versioned)] // plain:
 pub(crate) struct Lu {
-    #[versioned(counter)]
+    #[versioned(counter)] // plain:
     column: u64,
     /// Entries, row by row.
-    matrix: VersionedArray<f64>,
+    matrix: VersionedArray<f64>, // plain: matrix: Vec<f64>,
     /// Row of A that is in each row of P A.
     order: Vec<u64>,
 }
@@ -28,7 +28,8 @@ pub(crate) struct Lu {
 impl Lu {
     /// Takes a square matrix, row by row.
     pub(crate) fn new(a: &[f64]) -> Self {
-        Self { column: 0, matrix: a.to_vec().into(), order: (0..a.len().isqrt() as u64).collect() }
+        let order = (0..a.len().isqrt() as u64).collect();
+        Self { column: 0, matrix: a.to_vec().into(), order } // plain: Self { column: 0, matrix: a.to_vec(), order }
     }
 
     fn n(&self) -> usize {
@@ -50,7 +51,7 @@ impl Lu {
         let pivot_row = self.row(k)[k..].to_vec();
         for i in k + 1..n {
             let start = self.order[i] as usize * n;
-            let row = self.matrix.write(start + k..start + n);
+            let row = self.matrix.write(start + k..start + n); // plain: let row = &mut self.matrix[start + k..start + n];
             // l_ik = a_ik / u_kk,  a_ij = a_ij - l_ik u_kj
             let l = row[0] / pivot_row[0];
             row[0] = l;
@@ -101,10 +102,10 @@ pub(crate) fn random(len: usize, mut seed: u64) -> Vec<f64> {
 fn main() -> Result<(), Box<dyn Error>> {
     let a = random(N * N, 1);
     let mut lu = Lu::new(&a);
-    let mut keep = keep::Keep::resume("lu", &mut lu)?;
+    let mut keep = keep::Keep::resume("lu", &mut lu)?; // plain:
     while lu.column < N as u64 {
         lu.eliminate();
-        keep.save_if_due(&mut lu)?;
+        keep.save_if_due(&mut lu)?; // plain:
     }
     let error = lu.error(&a);
     println!("error {error:.3} of what rounding explains, bits {:016x}", lu.fingerprint());

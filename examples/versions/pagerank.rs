@@ -5,11 +5,11 @@
 //!
 //! `cargo run --release -p recoup-examples --example pagerank -- --memory web.memory`
 
-mod keep;
+mod keep; // plain: mod graph;
 
 use std::error::Error;
 
-use recoup::memory::{Versioned, VersionedGraph};
+use recoup::memory::{Versioned, VersionedGraph}; // plain: use graph::Graph;
 
 /// Binary logarithm of the number of pages.
 const SCALE: u32 = 15;
@@ -23,20 +23,20 @@ const TOLERANCE: f64 = 1e-12;
 const SETTLED: u8 = 1;
 
 /// Ranks of all pages after some steps.
-#[derive(Versioned)]
+#[derive(Versioned)] // plain:
 pub(crate) struct PageRank {
-    #[versioned(counter)]
+    #[versioned(counter)] // plain:
     step: u64,
     /// Links between pages, and the state and rank of each.
-    web: VersionedGraph<u8, f64>,
+    web: VersionedGraph<u8, f64>, // plain: web: Graph,
     /// Ranks that a step collects.
-    #[versioned(skip = vec![0.0; self.web.n_vertices()])]
+    #[versioned(skip = vec![0.0; self.web.n_vertices()])] // plain:
     next: Vec<f64>,
 }
 
 impl PageRank {
     pub(crate) fn new(n_pages: usize, links: &[(u32, u32)]) -> Self {
-        let mut web = VersionedGraph::new("web", n_pages, links);
+        let mut web = VersionedGraph::new("web", n_pages, links); // plain: let mut web = Graph::new(n_pages, links);
         (0..n_pages).for_each(|page| web.set(page, 0, 1.0 / n_pages as f64));
         Self { step: 0, web, next: vec![0.0; n_pages] }
     }
@@ -106,9 +106,9 @@ fn random(seed: &mut u64) -> f64 {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut ranks = PageRank::new(PAGES, &links(SCALE, LINKS, 1));
-    let mut keep = keep::Keep::resume("pagerank", &mut ranks)?;
+    let mut keep = keep::Keep::resume("pagerank", &mut ranks)?; // plain:
     while ranks.step() > TOLERANCE {
-        keep.save_if_due(&mut ranks)?;
+        keep.save_if_due(&mut ranks)?; // plain:
     }
     let PageRank { step, web, .. } = &ranks;
     let n_settled = web.states().iter().filter(|state| **state == SETTLED).count();

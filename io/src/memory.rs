@@ -23,7 +23,6 @@ pub struct MemoryStore {
 struct MemoryState {
     drafts: BTreeMap<u64, BTreeMap<String, Vec<u8>>>,
     versions: BTreeMap<u64, MemoryVersion>,
-    set_aside: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -43,12 +42,6 @@ impl MemoryStore {
     #[must_use]
     pub fn with_throttle(self, throttle: Throttle) -> Self {
         Self { throttle: Some(throttle), ..self }
-    }
-
-    /// Versions that were set aside, in that order; their bytes are not kept.
-    #[must_use]
-    pub fn set_aside(&self) -> Vec<u64> {
-        self.lock().set_aside.clone()
     }
 
     fn publish_draft(&self, manifest: &Manifest) -> Result<(), StoreError> {
@@ -124,9 +117,7 @@ impl Store for MemoryStore {
             Some(version) => state.versions.split_off(&(version + 1)),
             None => std::mem::take(&mut state.versions),
         };
-        let newer: Vec<u64> = newer.into_keys().collect();
-        state.set_aside.extend(&newer);
-        Ok(newer)
+        Ok(newer.into_keys().collect())
     }
 
     fn remove(&self, version: u64) -> Result<(), StoreError> {

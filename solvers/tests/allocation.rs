@@ -1,12 +1,9 @@
 //! Does a step, once warm, leave the allocator alone?
-#![expect(unsafe_code, reason = "counts what goes through the global allocator")]
 
 #[path = "shared/variants.rs"]
 mod variants;
 
-use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_comm::Solo;
 use recoup_core::{Iteration, SafePoint, Status};
@@ -15,44 +12,24 @@ use recoup_solvers::{
     Setting, SsorPreconditioner, Stop, System,
 };
 
+use recoup_testkit::allocation::{CountingAllocator, allocated};
 use variants::variants;
+
+#[global_allocator]
+static COUNTING: CountingAllocator = CountingAllocator;
 
 /// Points of the grid in each direction.
 const N: usize = 24;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        BYTES.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { SystemAllocator.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { SystemAllocator.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Eight steps after eight, in which every method has begun its second cycle. Of the methods that
 /// carry directions over, the end of a cycle solves an eigenvalue problem of the size of the cycle;
 /// it may take memory for small matrices, but for no vector.
 fn assert_allocates_nothing(method: &NamedMethod, solver: &mut dyn Iteration, what: &str) {
     for step in 0..16 {
-        let allocations = ALLOCATIONS.load(Ordering::Relaxed);
-        let bytes = BYTES.load(Ordering::Relaxed);
+        let before = allocated();
         let progress = solver.step().expect("one rank is never lost");
-        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
-        let bytes = BYTES.load(Ordering::Relaxed) - bytes;
+        let now = allocated();
+        let [allocations, bytes] = [0, 1].map(|which| now[which] - before[which]);
         assert_eq!(progress.status, Status::Running, "{what}: the step does its work");
         if method.takes(Setting::Harvest) && progress.safe_point == SafePoint::Any {
             assert!(bytes < 8 * N.pow(3) as u64, "{what}, step {step}: {bytes} bytes");
@@ -86,9 +63,9 @@ fn steps_allocate_nothing() {
     for (alone, rows) in [(Pool::new(1), N.pow(3)), (Pool::new(2), 10)] {
         alone.reserve_sums(200);
         let mut sums = vec![0.0; 200];
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let [before, _] = allocated();
         alone.sum_rows_into(rows, (), &mut sums, |rows, (), sums| sums[199] += rows.len() as f64);
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "200 sums of {rows} rows");
+        assert_eq!(allocated()[0] - before, 0, "200 sums of {rows} rows");
         assert_eq!(sums[199], rows as f64);
     }
     let system = System { a: &stencil, ..system };

@@ -4,8 +4,6 @@
 //!
 //! `cargo run --release -p recoup-studies --example gpu_snapshot -- all`
 
-use std::path::PathBuf;
-
 mod buffer;
 #[cfg(test)]
 mod checks;
@@ -39,7 +37,7 @@ mod traced_space;
 mod zones;
 
 use lab::Lab;
-use sheet::Sheet;
+use sheet::{NamedSheet, number};
 
 /// An error of any thread.
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -68,11 +66,8 @@ WHAT  tables  the systems and their failures (Tables 1 and 2)
 /// The command that runs this program.
 const COMMAND: &str = "cargo run --release -p recoup-studies --example gpu_snapshot --";
 
-/// One figure or table.
-type Make = fn(&Lab) -> Result<Sheet, Failed>;
-
 /// Every figure by its name, in the order of the publication, and what it does not have.
-const SHEETS: [(&str, Make); 9] = [
+const SHEETS: [NamedSheet<Lab>; 9] = [
     ("tables", tables::make),
     ("fig2", fig2::make),
     ("fig3", fig3::make),
@@ -84,54 +79,18 @@ const SHEETS: [(&str, Make); 9] = [
     ("limits", limits::make),
 ];
 
-/// The arguments.
-struct Asked {
-    names: Vec<String>,
-    out: PathBuf,
-    trials: u32,
-    seed: u64,
-}
-
 fn main() -> Result<(), Failed> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if args.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{HELP}");
-        return Ok(());
-    }
-    let asked = parse(&args)?;
-    std::fs::create_dir_all(&asked.out).map_err(|error| format!("{}: {error}", asked.out.display()))?;
-    let lab = Lab::new(asked.trials, asked.seed);
-    let is_asked = |name: &str| asked.names.iter().any(|asked| asked == name || asked == "all");
-    let mut text = String::new();
-    for (name, make) in SHEETS.iter().filter(|(name, _)| is_asked(name)) {
-        let mut sheet = make(&lab)?;
-        sheet.command = format!("{COMMAND} {name}");
-        let printed = sheet.text();
-        println!("{printed}");
-        text += &printed;
-        text.push('\n');
-        sheet.write_figures(&asked.out)?;
-    }
-    let file = asked.out.join(format!("{}.txt", asked.names.join("-")));
-    std::fs::write(&file, format!("{}\n", text.trim_end()))?;
-    println!("text and figures are in {}", asked.out.display());
-    Ok(())
-}
-
-fn parse(args: &[String]) -> Result<Asked, Failed> {
-    let mut asked = Asked { names: Vec::new(), out: "gpu-snapshot-report".into(), trials: 8, seed: 1 };
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        let mut value = || rest.next().ok_or_else(|| format!("{arg}: expected a value"));
-        match arg.as_str() {
-            "--out" => asked.out = value()?.into(),
-            "--trials" => asked.trials = value()?.parse::<u32>().map_err(|error| format!("--trials: {error}"))?.max(2),
-            "--seed" => asked.seed = value()?.parse().map_err(|error| format!("--seed: {error}"))?,
-            name if name == "all" || SHEETS.iter().any(|(known, _)| *known == name) => {
-                asked.names.push(name.to_owned())
-            }
-            other => return Err(format!("{other}: expected one of the names below\n\n{HELP}").into()),
+    let mut trials = 8_u32;
+    let mut seed = 1;
+    let asked = sheet::parse(&SHEETS, HELP, "gpu-snapshot-report", |option, value| {
+        match option {
+            "--trials" => trials = number::<u32>(option, value)?.max(2),
+            "--seed" => seed = number(option, value)?,
+            _ => return Ok(false),
         }
-    }
-    Ok(asked)
+        Ok(true)
+    })?;
+    let Some(asked) = asked else { return Ok(()) };
+    sheet::report(&asked, &SHEETS, &Lab::new(trials, seed), |name| format!("{COMMAND} {name}"))?;
+    Ok(())
 }

@@ -41,7 +41,7 @@ fn words(text: &str) -> Vec<String> {
 fn the_command_prints_the_words_of_its_page_at_any_size() -> Result<(), Failed> {
     let folder = folder()?;
     let out = folder.path().join("report");
-    let text = report(&Asked { names: vec!["all".to_owned()], out: out.clone(), settings: settings(folder.path()) })?;
+    let text = report(&Asked { names: vec!["all".to_owned()], out: out.clone() }, &settings(folder.path()))?;
     let [printed, shown] = [words(&text), words(PAGE)];
     if let Some(first) = printed.iter().zip(&shown).position(|(printed, shown)| printed != shown) {
         let near = first.saturating_sub(5)..(first + 5).min(printed.len()).min(shown.len());

@@ -9,8 +9,6 @@
 //! be.
 #![expect(clippy::duplicate_mod, reason = "each program brings the command line that all of them share")]
 
-use std::path::PathBuf;
-
 #[path = "../../examples/versions/changes.rs"]
 mod changes;
 #[cfg(test)]
@@ -65,7 +63,7 @@ mod unloaded;
 use lab::Lab;
 use programs::Sizes;
 use settings::Settings;
-use sheet::Sheet;
+use sheet::{Asked, NamedSheet, number};
 
 /// An error of any thread.
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -96,11 +94,8 @@ WHAT  table2  the programs and their sizes
 /// The command that runs this program.
 const COMMAND: &str = "cargo run --release -p recoup-studies --example nv_checkpoint --";
 
-/// One figure or table.
-type Make = fn(&Lab) -> Result<Sheet, Failed>;
-
 /// Every figure by its name, in the order of the publication.
-const SHEETS: [(&str, Make); 8] = [
+const SHEETS: [NamedSheet<Lab>; 8] = [
     ("table2", table2::make),
     ("fig7", fig7::make),
     ("fig8", fig8::make),
@@ -111,70 +106,32 @@ const SHEETS: [(&str, Make); 8] = [
     ("table3", table3::make),
 ];
 
-/// The arguments.
-struct Asked {
-    names: Vec<String>,
-    out: PathBuf,
-    settings: Settings,
-}
-
 fn main() -> Result<(), Failed> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if args.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{HELP}");
-        return Ok(());
-    }
-    let asked = parse(&args)?;
-    report(&asked)?;
-    println!("text and figures are in {}", asked.out.display());
+    let mut settings = Settings::default();
+    let asked = sheet::parse(&SHEETS, HELP, "nv-checkpoint-report", |option, value| {
+        match option {
+            "--runs" => settings.runs = number::<u32>(option, value)?.max(1),
+            "--rate" => settings.rate = rate(value)?,
+            "--size" => settings.sizes = Sizes::named(value).ok_or("--size: expected full or small")?,
+            "--memory" => settings.memory = value.into(),
+            "--disk" => settings.disk = value.into(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Some(asked) = asked else { return Ok(()) };
+    report(&asked, &settings)?;
     Ok(())
 }
 
-/// Prints the figures that were asked for, and writes them to their folder. Returns the text.
-fn report(asked: &Asked) -> Result<String, Failed> {
-    std::fs::create_dir_all(&asked.out).map_err(|error| format!("{}: {error}", asked.out.display()))?;
-    let lab = Lab::new(asked.settings.clone());
-    let is_asked = |name: &str| asked.names.iter().any(|asked| asked == name || asked == "all");
-    let mut text = String::new();
-    for (name, make) in SHEETS.iter().filter(|(name, _)| is_asked(name)) {
-        let mut sheet = make(&lab)?;
-        sheet.command = format!("{COMMAND} {name}{}", lab.options());
-        let printed = sheet.text();
-        println!("{printed}");
-        text += &printed;
-        text.push('\n');
-        sheet.write_figures(&asked.out)?;
-    }
-    let text = format!("{}\n", text.trim_end());
-    std::fs::write(asked.out.join(format!("{}.txt", asked.names.join("-"))), &text)?;
-    Ok(text)
-}
-
-fn parse(args: &[String]) -> Result<Asked, Failed> {
-    let mut asked = Asked { names: Vec::new(), out: "nv-checkpoint-report".into(), settings: Settings::default() };
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        let mut value = || rest.next().ok_or_else(|| format!("{arg}: expected a value"));
-        let settings = &mut asked.settings;
-        match arg.as_str() {
-            "--out" => asked.out = value()?.into(),
-            "--runs" => settings.runs = value()?.parse::<u32>().map_err(|error| format!("--runs: {error}"))?.max(1),
-            "--rate" => settings.rate = rate(value()?)?,
-            "--size" => settings.sizes = Sizes::named(value()?).ok_or("--size: expected full or small")?,
-            "--memory" => settings.memory = value()?.into(),
-            "--disk" => settings.disk = value()?.into(),
-            name if name == "all" || SHEETS.iter().any(|(known, _)| *known == name) => {
-                asked.names.push(name.to_owned());
-            }
-            other => return Err(format!("{other}: expected one of the names below\n\n{HELP}").into()),
-        }
-    }
-    Ok(asked)
+fn report(asked: &Asked, settings: &Settings) -> Result<String, Failed> {
+    let lab = Lab::new(settings.clone());
+    sheet::report(asked, &SHEETS, &lab, |name| format!("{COMMAND} {name}{}", lab.options()))
 }
 
 /// Megabytes per second, as bytes.
 fn rate(text: &str) -> Result<f64, Failed> {
-    let megabytes: f64 = text.parse().map_err(|error| format!("--rate: {error}"))?;
+    let megabytes: f64 = number("--rate", text)?;
     let is_rate = megabytes.is_finite() && megabytes > 0.0;
     Some(megabytes * 1e6).filter(|_| is_rate).ok_or_else(|| "--rate: expected a number above 0".into())
 }

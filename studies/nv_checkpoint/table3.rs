@@ -7,23 +7,22 @@ use crate::programs::Kind;
 use crate::published::application;
 use crate::sheet::Sheet;
 
+macro_rules! sources {
+    ($name:literal) => {
+        [
+            include_str!(concat!(env!("OUT_DIR"), "/", $name, "_plain.rs")),
+            include_str!(concat!("../../examples/versions/", $name, ".rs")),
+        ]
+    };
+}
+
 /// The text of a program without versions, and with them.
 fn sources(kind: Kind) -> [&'static str; 2] {
     match kind {
-        Kind::Lu => {
-            [include_str!("../../examples/versions/lu_plain.rs"), include_str!("../../examples/versions/lu.rs")]
-        }
-        Kind::Droplet => [
-            include_str!("../../examples/versions/droplet_plain.rs"),
-            include_str!("../../examples/versions/droplet.rs"),
-        ],
-        Kind::PageRank => [
-            include_str!("../../examples/versions/pagerank_plain.rs"),
-            include_str!("../../examples/versions/pagerank.rs"),
-        ],
-        Kind::Crack => {
-            [include_str!("../../examples/versions/crack_plain.rs"), include_str!("../../examples/versions/crack.rs")]
-        }
+        Kind::Lu => sources!("lu"),
+        Kind::Droplet => sources!("droplet"),
+        Kind::PageRank => sources!("pagerank"),
+        Kind::Crack => sources!("crack"),
     }
 }
 

@@ -6,9 +6,6 @@
 //! The solves and their extra iterations are real, at sizes two cores hold; time is virtual, with
 //! the published rates.
 
-use std::error::Error;
-use std::path::PathBuf;
-
 mod codecs;
 mod draw;
 mod fig1;
@@ -26,10 +23,10 @@ mod table3;
 mod tune;
 
 use lab::Lab;
-use sheet::Sheet;
+use sheet::{NamedSheet, number};
 
 /// An error of any thread.
-pub(crate) type Failed = Box<dyn Error + Send + Sync>;
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The text printed without arguments.
 const HELP: &str = "\
@@ -56,11 +53,8 @@ WHAT  fig1    expected overhead by failure rate and checkpoint time
 /// The command that runs this program.
 const COMMAND: &str = "cargo run --release -p recoup-studies --example paper --";
 
-/// One figure or table.
-type Make = fn(&Lab) -> Result<Sheet, Failed>;
-
 /// Every figure by its name, in the paper's order, and what it has not last.
-const SHEETS: [(&str, Make); 8] = [
+const SHEETS: [NamedSheet<Lab>; 8] = [
     ("fig1", fig1::make),
     ("fig2", fig2::make),
     ("table3", table3::make),
@@ -71,60 +65,24 @@ const SHEETS: [(&str, Make); 8] = [
     ("codecs", codecs::make),
 ];
 
-/// The arguments.
-struct Asked {
-    names: Vec<String>,
-    out: PathBuf,
-    trials: u64,
-    seed: u64,
-    grid: Option<usize>,
-}
-
 fn main() -> Result<(), Failed> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if args.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
-        println!("{HELP}");
-        return Ok(());
-    }
-    let asked = parse(&args)?;
-    std::fs::create_dir_all(&asked.out)?;
-    let lab = Lab::new(asked.trials, asked.seed, asked.grid);
-    let mut text = String::new();
-    for (name, make) in
-        SHEETS.iter().filter(|(name, _)| asked.names.iter().any(|asked| asked == name || asked == "all"))
-    {
-        let mut sheet = make(&lab)?;
-        let grid = asked.grid.map_or_else(String::new, |grid| format!(" --grid {grid}"));
-        sheet.command = format!("{COMMAND} {name} --trials {} --seed {}{grid}", asked.trials, asked.seed);
-        let printed = sheet.text();
-        println!("{printed}");
-        text += &printed;
-        text.push('\n');
-        sheet.write_figures(&asked.out)?;
-    }
-    let file = asked.out.join(format!("{}.txt", asked.names.join("-")));
-    std::fs::write(&file, text)?;
-    println!("text and figures are in {}", asked.out.display());
-    Ok(())
-}
-
-fn parse(args: &[String]) -> Result<Asked, Failed> {
-    let mut asked = Asked { names: Vec::new(), out: "paper-report".into(), trials: 100, seed: 1, grid: None };
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        let mut value = || rest.next().ok_or_else(|| format!("{arg}: expected a value"));
-        match arg.as_str() {
-            "--out" => asked.out = value()?.into(),
-            "--trials" => asked.trials = value()?.parse::<u64>().map_err(|error| format!("--trials: {error}"))?.max(2),
-            "--seed" => asked.seed = value()?.parse().map_err(|error| format!("--seed: {error}"))?,
-            "--grid" => asked.grid = Some(grid_points(value()?)?),
-            name if name == "all" || SHEETS.iter().any(|(known, _)| *known == name) => {
-                asked.names.push(name.to_owned())
-            }
-            other => return Err(format!("{other}: expected one of the names below\n\n{HELP}").into()),
+    let mut trials = 100_u64;
+    let mut seed = 1;
+    let mut grid = None;
+    let asked = sheet::parse(&SHEETS, HELP, "paper-report", |option, value| {
+        match option {
+            "--trials" => trials = number::<u64>(option, value)?.max(2),
+            "--seed" => seed = number(option, value)?,
+            "--grid" => grid = Some(grid_points(value)?),
+            _ => return Ok(false),
         }
-    }
-    Ok(asked)
+        Ok(true)
+    })?;
+    let Some(asked) = asked else { return Ok(()) };
+    let grid_option = grid.map_or_else(String::new, |grid| format!(" --grid {grid}"));
+    let command = |name: &str| format!("{COMMAND} {name} --trials {trials} --seed {seed}{grid_option}");
+    sheet::report(&asked, &SHEETS, &Lab::new(trials, seed, grid), command)?;
+    Ok(())
 }
 
 /// Returns the points of a grid that is fine enough for fields to be smooth on, and coarse enough

@@ -1,7 +1,7 @@
 //! The printed form of a figure: a title, tables, remarks, and drawings with the same facts below
-//! them.
+//! them. Also what programs of figures have in common: arguments, and a report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kuva::backend::raster::RasterBackend;
 use kuva::backend::svg::SvgBackend;
@@ -83,6 +83,88 @@ impl Sheet {
         footer.extend(self.parameters.iter().cloned());
         footer
     }
+}
+
+/// A figure or table by its name.
+pub(crate) type NamedSheet<Lab> = (&'static str, fn(&Lab) -> Result<Sheet, Failed>);
+
+/// The figures that were asked for, and where they go.
+pub(crate) struct Asked {
+    pub(crate) names: Vec<String>,
+    pub(crate) out: PathBuf,
+}
+
+/// Reads the arguments of a program. `set` takes an option of its own and the value, and returns
+/// whether there is one of that name. Prints `help` and returns `None` without arguments.
+///
+/// # Errors
+/// When an argument or a value is not understood.
+pub(crate) fn parse<Lab>(
+    sheets: &[NamedSheet<Lab>],
+    help: &str,
+    out: &str,
+    mut set: impl FnMut(&str, &str) -> Result<bool, Failed>,
+) -> Result<Option<Asked>, Failed> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.is_empty() || args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        println!("{help}");
+        return Ok(None);
+    }
+    let mut asked = Asked { names: Vec::new(), out: out.into() };
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        if arg == "all" || sheets.iter().any(|(known, _)| known == arg) {
+            asked.names.push(arg.clone());
+            continue;
+        }
+        let value = if arg.starts_with("--") { rest.next().ok_or(format!("{arg}: expected a value"))? } else { "" };
+        if arg == "--out" {
+            asked.out = value.into();
+        } else if !set(arg, value)? {
+            return Err(format!("{arg}: expected one of the names below\n\n{help}").into());
+        }
+    }
+    Ok(Some(asked))
+}
+
+/// Parses the value of an option.
+///
+/// # Errors
+/// When it is of another form, with the name of the option.
+pub(crate) fn number<T: std::str::FromStr>(option: &str, value: &str) -> Result<T, Failed>
+where
+    T::Err: std::fmt::Display,
+{
+    value.parse().map_err(|error| format!("{option}: {error}").into())
+}
+
+/// Prints the figures that were asked for, and writes them to their folder. `command` makes one of
+/// them again. Returns the text.
+///
+/// # Errors
+/// When a figure cannot be made or written.
+pub(crate) fn report<Lab>(
+    asked: &Asked,
+    sheets: &[NamedSheet<Lab>],
+    lab: &Lab,
+    command: impl Fn(&str) -> String,
+) -> Result<String, Failed> {
+    std::fs::create_dir_all(&asked.out).map_err(|error| format!("{}: {error}", asked.out.display()))?;
+    let is_asked = |name: &str| asked.names.iter().any(|asked| asked == name || asked == "all");
+    let mut text = String::new();
+    for (name, make) in sheets.iter().filter(|(name, _)| is_asked(name)) {
+        let mut sheet = make(lab)?;
+        sheet.command = command(name);
+        let printed = sheet.text();
+        println!("{printed}");
+        text += &printed;
+        text.push('\n');
+        sheet.write_figures(&asked.out)?;
+    }
+    let text = format!("{}\n", text.trim_end());
+    std::fs::write(asked.out.join(format!("{}.txt", asked.names.join("-"))), &text)?;
+    println!("text and figures are in {}", asked.out.display());
+    Ok(text)
 }
 
 /// A fraction as a percentage; a word where it has no bound.

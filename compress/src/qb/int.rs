@@ -18,86 +18,53 @@ pub(super) trait Int: Copy + Default + 'static {
     fn narrowed(code: i64) -> Self;
 }
 
-impl Int for i32 {
-    type Unsigned = u32;
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        self.wrapping_mul(other)
-    }
-    #[inline(always)]
-    fn shifted(self, bits: u32) -> Self {
-        self >> bits
-    }
-    #[inline(always)]
-    fn zigzag(self) -> u32 {
-        ((self << 1) ^ (self >> 31)) as u32
-    }
-    #[inline(always)]
-    fn unzigzag(z: u32) -> Self {
-        (z >> 1) as i32 ^ (z as i32 & 1).wrapping_neg()
-    }
-    #[inline(always)]
-    fn length(self) -> u32 {
-        // The exponent of |v| + 1/2.
-        ((self as f32).abs() + 0.5).to_bits() >> 23
-    }
-    #[inline(always)]
-    fn wide(self) -> i64 {
-        i64::from(self)
-    }
-    #[inline(always)]
-    fn narrowed(code: i64) -> Self {
-        code as i32
-    }
+macro_rules! int {
+    ($kind:ident, $unsigned:ident, |$value:ident| $length:expr) => {
+        impl Int for $kind {
+            type Unsigned = $unsigned;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn shifted(self, bits: u32) -> Self {
+                self >> bits
+            }
+            #[inline(always)]
+            fn zigzag(self) -> $unsigned {
+                ((self << 1) ^ (self >> (Self::BITS - 1))) as $unsigned
+            }
+            #[inline(always)]
+            fn unzigzag(z: $unsigned) -> Self {
+                (z >> 1) as Self ^ (z as Self & 1).wrapping_neg()
+            }
+            #[inline(always)]
+            fn length(self) -> u32 {
+                let $value = self;
+                $length
+            }
+            #[inline(always)]
+            fn wide(self) -> i64 {
+                i64::from(self)
+            }
+            #[inline(always)]
+            fn narrowed(code: i64) -> Self {
+                code as Self
+            }
+        }
+    };
 }
-
-impl Int for i64 {
-    type Unsigned = u64;
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        self.wrapping_mul(other)
-    }
-    #[inline(always)]
-    fn shifted(self, bits: u32) -> Self {
-        self >> bits
-    }
-    #[inline(always)]
-    fn zigzag(self) -> u64 {
-        ((self << 1) ^ (self >> 63)) as u64
-    }
-    #[inline(always)]
-    fn unzigzag(z: u64) -> Self {
-        (z >> 1) as i64 ^ (z as i64 & 1).wrapping_neg()
-    }
-    #[inline(always)]
-    fn length(self) -> u32 {
-        126 + 64 - self.unsigned_abs().leading_zeros()
-    }
-    #[inline(always)]
-    fn wide(self) -> i64 {
-        self
-    }
-    #[inline(always)]
-    fn narrowed(code: i64) -> Self {
-        code
-    }
-}
+// The exponent of |v| + 1/2.
+int!(i32, u32, |v| ((v as f32).abs() + 0.5).to_bits() >> 23);
+int!(i64, u64, |v| 126 + 64 - v.unsigned_abs().leading_zeros());
 
 /// Unsigned integers of the same widths.
 pub(super) trait UnsignedWord: Copy + Default + 'static {

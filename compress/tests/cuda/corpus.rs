@@ -2,25 +2,10 @@
 
 use std::f64::consts::PI;
 
+use recoup_testkit::Random;
+
 /// Values in a block.
 pub(crate) const BLOCK: usize = 4096;
-
-/// Numbers from a seed (splitmix64, doi 10.1145/2714064.2660195).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// From 0 to 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// Named ways to make the value at a place.
 type Kind = (&'static str, fn(usize, &mut Random) -> f64);

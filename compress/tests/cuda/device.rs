@@ -22,7 +22,7 @@ pub(crate) fn on_device(seed: u64, test: impl FnOnce(QbCuda)) {
 
 /// As [`on_device`], with slices of this many blocks.
 pub(crate) fn on_slices(seed: u64, slice_blocks: usize, test: impl FnOnce(QbCuda)) {
-    let double = std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load);
+    let double = Double::unless_real();
     if let Some(double) = &double {
         double.reset(&Settings { seed, ..Settings::default() });
     }
@@ -158,7 +158,7 @@ fn every_call_of_the_driver_that_fails_is_an_error_and_the_next_frame_is_right()
 #[test]
 fn without_a_device_the_table_says_so() {
     // The table keeps the device it has found for the rest of the process: here none.
-    let double = std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load);
+    let double = Double::unless_real();
     if let Some(double) = &double {
         double.reset(&Settings { devices: 0, ..Settings::default() });
     }

@@ -7,8 +7,9 @@ use recoup_compress::cuda_source;
 use recoup_core::{Bound, ElementType, Values};
 use recoup_cuda_double::{Double, Settings};
 use recoup_device::{Argument, Device, DeviceModule, DeviceVec, Stream};
+use recoup_testkit::Random;
 
-use super::corpus::{BLOCK, Random, each_kind, patchwork};
+use super::corpus::{BLOCK, each_kind, patchwork};
 use super::frames::{Frame, context};
 use super::shim::{BOUNDS, Shim, Sources, Twin, TwinBlocks, append, compare_both_types, decoded};
 use super::sys::launch;

@@ -3,8 +3,9 @@
 
 use recoup_compress::QbArrangement;
 use recoup_core::{Bound, Chain, Context, Parent, Values};
+use recoup_testkit::Random;
 
-use super::corpus::{Random, each_kind};
+use super::corpus::each_kind;
 use super::frames::Frame;
 use super::shim::{Shim, Sources, Twin, compare_frame, decoded};
 

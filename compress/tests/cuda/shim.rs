@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 
 use recoup_compress::Qb;
 use recoup_core::{Bound, Codec, CodecError, Context, ElementType, Values, ValuesMut};
+use recoup_testkit::Random;
 
-use super::corpus::{Input, Random, each_kind, patchwork};
+use super::corpus::{Input, each_kind, patchwork};
 use super::frames::{Frame, context};
 
 pub(crate) const BOUNDS: [Bound; 7] = [

@@ -1,8 +1,6 @@
 //! A version needs little memory besides the values it saves.
-#![expect(unsafe_code, reason = "measures what goes through the global allocator")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_comm::Solo;
@@ -13,40 +11,11 @@ use recoup_core::{
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
 use recoup_solvers::{Pool, Vector};
+use recoup_testkit::allocation::{CountingAllocator, peak_of};
 use recoup_testkit::{TestDevice, TestDeviceVec};
 
-/// Bytes in use, and the most since [`peak_of`] began.
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Measuring;
-
-// SAFETY: hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Measuring {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(in_use, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static MEASURING: Measuring = Measuring;
-
-/// The most memory `work` had in use at once.
-fn peak_of(work: impl FnOnce()) -> usize {
-    let before = IN_USE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    work();
-    PEAK.load(Ordering::Relaxed) - before
-}
+static COUNTING: CountingAllocator = CountingAllocator;
 
 /// Lets one test measure at a time.
 fn alone() -> MutexGuard<'static, ()> {

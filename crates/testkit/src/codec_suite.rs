@@ -6,6 +6,8 @@
 
 use recoup_core::{Bound, Codec, CodecError, Context, Encoded, Values, ValuesMut};
 
+use crate::Random;
+
 /// The checks a codec crate lends to the suite.
 #[derive(Clone, Copy, Debug)]
 pub struct CodecJudge {
@@ -99,8 +101,8 @@ pub fn keeps_every_bound_on_singles(codec: &dyn Codec, judge: CodecJudge) {
 /// When they do not.
 pub fn keeps_integers_and_bytes(codec: &dyn Codec, judge: CodecJudge) {
     let mut random = Random(7);
-    let integers: Vec<i64> = (0..300).map(|i| if i % 3 == 0 { random.next() as i64 } else { i }).collect();
-    let bytes: Vec<u8> = (0..301).map(|i| if i % 2 == 0 { random.next() as u8 } else { 65 }).collect();
+    let integers: Vec<i64> = (0..300).map(|i| if i % 3 == 0 { random.bits() as i64 } else { i }).collect();
+    let bytes: Vec<u8> = (0..301).map(|i| if i % 2 == 0 { random.bits() as u8 } else { 65 }).collect();
     for bound in bounds() {
         let mut decoded = vec![1; integers.len()];
         let source = Values::I64(&integers);
@@ -172,8 +174,8 @@ pub fn survives_damage(codec: &dyn Codec) {
             damaged[bit / 8] ^= 1 << (bit % 8);
         }
         for _ in 0..200 {
-            let start = random.next() as usize % (payload.len() + 1);
-            damaged[start..].iter_mut().for_each(|byte| *byte = random.next() as u8);
+            let start = random.bits() as usize % (payload.len() + 1);
+            damaged[start..].iter_mut().for_each(|byte| *byte = random.bits() as u8);
             drop(decode(&damaged));
             damaged.copy_from_slice(&payload);
         }
@@ -253,7 +255,7 @@ fn inputs() -> Vec<Input> {
         flat("huge values", (0..300).map(|i| if i % 2 == 0 { 1e308 } else { -1.7e308 } * wave(i)).collect()),
         flat("ties of the lattice", (-150..150).map(|k| f64::from(k) * 2e-3 + 1e-3).collect()),
         flat("ties of powers of two", (-150..150).map(|k| f64::from(k) + 0.5).collect()),
-        flat("random bits", (0..1000).map(|_| f64::from_bits(random.next())).collect()),
+        flat("random bits", (0..1000).map(|_| f64::from_bits(random.bits())).collect()),
         flat("millions", (0..600).map(|i| 1e6 * (1.0 + 1e-4 * wave(i))).collect()),
         flat("smooth", (0..5000).map(wave).collect()),
     ];
@@ -279,17 +281,5 @@ fn special(i: usize) -> Option<f64> {
         58 => Some(f64::NEG_INFINITY),
         70 => Some(5e-324),
         _ => None,
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }

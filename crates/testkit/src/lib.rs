@@ -4,6 +4,7 @@
 //! Promises: a suite that passes means the promises written on the trait hold. Must not know any
 //! implementation.
 
+pub mod allocation;
 pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
@@ -13,6 +14,7 @@ mod doubles;
 pub mod failures;
 pub mod mpirun;
 pub mod mutation;
+mod random;
 pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;
@@ -20,5 +22,14 @@ mod test_device;
 mod watched;
 
 pub use doubles::{doubles, set_doubles};
+pub use random::Random;
 pub use test_device::{TestDevice, TestDeviceCopy, TestDeviceVec};
 pub use watched::watched;
+
+use recoup_core::{Progress, SafePoint, Status};
+
+/// Progress of a solve that continues, at a safe point.
+#[must_use]
+pub fn progress(iteration: u64) -> Progress {
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
+}

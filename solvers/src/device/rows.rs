@@ -80,7 +80,10 @@ impl DeviceRows {
     ) -> Result<f64, SolveError> {
         match self {
             Self::Whole(whole) => whole.apply_dot(passes, x, y).map_err(solve_error),
-            Self::Share(share) => share.apply_dot(passes, x, y),
+            Self::Share(share) => {
+                share.apply(passes, x, y)?;
+                share.dot(passes, x, y.as_view())
+            }
         }
     }
 
@@ -97,7 +100,10 @@ impl DeviceRows {
     ) -> Result<f64, SolveError> {
         match self {
             Self::Whole(whole) => whole.residual(passes, b, x, r).map_err(solve_error),
-            Self::Share(share) => share.residual(passes, b, x, r),
+            Self::Share(share) => {
+                share.subtract_product(passes, b, x, r)?;
+                share.dot(passes, r.as_view(), r.as_view())
+            }
         }
     }
 

@@ -103,7 +103,8 @@ impl DeviceShare {
     /// Collective.
     ///
     /// # Errors
-    /// Those of [`DeviceShare::apply`]; no rank waits for one that has none.
+    /// Those of [`DeviceRows::apply`](super::DeviceRows::apply); no rank waits for one that has
+    /// none.
     pub(super) fn beside(&self, comm: &dyn Comm, device: &Device) -> Result<Self, SolveError> {
         let halo = self.halo.over(comm.dup()?);
         Self::linked(Arc::clone(&self.rows), halo, device)
@@ -122,17 +123,12 @@ impl DeviceShare {
         Ok(self.halo.exchange_filled::<CommError>(fill, |_| Ok(()))?)
     }
 
-    /// Number of rows.
-    #[must_use]
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows.count
     }
 
     /// `y = A x`. Collective.
-    ///
-    /// # Errors
-    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`] when the device fails.
-    pub fn apply(
+    pub(super) fn apply(
         &self,
         passes: &DevicePasses,
         x: DeviceView<'_, f64>,
@@ -169,44 +165,20 @@ impl DeviceShare {
 
     /// `x . y`, in the order of a product on several ranks: the rows inside, then those around
     /// them.
-    fn dot(&self, passes: &DevicePasses, x: DeviceView<'_, f64>, y: DeviceView<'_, f64>) -> Result<f64, SolveError> {
+    pub(super) fn dot(
+        &self,
+        passes: &DevicePasses,
+        x: DeviceView<'_, f64>,
+        y: DeviceView<'_, f64>,
+    ) -> Result<f64, SolveError> {
         let part = |rows: Range<usize>| passes.dot(x.slice(rows.clone()), y.slice(rows));
         let Range { start, end } = self.rows.inside;
         let all = || Ok(part(start..end)? + (part(0..start)? + part(end..self.rows())?));
         all().map_err(solve_error)
     }
 
-    /// `y = A x`, and the local part of `x . y`. Collective.
-    ///
-    /// # Errors
-    /// Those of [`DeviceShare::apply`].
-    pub fn apply_dot(
-        &self,
-        passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, SolveError> {
-        self.apply(passes, x, y)?;
-        self.dot(passes, x, y.as_view())
-    }
-
-    /// `r = b - A x`, and the local part of `r . r`. Collective.
-    ///
-    /// # Errors
-    /// Those of [`DeviceShare::apply`].
-    pub fn residual(
-        &self,
-        passes: &DevicePasses,
-        b: DeviceView<'_, f64>,
-        x: DeviceView<'_, f64>,
-        r: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, SolveError> {
-        self.subtract_product(passes, b, x, r)?;
-        self.dot(passes, r.as_view(), r.as_view())
-    }
-
     /// `r = b - A x`.
-    fn subtract_product(
+    pub(super) fn subtract_product(
         &self,
         passes: &DevicePasses,
         b: DeviceView<'_, f64>,
@@ -219,10 +191,7 @@ impl DeviceShare {
     }
 
     /// Does a Jacobi sweep as [`DeviceOperator::jacobi_sweep`] does. Collective.
-    ///
-    /// # Errors
-    /// Those of [`DeviceShare::apply`].
-    pub fn jacobi_sweep(
+    pub(super) fn jacobi_sweep(
         &self,
         passes: &DevicePasses,
         sweep: DeviceSweep<'_>,

@@ -32,12 +32,6 @@ impl Vector {
     pub fn several_from<const K: usize>(pool: &Pool, n: usize, first: usize) -> [Self; K] {
         std::array::from_fn(|index| Self::zeros(pool, n, first + index))
     }
-
-    /// `count` vectors of `n` zeros, staggered.
-    #[must_use]
-    pub fn basis(pool: &Pool, n: usize, count: usize) -> Vec<Self> {
-        (0..count).map(|slot| Self::zeros(pool, n, slot)).collect()
-    }
 }
 
 impl std::fmt::Debug for Vector {
@@ -91,15 +85,6 @@ pub fn xpay<'y>(pool: &Pool, x: &[f64], beta: f64, y: impl Into<RowsMut<'y>>) {
             *y = x + beta * *y;
         }
     });
-}
-
-/// `y += alpha x`, and the new `y . y`.
-pub fn axpy_norm<'y>(pool: &Pool, alpha: f64, x: &[f64], y: impl Into<RowsMut<'y>>) -> f64 {
-    let [sum] = pool.sum_rows(x.len(), y.into(), |rows, y| {
-        axpy_block(alpha, &x[rows], y);
-        [dot_block(y, y)]
-    });
-    sum
 }
 
 /// `h_j = w . v_j` for each vector of `basis`, in one pass over `w`: as many sums as `h` is long.

@@ -29,14 +29,13 @@
 //! with it out of n, follows from sums over w that travel with the others: still one reduction, and
 //! 24 bytes per row and iteration for each direction, and 40 for all. Every step is a safe point.
 //! The residual norm reported is the recurrence's, whose distance from the true one no bound of
-//! CG's explains: [`ResidualKind::Unknown`].
+//! CG's explains: [`recoup_core::ResidualKind::Unknown`].
 
-use recoup_core::{
-    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-};
+use recoup_core::{BreakdownReason, Iteration, MethodProfile, Progress, Registered, Resume, Role, SolveError, Status};
 
 use crate::kernels::simd::{dot_block, pursue_block};
 use crate::kernels::vector::copy;
+use crate::methods::cg::CG;
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
 use crate::methods::named::{NamedMethod, Need, Setting};
 use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, residual, rhs_norm, start};
@@ -66,16 +65,7 @@ const PEAK: usize = 5;
 pub(super) const PIPECG: NamedMethod = NamedMethod {
     name: "pipecg",
     summary: "Pipelined conjugate gradients: one reduction per iteration, hidden behind the product",
-    profile: MethodProfile {
-        theta: 0.5,
-        lossy_resume: Resume::Deflated,
-        restarted_fraction: 0.4,
-        deflated_fraction: 0.25,
-        continued_share: 0.1,
-        starts_slowly: true,
-        is_stationary: false,
-        gains_by_symmetry: true,
-    },
+    profile: CG.profile,
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner],
     make: |of| Ok(Box::new(PipelinedCg::new(of.system, of.preconditioner, of.x0, of.stop)?)),
@@ -418,10 +408,6 @@ impl Iteration for PipelinedCg<'_> {
             }
         }
         Ok(self.progress)
-    }
-
-    fn residual_kind(&self) -> ResidualKind {
-        ResidualKind::Unknown
     }
 
     fn method(&self) -> Option<&'static str> {

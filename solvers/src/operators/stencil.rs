@@ -195,10 +195,6 @@ impl Operator for Poisson3d {
         7 * n * n * planes - 4 * n * planes - faces * n * n
     }
 
-    fn bytes(&self) -> u64 {
-        0
-    }
-
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         self.pool.for_rows(self.rows(), y, |rows, y| self.multiply(&rows, x, Around::default(), y));
         Ok(())

@@ -10,22 +10,12 @@ pub(crate) const LENGTHS: [usize; 8] = [1, 15, 16, 17, 1023, 1024, 1025, 3001];
 
 /// The double, unless the tests are for the machine's own device.
 pub(crate) fn double() -> Option<Double> {
-    std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load)
+    Double::unless_real()
 }
 
-/// Runs `test` on a device. On the double no rule may be broken and nothing may be left; its
-/// account is returned.
+/// Runs `test` on a device, as [`Double::on_device`] says.
 pub(crate) fn on_device(settings: &Settings, test: impl FnOnce(&Device)) -> Option<DoubleReport> {
-    let double = double();
-    if let Some(double) = &double {
-        double.reset(settings);
-    }
-    test(&Device::open(0).unwrap());
-    let report = double.map(|double| double.report());
-    if let Some(report) = &report {
-        assert!(report.is_clean() && report.total_calls() > 0, "seed {}: {report}", settings.seed);
-    }
-    report
+    Double::on_device(settings, || test(&Device::open(0).unwrap()))
 }
 
 /// Passes on a device, and the threads of the host that do the same.

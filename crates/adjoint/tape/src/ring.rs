@@ -111,12 +111,6 @@ impl PlaceRing {
         }
         best.map(|(_, window)| places[window].iter().map(|(_, id, _)| *id).collect())
     }
-
-    /// Number of places in use.
-    #[must_use]
-    pub fn n_places(&self) -> usize {
-        self.places.len()
-    }
 }
 
 #[cfg(test)]

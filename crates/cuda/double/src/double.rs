@@ -38,6 +38,31 @@ impl Double {
         double
     }
 
+    /// Loads the double, unless the tests are for the machine's own device: where
+    /// `RECOUP_REAL_DEVICE` is set.
+    #[must_use]
+    pub fn unless_real() -> Option<Self> {
+        std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Self::load)
+    }
+
+    /// Runs `test`, for one test at a time: on the double, where no rule may be broken and nothing
+    /// may be left, or on the machine's own device. Returns the account of the double.
+    ///
+    /// # Panics
+    /// When a rule is broken, something is left, or the device was not used.
+    pub fn on_device(settings: &Settings, test: impl FnOnce()) -> Option<DoubleReport> {
+        let double = Self::unless_real();
+        if let Some(double) = &double {
+            double.reset(settings);
+        }
+        test();
+        let report = double.map(|double| double.report());
+        if let Some(report) = &report {
+            assert!(report.is_clean() && report.total_calls() > 0, "seed {}: {report}", settings.seed);
+        }
+        report
+    }
+
     /// The file of the library: the one `RECOUP_CUDA_DOUBLE` names, the one next to the running
     /// program, or the one in the folder `cuda-double` of cargo's target directory, made now.
     ///

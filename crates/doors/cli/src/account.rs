@@ -16,9 +16,11 @@ use crate::solved::SolveReport;
 /// The sums of one life of a run, or of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RunCosts {
-    /// The version the first life continued from; 0 for the start.
-    pub(crate) start_version: u64,
+    /// The version the first life continued from; `None` for the start.
+    pub(crate) resumed_from: Option<u64>,
+    #[serde(rename = "iterations_executed")]
     pub(crate) executed: u64,
+    #[serde(rename = "iterations_lost")]
     pub(crate) lost: u64,
     pub(crate) failures: u64,
     pub(crate) recoveries: u64,
@@ -32,19 +34,21 @@ pub(crate) struct RunCosts {
     /// Frames encoded on the device.
     #[serde(default)]
     pub(crate) device_frames: u64,
-    /// Bytes of values that came from the device raw.
+    /// Bytes of values that came from the device raw, to be measured, encoded or written.
     #[serde(default)]
     pub(crate) device_bytes: u64,
     pub(crate) seconds_total: f64,
+    #[serde(rename = "seconds_checkpoint_blocking")]
     pub(crate) seconds_blocking: f64,
     pub(crate) seconds_backpressure: f64,
     pub(crate) seconds_drain: f64,
-    /// After the end, until slower tiers had what they were to have.
+    /// After the end, until slower tiers had what they were to have; not in `seconds_total`.
     pub(crate) seconds_finishing: f64,
     pub(crate) seconds_verify: f64,
     pub(crate) seconds_recovery: f64,
     pub(crate) seconds_lost_work: f64,
     pub(crate) interval_seconds: Option<f64>,
+    #[serde(flatten)]
     pub(crate) extra: ExtraJson,
     pub(crate) flips: FlipsJson,
     /// Breakdowns and stagnations after which a run went back, with no bit flipped on purpose.
@@ -123,7 +127,7 @@ impl RunCosts {
         let saved = &report.saved;
         let interval = report.decisions.last().map(|d| d.interval_seconds).filter(|s| s.is_finite());
         Self {
-            start_version: resumed.unwrap_or(0),
+            resumed_from: resumed.filter(|version| *version > 0),
             executed: report.executed,
             lost: report.lost,
             failures: report.failures,
@@ -167,38 +171,27 @@ impl RunCosts {
 
     /// Adds the life that came to its end, and the wall-clock time of all of them.
     pub(crate) fn add_last(&mut self, last: &Self, seconds_total: f64) {
-        self.executed += last.executed;
-        self.lost += last.lost;
-        self.failures += last.failures;
-        self.recoveries += last.recoveries;
-        self.checkpoints += last.checkpoints;
-        self.failed_checkpoints += last.failed_checkpoints;
-        self.raw_bytes += last.raw_bytes;
-        self.payload_bytes += last.payload_bytes;
-        self.frozen_bytes += last.frozen_bytes;
-        self.device_frames += last.device_frames;
-        self.device_bytes += last.device_bytes;
-        self.seconds_blocking += last.seconds_blocking;
-        self.seconds_backpressure += last.seconds_backpressure;
-        self.seconds_drain += last.seconds_drain;
-        self.seconds_finishing += last.seconds_finishing;
-        self.seconds_verify += last.seconds_verify;
-        self.seconds_recovery += last.seconds_recovery;
-        self.seconds_lost_work += last.seconds_lost_work;
-        self.seconds_total = seconds_total;
-        self.interval_seconds = last.interval_seconds;
-        self.extra = last.extra;
-        self.flips = last.flips;
-        self.breakdown_rollbacks = last.breakdown_rollbacks;
-        self.decisions.clone_from(&last.decisions);
-        self.versions_dropped.clone_from(&last.versions_dropped);
-        self.notes.clone_from(&last.notes);
+        *self = Self {
+            resumed_from: self.resumed_from,
+            executed: self.executed + last.executed,
+            lost: self.lost + last.lost,
+            failures: self.failures + last.failures,
+            recoveries: self.recoveries + last.recoveries,
+            checkpoints: self.checkpoints + last.checkpoints,
+            raw_bytes: self.raw_bytes + last.raw_bytes,
+            payload_bytes: self.payload_bytes + last.payload_bytes,
+            seconds_blocking: self.seconds_blocking + last.seconds_blocking,
+            seconds_recovery: self.seconds_recovery + last.seconds_recovery,
+            seconds_lost_work: self.seconds_lost_work + last.seconds_lost_work,
+            seconds_total,
+            ..last.clone()
+        };
     }
 
     /// Returns the iterations per recovery that are neither the baseline's nor lost work; `None`
     /// for a run that resumed an earlier one, whose extra iterations cannot be separated.
     pub(crate) fn extra_iterations_mean(&self, baseline_iterations: Option<u64>) -> Option<f64> {
-        let baseline = baseline_iterations.filter(|_| self.recoveries > 0 && self.start_version == 0)?;
+        let baseline = baseline_iterations.filter(|_| self.recoveries > 0 && self.resumed_from.is_none())?;
         let needed = self.executed as f64 - self.lost as f64;
         Some((needed - baseline as f64) / self.recoveries as f64)
     }
@@ -383,58 +376,23 @@ pub(crate) struct RunConditions {
 pub(crate) struct RunJson {
     #[serde(flatten)]
     pub(crate) solve: SolveReport,
-    pub(crate) iterations_executed: u64,
-    pub(crate) iterations_lost: u64,
     pub(crate) baseline_iterations: Option<u64>,
     /// Time of the undisturbed solve, on the run's clock.
     pub(crate) baseline_seconds: Option<f64>,
     pub(crate) scheme: String,
     pub(crate) ended: &'static str,
-    pub(crate) failures: u64,
-    pub(crate) flips: FlipsJson,
-    pub(crate) breakdown_rollbacks: u64,
-    pub(crate) checkpoints: u64,
-    pub(crate) failed_checkpoints: u64,
-    pub(crate) recoveries: u64,
-    pub(crate) resumed_from: Option<u64>,
-    pub(crate) extra_iterations_mean: Option<f64>,
     #[serde(flatten)]
-    pub(crate) extra: ExtraJson,
-    pub(crate) seconds_verify: f64,
-    pub(crate) seconds_total: f64,
-    pub(crate) seconds_checkpoint_blocking: f64,
-    pub(crate) seconds_backpressure: f64,
-    pub(crate) seconds_drain: f64,
-    /// After the end, until slower tiers had what they were to have; not in `seconds_total`.
-    pub(crate) seconds_finishing: f64,
-    pub(crate) seconds_recovery: f64,
-    pub(crate) seconds_lost_work: f64,
+    pub(crate) account: RunCosts,
+    pub(crate) extra_iterations_mean: Option<f64>,
     pub(crate) overhead_fraction: Option<f64>,
     /// The same by cause.
     pub(crate) overhead_parts: Option<OverheadParts>,
     pub(crate) expected_overhead_fraction: Option<f64>,
     pub(crate) expected_overhead_parts: Option<OverheadParts>,
     pub(crate) ratio_mean: Option<f64>,
-    pub(crate) raw_bytes: u64,
-    pub(crate) payload_bytes: u64,
-    /// Raw bytes that were frozen without a copy.
-    pub(crate) frozen_bytes: u64,
-    /// Frames encoded on the device.
-    pub(crate) device_frames: u64,
-    /// Bytes of values that came from the device raw, to be measured, encoded or written.
-    pub(crate) device_bytes: u64,
-    pub(crate) interval_seconds: Option<f64>,
     pub(crate) mtti_seconds: Option<f64>,
     pub(crate) seed: u64,
     pub(crate) machine: Option<MachineRates>,
-    pub(crate) decisions: Vec<DecisionJson>,
-    /// Interruptions by lost ranks.
-    pub(crate) repairs: Vec<RepairJson>,
-    /// Notes on restores (where versions were read from, what was repaired or skipped) and on
-    /// versions that a tier did not get.
-    pub(crate) notes: Vec<String>,
-    /// Versions removed to stay within `--max-bytes`.
-    pub(crate) versions_dropped: Vec<u64>,
 }
 
 impl RunJson {
@@ -446,7 +404,7 @@ impl RunJson {
         let iteration_seconds = terms.baseline.iteration_seconds.unwrap_or(solve.seconds_per_iteration);
         // A run that resumes an earlier one does a part of the work; the cost of the rest is
         // unknown.
-        let whole = terms.baseline.iterations.filter(|_| account.start_version == 0);
+        let whole = terms.baseline.iterations.filter(|_| account.resumed_from.is_none());
         let productive = whole.map(|n| n as f64 * iteration_seconds).filter(|&productive| productive > 0.0);
         let extra = account.extra_iterations_mean(whole).filter(|_| solve.converged);
         let mtti = terms.mtti_seconds.filter(|_| terms.has_arrivals);
@@ -463,47 +421,20 @@ impl RunJson {
         let extra_seconds = extra.unwrap_or(0.0) * account.recoveries as f64 * iteration_seconds;
         let measured = productive.filter(|_| solve.converged).map(|p| account.measured(extra_seconds, p));
         Self {
-            iterations_executed: account.executed,
-            iterations_lost: account.lost,
             baseline_iterations: terms.baseline.iterations,
             baseline_seconds: productive,
             scheme: terms.scheme.to_string(),
             ended: ended_name(terms.ended),
-            failures: account.failures,
-            flips: account.flips,
-            breakdown_rollbacks: account.breakdown_rollbacks,
-            checkpoints: account.checkpoints,
-            failed_checkpoints: account.failed_checkpoints,
-            recoveries: account.recoveries,
-            resumed_from: (account.start_version > 0).then_some(account.start_version),
             extra_iterations_mean: extra,
-            extra: account.extra,
-            seconds_verify: account.seconds_verify,
-            seconds_total: account.seconds_total,
-            seconds_checkpoint_blocking: account.seconds_blocking,
-            seconds_backpressure: account.seconds_backpressure,
-            seconds_drain: account.seconds_drain,
-            seconds_finishing: account.seconds_finishing,
-            seconds_recovery: account.seconds_recovery,
-            seconds_lost_work: account.seconds_lost_work,
             overhead_fraction: measured.map(|parts| parts.total()),
             overhead_parts: measured,
             expected_overhead_fraction: expected.map(|parts| parts.total()),
             expected_overhead_parts: expected,
             ratio_mean: (account.payload_bytes > 0).then(|| account.raw_bytes as f64 / account.payload_bytes as f64),
-            raw_bytes: account.raw_bytes,
-            payload_bytes: account.payload_bytes,
-            frozen_bytes: account.frozen_bytes,
-            device_frames: account.device_frames,
-            device_bytes: account.device_bytes,
-            interval_seconds: account.interval_seconds,
             mtti_seconds: terms.mtti_seconds,
             seed: terms.seed,
             machine: terms.rates,
-            decisions: account.decisions,
-            repairs: account.repairs,
-            versions_dropped: account.versions_dropped,
-            notes: account.notes,
+            account,
             solve,
         }
     }

@@ -21,14 +21,6 @@ impl Operator for DampedLine {
         2 * EQUATIONS
     }
 
-    fn first_row(&self) -> u64 {
-        0
-    }
-
-    fn global_rows(&self) -> u64 {
-        2 * EQUATIONS as u64
-    }
-
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         let turn = [0.9, 0.3];
         let at = |equation: usize| [x[2 * equation], x[2 * equation + 1]];

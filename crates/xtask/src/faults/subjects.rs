@@ -57,78 +57,60 @@ macro_rules! solve {
     };
 }
 
+/// A run of the program.
+const RUN: FaultSubject = FaultSubject {
+    name: "run",
+    program: "recoup",
+    arguments: solve!(),
+    folders: &[],
+    failed_code: 1,
+    verification: Verification::Versions("versions"),
+    results: &["x.npy"],
+    answer: solved,
+    promise: solution_version,
+    restarted: none,
+};
+/// A program that ends with a line of its own, and leaves no version that the program reads.
+const OTHER: FaultSubject =
+    FaultSubject { verification: Verification::Restart, results: &[], answer: last_line, promise: none, ..RUN };
+
 pub(super) const SUBJECTS: [FaultSubject; 6] = [
-    FaultSubject {
-        name: "run",
-        program: "recoup",
-        arguments: solve!(),
-        folders: &[],
-        failed_code: 1,
-        verification: Verification::Versions("versions"),
-        results: &["x.npy"],
-        answer: solved,
-        promise: solution_version,
-        restarted: none,
-    },
+    RUN,
     FaultSubject {
         name: "tiers",
-        program: "recoup",
         arguments: solve!("--tiers", "memory,pfs", "--memory-dir", "memory"),
         folders: &["memory"],
-        failed_code: 1,
-        verification: Verification::Versions("versions"),
-        results: &["x.npy"],
-        answer: solved,
-        promise: solution_version,
-        restarted: none,
+        ..RUN
     },
     FaultSubject {
         name: "session",
         program: "faults/cg",
         arguments: &["dir=versions interval=5it", "8"],
-        folders: &[],
-        failed_code: 1,
         verification: Verification::Versions("versions"),
-        results: &[],
         answer: converged,
-        promise: none,
-        restarted: none,
+        ..OTHER
     },
     FaultSubject {
         name: "memory",
         program: "examples/lu",
         arguments: &["--memory", "lu.memory", "--policy", "every:40", "--medium", "file"],
-        folders: &[],
-        failed_code: 1,
         verification: Verification::Memory("lu.memory"),
-        results: &[],
-        answer: last_line,
-        promise: none,
-        restarted: none,
+        ..OTHER
     },
     FaultSubject {
         name: "tape",
         program: "faults/adjoint",
         arguments: &["spill=states host=64KiB reopen=yes", "24"],
-        folders: &[],
-        failed_code: 1,
-        verification: Verification::Restart,
-        results: &[],
-        answer: last_line,
-        promise: none,
-        restarted: none,
+        ..OTHER
     },
     FaultSubject {
         name: "veloc",
         program: "faults/driver",
         arguments: &["veloc.cfg", "20", "5", "2000", "memory"],
-        folders: &[],
         failed_code: 4,
-        verification: Verification::Restart,
-        results: &[],
-        answer: last_line,
         promise: |said| last_number(said, "saved "),
         restarted: |said| last_number(said, "restart "),
+        ..OTHER
     },
 ];
 

@@ -1,5 +1,5 @@
-//! Checks of Rust sources: length of functions, silenced lints, unsafe code, code in comments,
-//! errors that are text alone.
+//! Checks of Rust sources: length of functions, unsafe code, code in comments, errors that are
+//! text alone.
 
 use super::Source;
 
@@ -17,10 +17,7 @@ pub(super) fn complaints(source: &Source) -> Vec<String> {
         found.push(source.complaint(0, "a module with a folder is a file next to it, named after it"));
     }
     for (index, line) in lines.iter().enumerate() {
-        let what = silenced(line)
-            .or_else(|| unsafe_code(source, line))
-            .or_else(|| code_in_comment(line))
-            .or_else(|| text_alone(line));
+        let what = unsafe_code(source, line).or_else(|| code_in_comment(line)).or_else(|| text_alone(line));
         found.extend(what.map(|what| source.complaint(index, what)));
     }
     found
@@ -56,14 +53,6 @@ fn function_lines(lines: &[&str], indentation: usize) -> Option<usize> {
         }
     }
     None
-}
-
-/// A lint silenced without being expected. Spelled in two parts, so that this line is not found.
-fn silenced(line: &str) -> Option<String> {
-    let attribute = line.trim_start();
-    let is_attribute = attribute.starts_with("#[") || attribute.starts_with("#![");
-    let needle = concat!("all", "ow(");
-    (is_attribute && attribute.contains(needle)).then(|| format!("{needle}..): expect(.., reason = ..) instead"))
 }
 
 fn unsafe_code(source: &Source, line: &str) -> Option<String> {
@@ -129,13 +118,6 @@ mod tests {
     fn declarations_without_a_body_have_no_length() {
         let declarations = format!("trait T {{\n    fn f(&self) -> usize;\n{}}}\n", "\n".repeat(100));
         assert!(of("a.rs", &declarations).is_empty());
-    }
-
-    #[test]
-    fn silenced_lints_are_found() {
-        let attribute = concat!("#[all", "ow(dead_code)]\n");
-        assert_eq!(of("a.rs", attribute).len(), 1);
-        assert!(of("a.rs", "#[expect(dead_code, reason = \"x\")]\n").is_empty());
     }
 
     #[test]

@@ -50,7 +50,7 @@ macro_rules! kernels {
 }
 
 kernels! {
-    sum_chunks, dot, scaled_dot, axpy, axpy_norm, xpay, scaled_copy, divide, divide_by, relax, multi_dot, multi_axpy,
+    sum_chunks, dot, scaled_dot, axpy, xpay, scaled_copy, divide, divide_by, relax, multi_dot, multi_axpy,
     combine, stencil_apply, stencil_apply_dot, stencil_residual, slices_apply, slices_apply_dot, slices_residual,
     plane_squares, slab_apply, add_beyond, gather, cg_residual_step, cg_iterate_step, cg_restart_direction, bicgstab_products, bicgstab_iterate_step,
     bicgstab_direction_step,

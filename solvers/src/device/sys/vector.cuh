@@ -21,19 +21,6 @@ extern "C" __global__ void axpy(u32 n, double alpha, const double* x, double* y)
     if (i < n) y[i] += alpha * x[i];
 }
 
-// y = y + alpha x; y . y
-extern "C" __global__ void axpy_norm(u32 n, double alpha, const double* __restrict__ x, double* __restrict__ y,
-                                     double* sums) {
-    BlockRows rows(n);
-    double lane = 0.0;
-    for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) {
-        double value = y[i] + alpha * x[i];
-        y[i] = value;
-        lane += value * value;
-    }
-    rows.add_up(0, lane, sums);
-}
-
 // y = x + beta y
 extern "C" __global__ void xpay(u32 n, const double* x, double beta, double* y) {
     u32 i = own_row();

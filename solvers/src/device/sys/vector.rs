@@ -54,25 +54,6 @@ impl DevicePasses {
         unsafe { self.for_rows(&self.kernels.axpy, n, &[&n, &alpha, &x, &*y]) }
     }
 
-    /// `y += alpha x`, and the new `y . y`.
-    ///
-    /// # Errors
-    /// Those of [`DevicePasses::dot`].
-    pub fn axpy_norm(
-        &self,
-        alpha: f64,
-        x: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, DeviceError> {
-        let n = rows_of([x.len(), y.len()]);
-        let [sum] = self.sums(n, |sums| {
-            // SAFETY: as the kernel is declared; it reads and writes n rows, and a value for each
-            // block.
-            unsafe { self.for_blocks(&self.kernels.axpy_norm, n, &[&n, &alpha, &x, &*y, sums]) }
-        })?;
-        Ok(sum)
-    }
-
     /// `y = x + beta y`.
     ///
     /// # Errors

@@ -116,10 +116,6 @@ impl Operator for DistributedPoisson3d {
         self.slab.nonzeros()
     }
 
-    fn bytes(&self) -> u64 {
-        0
-    }
-
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         self.sum(x, y, |_, _| 0.0).map(|_| ())
     }

@@ -12,9 +12,14 @@ pub(crate) const MIB: u64 = 1 << 20;
 /// Orders in which the double does its work, drawn from as many seeds.
 const SEEDS: u64 = 100;
 
-/// The double, unless the tests are for the machine's own device. A thread of a tape that panics
-/// ends the tests: the tape would make an error of it.
+/// The double, unless the tests are for the machine's own device.
 pub(crate) fn double() -> Option<Double> {
+    abort_with_tape();
+    Double::unless_real()
+}
+
+/// A thread of a tape that panics ends the tests: the tape would make an error of it.
+fn abort_with_tape() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let print = std::panic::take_hook();
@@ -25,22 +30,12 @@ pub(crate) fn double() -> Option<Double> {
             }
         }));
     });
-    std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load)
 }
 
-/// Runs `test` on a device. On the double no rule may be broken and nothing may be left; its
-/// account is returned.
+/// Runs `test` on a device, as [`Double::on_device`] says.
 pub(crate) fn on_device(settings: &Settings, test: impl FnOnce(&Device)) -> Option<DoubleReport> {
-    let double = double();
-    if let Some(double) = &double {
-        double.reset(settings);
-    }
-    test(&Device::open(0).unwrap());
-    let report = double.map(|double| double.report());
-    if let Some(report) = &report {
-        assert!(report.is_clean() && report.total_calls() > 0, "seed {}: {report}", settings.seed);
-    }
-    report
+    abort_with_tape();
+    Double::on_device(settings, || test(&Device::open(0).unwrap()))
 }
 
 /// Runs `test` in the orders of all seeds; once on the machine's own device.

@@ -47,12 +47,6 @@ static int scaled(void *ctx, const double *x, double *y)
     return 0;
 }
 
-/* Whether the last call was refused with such words. */
-static void says(const char *words)
-{
-    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
-}
-
 static void is_of_kind(int kind)
 {
     if (recoup_error_kind() != kind) failures++, printf("kind %d, expected %d: %s\n", recoup_error_kind(), kind, recoup_message());

@@ -11,14 +11,6 @@ enum { N = 6000, COLUMNS = 3, STRIDE = N + 5 };
 
 static const char *directory;
 
-#define CHECK(claim)                                           \
-    do {                                                       \
-        if (!(claim)) {                                        \
-            failures++;                                        \
-            printf("line %d: not so: %s\n", __LINE__, #claim); \
-        }                                                      \
-    } while (0)
-
 static recoup_handle opened(const char *name, const char *options)
 {
     char all[600];

@@ -1,11 +1,10 @@
 /* recoup_memory_* and recoup_view_*: every call with every wrong argument, values of every type, structs and graphs by
  * recoup_mem.h, older versions, and damaged files. */
 #include "expect.h"
+#include "states.h"
 #include <recoup_mem.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define N 1000
 
 #define FIELDS(ARRAY, POINTER, VALUE) \
     VALUE(uint64_t, n)                \
@@ -30,28 +29,6 @@ static recoup_memory opened(const char *text)
     recoup_memory memory = 0;
     EXPECT(recoup_memory_open(text, &memory), RECOUP_OK);
     return memory;
-}
-
-static void says(const char *words)
-{
-    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
-}
-
-static void expect(int is_so, const char *what)
-{
-    if (!is_so) failures++, printf("not so: %s\n", what);
-}
-
-static void fill(double *x, uint64_t step)
-{
-    for (int i = 0; i < N; i++) x[i] = (double)step + i / 1000.0;
-}
-
-static int holds(const double *x, uint64_t step)
-{
-    for (int i = 0; i < N; i++)
-        if (x[i] != (double)step + i / 1000.0) return 0;
-    return 1;
 }
 
 static void test_open(void)

@@ -12,14 +12,6 @@ enum { N = 20000 };
 
 static const char *directory;
 
-#define CHECK(claim)                                          \
-    do {                                                      \
-        if (!(claim)) {                                       \
-            failures++;                                       \
-            printf("line %d: not so: %s\n", __LINE__, #claim); \
-        }                                                     \
-    } while (0)
-
 static recoup_handle opened(const char *name, const char *options)
 {
     char all[600];

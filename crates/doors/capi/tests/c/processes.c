@@ -19,11 +19,6 @@ static recoup_memory memory;
 static recoup_view view;
 static recoup_tape tape;
 
-static void says(const char *words)
-{
-    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
-}
-
 static const char *in(const char *key, const char *directory, const char *name)
 {
     snprintf(options, sizeof options, "%s=\"%s/%s\"", key, directory, name);

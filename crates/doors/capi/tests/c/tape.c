@@ -1,11 +1,10 @@
 /* recoup_tape_*: every call with every wrong argument, states of every type, and damaged files. */
 #include "expect.h"
+#include "states.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define N 1000
 
 static char options[600], folder[400];
 static const char *directory;
@@ -23,28 +22,6 @@ static recoup_tape opened(const char *text)
     recoup_tape tape = 0;
     EXPECT(recoup_tape_open(text, &tape), RECOUP_OK);
     return tape;
-}
-
-static void says(const char *words)
-{
-    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
-}
-
-static void expect(int is_so, const char *what)
-{
-    if (!is_so) failures++, printf("not so: %s\n", what);
-}
-
-static void fill(double *x, uint64_t step)
-{
-    for (int i = 0; i < N; i++) x[i] = (double)step + i / 1000.0;
-}
-
-static int holds(const double *x, uint64_t step)
-{
-    for (int i = 0; i < N; i++)
-        if (x[i] != (double)step + i / 1000.0) return 0;
-    return 1;
 }
 
 /* The path of the file of a step; "" if there is none. Counts all files of states. */

@@ -350,7 +350,7 @@ impl Contest<'_> {
 /// Lists the decisions of `auto` in its first trial.
 fn auto_decisions(runs: &[SchemeFigures]) -> Vec<String> {
     let auto = runs.iter().find(|run| run.scheme == SchemeChoice::Auto.to_string());
-    auto.map_or_else(Vec::new, |run| run.first().decisions.iter().map(ToString::to_string).collect())
+    auto.map_or_else(Vec::new, |run| run.first().account.decisions.iter().map(ToString::to_string).collect())
 }
 
 /// Versions of a comparison never mix with those of a run.
@@ -376,7 +376,7 @@ fn table(report: &CompareReport) -> TextTable {
         table.note(format!("means of {trials} trials; +- is half the width of a 95 % confidence interval"));
     }
     let auto = report.runs.iter().find(|run| run.scheme == SchemeChoice::Auto.to_string());
-    let last = auto.and_then(|run| run.first().decisions.last());
+    let last = auto.and_then(|run| run.first().account.decisions.last());
     let said = last.map(|last| format!("auto, last decision under the first seed: {last}"));
     let path = report.report.as_ref().map(|path| format!("report: {path}"));
     for line in report.verdict.iter().chain(&said).flat_map(|text| wrapped(text)) {

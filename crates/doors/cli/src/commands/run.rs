@@ -194,7 +194,7 @@ fn terms(args: &Args, baseline: Baseline, machine: &Machine, ended: Ended) -> Ru
 /// Adds a note to the report if its overheads mean nothing.
 fn noted(args: &Args, mut run: RunJson) -> RunJson {
     let undisturbed = run.baseline_seconds.filter(|_| run.overhead_fraction.is_some() && !args.is_undisturbed());
-    run.notes.extend(undisturbed.and_then(|undisturbed| too_short(&args.protection, undisturbed)));
+    run.account.notes.extend(undisturbed.and_then(|undisturbed| too_short(&args.protection, undisturbed)));
     run
 }
 
@@ -441,40 +441,41 @@ fn flip_rows(flips: &FlipsJson, table: &mut TextTable) {
 }
 
 fn table(report: &RunJson) -> TextTable {
+    let account = &report.account;
     let mut table = TextTable::pairs();
     report.solve.rows(&mut table);
     let optional = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), show);
     table.row(["scheme".to_owned(), report.scheme.clone()]);
-    table.row(["iterations executed".to_owned(), report.iterations_executed.to_string()]);
-    table.row(["  of them done again".to_owned(), report.iterations_lost.to_string()]);
-    table.row(["failures".to_owned(), report.failures.to_string()]);
-    if report.flips != FlipsJson::default() {
-        flip_rows(&report.flips, &mut table);
+    table.row(["iterations executed".to_owned(), account.executed.to_string()]);
+    table.row(["  of them done again".to_owned(), account.lost.to_string()]);
+    table.row(["failures".to_owned(), account.failures.to_string()]);
+    if account.flips != FlipsJson::default() {
+        flip_rows(&account.flips, &mut table);
     }
-    if report.breakdown_rollbacks > 0 {
-        table.row(["went back after a breakdown".to_owned(), report.breakdown_rollbacks.to_string()]);
+    if account.breakdown_rollbacks > 0 {
+        table.row(["went back after a breakdown".to_owned(), account.breakdown_rollbacks.to_string()]);
     }
-    table.row(["recoveries".to_owned(), report.recoveries.to_string()]);
+    table.row(["recoveries".to_owned(), account.recoveries.to_string()]);
     table.row(["extra iterations each".to_owned(), optional(report.extra_iterations_mean, |v| format!("{v:.1}"))]);
-    table.row(["checkpoints".to_owned(), report.checkpoints.to_string()]);
-    if report.failed_checkpoints > 0 {
-        table.row(["failed checkpoints".to_owned(), report.failed_checkpoints.to_string()]);
+    table.row(["checkpoints".to_owned(), account.checkpoints.to_string()]);
+    if account.failed_checkpoints > 0 {
+        table.row(["failed checkpoints".to_owned(), account.failed_checkpoints.to_string()]);
     }
-    table.row(["interval".to_owned(), optional(report.interval_seconds, seconds)]);
+    table.row(["interval".to_owned(), optional(account.interval_seconds, seconds)]);
     table.row(["ratio".to_owned(), optional(report.ratio_mean, |v| format!("{v:.2}"))]);
-    table.row(["written".to_owned(), bytes(report.payload_bytes as f64)]);
-    if report.frozen_bytes > 0 {
-        table.row(["frozen without a copy".to_owned(), bytes(report.frozen_bytes as f64)]);
+    table.row(["written".to_owned(), bytes(account.payload_bytes as f64)]);
+    if account.frozen_bytes > 0 {
+        table.row(["frozen without a copy".to_owned(), bytes(account.frozen_bytes as f64)]);
     }
     if report.solve.device.is_some() {
-        table.row(["frames encoded on the device".to_owned(), report.device_frames.to_string()]);
-        table.row(["fetched raw from the device".to_owned(), bytes(report.device_bytes as f64)]);
+        table.row(["frames encoded on the device".to_owned(), account.device_frames.to_string()]);
+        table.row(["fetched raw from the device".to_owned(), bytes(account.device_bytes as f64)]);
     }
-    table.row(["checkpoints blocked".to_owned(), seconds(report.seconds_checkpoint_blocking)]);
-    table.row(["verification".to_owned(), seconds(report.seconds_verify)]);
-    table.row(["recovery".to_owned(), seconds(report.seconds_recovery)]);
-    table.row(["lost work".to_owned(), seconds(report.seconds_lost_work)]);
-    table.row(["total".to_owned(), seconds(report.seconds_total)]);
+    table.row(["checkpoints blocked".to_owned(), seconds(account.seconds_blocking)]);
+    table.row(["verification".to_owned(), seconds(account.seconds_verify)]);
+    table.row(["recovery".to_owned(), seconds(account.seconds_recovery)]);
+    table.row(["lost work".to_owned(), seconds(account.seconds_lost_work)]);
+    table.row(["total".to_owned(), seconds(account.seconds_total)]);
     table.row(["undisturbed".to_owned(), optional(report.baseline_seconds, seconds)]);
     table.row(["overhead".to_owned(), optional(report.overhead_fraction, percent)]);
     let other = report.overhead_parts.map(|parts| parts.other);
@@ -483,13 +484,13 @@ fn table(report: &RunJson) -> TextTable {
     if let Some(rates) = &report.machine {
         table.note(rates.to_string());
     }
-    if !report.versions_dropped.is_empty() {
-        table.note(dropped(&report.versions_dropped));
+    if !account.versions_dropped.is_empty() {
+        table.note(dropped(&account.versions_dropped));
     }
-    for note in &report.notes {
+    for note in &account.notes {
         table.note(note.as_str());
     }
-    for decision in &report.decisions {
+    for decision in &account.decisions {
         table.note(decision.to_string());
     }
     table

@@ -148,7 +148,7 @@ pub(crate) fn lives(
                     return Err(child_failed(code));
                 };
                 let last = ChildResult::read(&heartbeat)?;
-                origins.push(last.account.start_version);
+                origins.push(last.account.resumed_from.unwrap_or(0));
                 let mut account = sums.finish(&last.account, clock.now());
                 account.notes.insert(0, told(&origins));
                 return Ok(Killed { account, last, exit });

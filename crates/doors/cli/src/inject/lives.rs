@@ -49,7 +49,7 @@ impl LifeSums {
     /// Work between the version a life continues from and where the life before ended is lost.
     fn begin_life(&mut self, restored: u64) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.account.start_version = restored;
+            self.account.resumed_from = Some(restored).filter(|version| *version > 0);
         }
         let lost = self.at.saturating_sub(restored);
         self.account.lost += lost;
@@ -58,7 +58,7 @@ impl LifeSums {
 
     /// The life that came to its end, and the time all of them took.
     pub(crate) fn finish(mut self, last: &RunCosts, took: Duration) -> RunCosts {
-        self.begin_life(last.start_version);
+        self.begin_life(last.resumed_from.unwrap_or(0));
         self.account.add_last(last, took.as_secs_f64());
         self.account
     }
@@ -145,7 +145,7 @@ impl LifeHistory {
     pub(crate) fn finish(&mut self, last: RunCosts) -> RunCosts {
         let Some(heartbeat) = &self.heartbeat else { return last };
         let steps = heartbeat.steps();
-        self.account_for(steps, last.start_version);
+        self.account_for(steps, last.resumed_from.unwrap_or(0));
         if self.past.losses == 0 {
             return last;
         }
@@ -210,10 +210,10 @@ mod tests {
         sums.add(&life(0, 25, 2), 1);
         sums.add(&HeartbeatCounters { started: 1, ..HeartbeatCounters::default() }, 1);
         sums.add(&life(20, 33, 1), 1);
-        let last = RunCosts { start_version: 30, executed: 70, recoveries: 1, ..RunCosts::default() };
+        let last = RunCosts { resumed_from: Some(30), executed: 70, recoveries: 1, ..RunCosts::default() };
         let account = sums.finish(&last, Duration::from_secs(9));
         assert_eq!((account.executed, account.lost, account.failures), (25 + 13 + 70, 5 + 3, 3));
-        assert_eq!((account.recoveries, account.checkpoints, account.start_version), (2, 3, 0));
+        assert_eq!((account.recoveries, account.checkpoints, account.resumed_from), (2, 3, None));
         assert_eq!((account.seconds_lost_work, account.seconds_total), (16.0, 9.0));
         assert_eq!(account.extra_iterations_mean(Some(100)), Some(0.0));
     }
@@ -222,9 +222,9 @@ mod tests {
     fn run_that_went_on_from_an_older_one_says_so() {
         let mut sums = LifeSums::default();
         sums.add(&life(40, 45, 0), 1);
-        let last = RunCosts { start_version: 40, executed: 60, recoveries: 1, ..RunCosts::default() };
+        let last = RunCosts { resumed_from: Some(40), executed: 60, recoveries: 1, ..RunCosts::default() };
         let account = sums.finish(&last, Duration::from_secs(1));
-        assert_eq!((account.start_version, account.lost), (40, 5));
+        assert_eq!((account.resumed_from, account.lost), (Some(40), 5));
         // What the earlier run's own recoveries have cost would be counted as this one's.
         assert_eq!(account.extra_iterations_mean(Some(100)), None);
     }
@@ -264,7 +264,7 @@ mod tests {
         lives.lost();
         lives.repaired(4);
         live(&mut lives, 15, 20);
-        let last = RunCosts { start_version: 15, executed: 20, recoveries: 1, ..RunCosts::default() };
+        let last = RunCosts { resumed_from: Some(15), executed: 20, recoveries: 1, ..RunCosts::default() };
         let account = lives.finish(last);
         assert_eq!((account.executed, account.lost, account.failures), (12 + 8 + 20, 2 + 3, 4));
         let told: Vec<(u64, u64)> = account.repairs.iter().map(|repair| (repair.lost, repair.version)).collect();

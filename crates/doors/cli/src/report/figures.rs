@@ -25,27 +25,27 @@ const fn quantity(key: &'static str, of: fn(&RunJson) -> Option<f64>) -> Quantit
 /// Quantities averaged over the trials.
 const QUANTITIES: [Quantity; 33] = [
     quantity("iterations", |run| Some(run.solve.iterations as f64)),
-    quantity("iterations_executed", |run| Some(run.iterations_executed as f64)),
-    quantity("iterations_lost", |run| Some(run.iterations_lost as f64)),
+    quantity("iterations_executed", |run| Some(run.account.executed as f64)),
+    quantity("iterations_lost", |run| Some(run.account.lost as f64)),
     quantity("relative_residual", |run| Some(run.solve.relative_residual)),
-    quantity("failures", |run| Some(run.failures as f64)),
-    quantity("recoveries", |run| Some(run.recoveries as f64)),
-    quantity("checkpoints", |run| Some(run.checkpoints as f64)),
-    quantity("failed_checkpoints", |run| Some(run.failed_checkpoints as f64)),
-    quantity("breakdown_rollbacks", |run| Some(run.breakdown_rollbacks as f64)),
+    quantity("failures", |run| Some(run.account.failures as f64)),
+    quantity("recoveries", |run| Some(run.account.recoveries as f64)),
+    quantity("checkpoints", |run| Some(run.account.checkpoints as f64)),
+    quantity("failed_checkpoints", |run| Some(run.account.failed_checkpoints as f64)),
+    quantity("breakdown_rollbacks", |run| Some(run.account.breakdown_rollbacks as f64)),
     quantity("extra_iterations_mean", |run| run.extra_iterations_mean),
-    quantity("extra_iterations_predicted", |run| run.extra.extra_iterations_predicted),
-    quantity("extra_iterations_at_most", |run| run.extra.extra_iterations_at_most),
+    quantity("extra_iterations_predicted", |run| run.account.extra.extra_iterations_predicted),
+    quantity("extra_iterations_at_most", |run| run.account.extra.extra_iterations_at_most),
     quantity("ratio_mean", |run| run.ratio_mean),
-    quantity("version_raw_bytes", |run| per_version(run, run.raw_bytes)),
-    quantity("version_bytes", |run| per_version(run, run.payload_bytes)),
-    quantity("interval_seconds", |run| run.interval_seconds),
-    quantity("seconds_total", |run| Some(run.seconds_total)),
-    quantity("seconds_checkpoint_blocking", |run| Some(run.seconds_checkpoint_blocking)),
-    quantity("seconds_recovery", |run| Some(run.seconds_recovery)),
-    quantity("seconds_lost_work", |run| Some(run.seconds_lost_work)),
-    quantity("seconds_verify", |run| Some(run.seconds_verify)),
-    quantity("seconds_drain", |run| Some(run.seconds_drain)),
+    quantity("version_raw_bytes", |run| per_version(run, run.account.raw_bytes)),
+    quantity("version_bytes", |run| per_version(run, run.account.payload_bytes)),
+    quantity("interval_seconds", |run| run.account.interval_seconds),
+    quantity("seconds_total", |run| Some(run.account.seconds_total)),
+    quantity("seconds_checkpoint_blocking", |run| Some(run.account.seconds_blocking)),
+    quantity("seconds_recovery", |run| Some(run.account.seconds_recovery)),
+    quantity("seconds_lost_work", |run| Some(run.account.seconds_lost_work)),
+    quantity("seconds_verify", |run| Some(run.account.seconds_verify)),
+    quantity("seconds_drain", |run| Some(run.account.seconds_drain)),
     quantity("overhead_fraction", |run| run.overhead_fraction),
     quantity("overhead_checkpoints", |run| Some(run.overhead_parts?.checkpoints)),
     quantity("overhead_lost_work", |run| Some(run.overhead_parts?.lost_work)),
@@ -60,7 +60,7 @@ const QUANTITIES: [Quantity; 33] = [
 ];
 
 fn per_version(run: &RunJson, all: u64) -> Option<f64> {
-    (run.checkpoints > 0).then(|| all as f64 / run.checkpoints as f64)
+    (run.account.checkpoints > 0).then(|| all as f64 / run.account.checkpoints as f64)
 }
 
 /// The cost of one scheme: means over its trials with 95 % confidence intervals, and the first
@@ -136,7 +136,7 @@ impl Serialize for SchemeFigures {
                 map.serialize_entry(&format!("{key}_ci95"), &half_width)?;
             }
         }
-        let seconds: Vec<f64> = self.runs.iter().map(|run| run.seconds_total).collect();
+        let seconds: Vec<f64> = self.runs.iter().map(|run| run.account.seconds_total).collect();
         map.serialize_entry("seconds_total_each", &seconds)?;
         map.serialize_entry("first_trial", self.first())?;
         map.end()
