@@ -6,7 +6,7 @@
 
 use recoup_core::{Bound, Codec, CodecError, Context, Encoded, Values, ValuesMut};
 
-use crate::Random;
+use crate::random::Random;
 
 /// The checks a codec crate lends to the suite.
 #[derive(Clone, Copy, Debug)]

@@ -73,7 +73,7 @@ impl<'a> File<'a> {
         levels: usize,
     ) -> Option<()> {
         let entries = self.number(node.checked_add(6)?, 2)?;
-        // An entry of a tree has at least that number of bytes.
+        // An entry of a tree has 16 bytes, and one of a node 40.
         untaken.take(8 + 16 * entries)?;
         if levels == 0 || links.len() > LINKS_MAX {
             return None;
@@ -206,8 +206,7 @@ fn extents(space: &[u8]) -> Option<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// Each node of a group's tree was walked once for every way that leads to it: 2^60 in a file
-    /// of 4 kB.
+    /// Each node of a group's tree was walked once for every way to it: 2^60 ways in 4 kB.
     #[test]
     fn nodes_of_a_group_are_walked_once() {
         // An object header with one message, of a symbol table.

@@ -88,8 +88,7 @@ mod tests {
     use super::*;
     use crate::Tape;
 
-    /// The first chunk of memory waited for the other end of a pipe, and so did the end of the
-    /// tape.
+    /// The first chunk of memory waited for the other end of a pipe, and the tape never ended.
     #[test]
     fn a_pipe_or_directory_gives_no_turns() {
         let dir = tempfile::tempdir().unwrap();

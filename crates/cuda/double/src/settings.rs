@@ -1,6 +1,6 @@
 //! The choices a test makes about the device and its faults.
 
-use crate::CudaStatus;
+use crate::status::CudaStatus;
 
 /// The device that the double plays, and the faults it is to show.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -34,9 +34,8 @@ fn no_view(number: RecoupView) -> CallFailure {
 
 /// Finds an array of a version.
 fn structure(view: &VersionView, name: &str) -> Result<StructureSummary, CallFailure> {
-    let version = view.version();
-    let found = version.structures.into_iter().find(|structure| structure.name == name);
-    found.ok_or_else(|| CallFailure::new(RECOUP_E_NAME, format!("version {} has no array {name:?}", version.number)))
+    let found = view.structures().find(|structure| structure.name == name);
+    found.ok_or_else(|| CallFailure::new(RECOUP_E_NAME, format!("version {} has no array {name:?}", view.number())))
 }
 
 /// Looks at a version, and writes the view to `view`. The arrays of the program stay as they are,

@@ -94,8 +94,7 @@ impl Output {
         document: &Document<'a, T>,
         table: impl FnOnce(&'a T) -> D,
     ) -> Result<()> {
-        // Neither form is ever whole in memory: a report may have as many lines as a file has
-        // names.
+        // Neither form is whole in memory: a report may have a line for each name of a file.
         let mut stdout = BufWriter::new(io::stdout().lock());
         if self.json {
             serde_json::to_writer(&mut stdout, document)?;

@@ -56,8 +56,8 @@ impl MemoryReader {
         Ok((loaded.versions().map(|version| version.summary()).collect(), loaded.findings))
     }
 
-    /// Looks at all versions that are kept now. A list of all names may need more
-    /// memory than the file has bytes: this gives them one after the other.
+    /// Looks at all versions that are kept now. They come one after the other: a list of all
+    /// names may need more memory than the file is long.
     ///
     /// # Errors
     /// As for [`open`](Self::open).

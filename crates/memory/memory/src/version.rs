@@ -45,7 +45,7 @@ impl StructureTable {
         self.blocks.iter().map(|block| block.place).chain(self.run.clone())
     }
 
-    /// Returns what tells it from every other table of the file.
+    /// Returns its identity in the file.
     pub(crate) fn key(&self) -> TableKey {
         TableKey::new(&self.record(""))
     }
@@ -67,7 +67,7 @@ pub(crate) fn table_places(n_blocks: usize, block_bytes: usize) -> usize {
     (n_blocks * ENTRY_BYTES).div_ceil(block_bytes)
 }
 
-/// The identity of a block table: place, checksum, number and type of values.
+/// Identity of a block table in its file: place, checksum, number and type of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TableKey {
     pub(crate) place: u64,

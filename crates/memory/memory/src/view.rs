@@ -198,11 +198,11 @@ impl VersionView {
     }
 }
 
-/// Blocks of a file that were read, so that no block is read again for each name and version
-/// that it has.
+/// Checksums of the blocks of a file that were read, so that no block is read again for each name
+/// and version that has it.
 #[derive(Debug, Default)]
 pub struct ReadBlocks {
-    /// Checksum of the bytes at a place, by place and number.
+    /// Checksums, by the first byte and the number of bytes.
     crcs: BTreeMap<(u64, usize), u32>,
     /// Tables whose blocks are all as they were written.
     whole: BTreeSet<TableKey>,

@@ -230,8 +230,8 @@ fn tables_that_many_structures_name_take_no_more_than_the_file_has() {
     }
 }
 
-/// `recoup memory verify` read every block again for each of 20,000 names: 2 GB of a file of 650
-/// kB. Where a block was damaged, it read the list again, too.
+/// `recoup memory verify` read each block again for each of 20,000 names: 2 GB of 650 kB.
+/// Where a block was damaged, it read the list again, too.
 #[test]
 fn blocks_that_many_names_have_are_read_once() {
     let n_blocks = 100_u64;
