@@ -1,15 +1,9 @@
 //! Threads that share the work on a frame.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
-
-/// Times that an idle thread spins before it sleeps: some tenths of a millisecond where no other
-/// thread wants its core. Waking it takes about a tenth, and the next frame of a variable follows
-/// at once.
-const SPINS: usize = 1000;
+use recoup_team::Team;
 
 /// Largest number of threads of a team: a larger number is a typing error.
 const MOST_THREADS: usize = 256;
@@ -19,12 +13,7 @@ static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<CodecTeam>>> = Mutex::new(BTreeMa
 
 /// Threads that work off pieces together with the caller's.
 #[derive(Debug)]
-pub(super) struct CodecTeam {
-    /// The threads in addition to the caller's.
-    pool: ThreadPool,
-    /// Calls of [`CodecTeam::share`] so far.
-    calls: Arc<AtomicUsize>,
-}
+pub(super) struct CodecTeam(Team);
 
 impl CodecTeam {
     /// The team of `threads` threads, the caller's among them; `None` of one, or where the
@@ -39,20 +28,16 @@ impl CodecTeam {
         if let Some(team) = teams.get(&own) {
             return Some(team.clone());
         }
-        let team = Arc::new(Self::new(threads - 1).ok()?);
+        let team = Arc::new(Self(Team::new(threads, "qb").ok()?));
         teams.insert(own, team.clone());
         Some(team)
-    }
-
-    fn new(others: usize) -> Result<Self, ThreadPoolBuildError> {
-        let pool = ThreadPoolBuilder::new().num_threads(others).thread_name(|i| format!("qb-{i}")).build()?;
-        Ok(Self { pool, calls: Arc::default() })
     }
 
     /// Works off `pieces` of some `weight` each. The caller begins at the first piece at once. The
     /// others begin where its share ends, once they have woken, which takes a part of a frame's
     /// millisecond or two. Then each takes the pieces the other has left; `next` gives the others
-    /// another piece as long as there is one.
+    /// another piece as long as there is one. While another caller has the others, this one does
+    /// all pieces.
     pub(super) fn share<P: Send>(
         &self,
         mut pieces: Vec<P>,
@@ -60,11 +45,9 @@ impl CodecTeam {
         mut front: impl FnMut(P),
         back: impl Fn(&mut dyn FnMut() -> Option<P>) + Sync,
     ) {
-        let others = self.pool.current_num_threads();
-        let call = self.calls.fetch_add(1, Ordering::AcqRel) + 1;
         // A little less than its share, so that it is there to put what the others make behind its
         // own.
-        let share = pieces.iter().map(&weight).sum::<usize>() * 9 / (10 * (others + 1));
+        let share = pieces.iter().map(&weight).sum::<usize>() * 9 / (10 * self.0.threads());
         let mut before = 0;
         let is_near = |piece: &P| {
             before += weight(piece);
@@ -72,38 +55,23 @@ impl CodecTeam {
         };
         let far = pieces.split_off(pieces.iter().map(is_near).take_while(|is_near| *is_near).count()).into_iter();
         let pieces = Mutex::new(SharedPieces { near: pieces.into_iter(), far });
-        let busy = AtomicUsize::new(0);
         let locked = || pieces.lock().expect("no thread panics while it holds the lock");
         let next = || {
             let SharedPieces { near, far } = &mut *locked();
             near.next().or_else(|| far.next_back())
         };
-        let help = || {
-            busy.fetch_add(1, Ordering::AcqRel);
+        let help = |_| {
             back(&mut || {
                 let SharedPieces { near, far } = &mut *locked();
                 far.next().or_else(|| near.next_back())
             });
-            let calls = self.calls.clone();
-            self.pool.spawn(move || _ = wait_for(|| calls.load(Ordering::Acquire) != call));
-            busy.fetch_sub(1, Ordering::AcqRel);
         };
-        self.pool.in_place_scope(|scope| {
-            (0..others).for_each(|_| scope.spawn(|_| help()));
+        self.0.work_beside(&help, || {
             while let Some(piece) = next() {
                 front(piece);
             }
-            wait_for(|| busy.load(Ordering::Acquire) == 0);
         });
     }
-}
-
-/// Yields the core to others until the condition holds, or spinning ends.
-fn wait_for(is_so: impl Fn() -> bool) -> bool {
-    (0..SPINS).any(|_| {
-        std::thread::yield_now();
-        is_so()
-    })
 }
 
 /// Pieces not worked off yet.

@@ -37,9 +37,11 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::kernels::sys::{RowSlices, for_chunks, for_rows, for_slabs, run_on, sum_blocks};
+use recoup_team::{Team, TeamJob};
+
+use crate::kernels::sys::{RowSlices, for_chunks, for_rows, for_slabs, sum_blocks};
 pub use crate::kernels::team::{BLOCK, CHUNKS_MAX};
-use crate::kernels::team::{Crew, PartJob, Partition, Team, add, sum_alone};
+use crate::kernels::team::{Crew, Partition, add, run_on, sum_alone};
 
 /// Sums of one pass that need no [`Pool::reserve_sums`].
 const SUMS_RESERVED: usize = 8;
@@ -65,7 +67,7 @@ impl Pool {
     /// When the system refuses a thread.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        let team = Team::new(threads.clamp(1, CHUNKS_MAX));
+        let team = Team::new(threads.clamp(1, CHUNKS_MAX), "rows").expect("the system grants a thread");
         Self { team, partials: Mutex::new(vec![0.0; CHUNKS_MAX * SUMS_RESERVED]) }
     }
 
@@ -162,7 +164,7 @@ impl Crew for Pool {
         self.team.threads()
     }
 
-    fn run(&self, chunks: usize, job: PartJob<'_>) {
+    fn run(&self, chunks: usize, job: TeamJob<'_>) {
         match self.enter(chunks) {
             Some(_entered) => run_on(&self.team, job),
             None => (0..self.threads()).for_each(job),

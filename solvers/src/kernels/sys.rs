@@ -1,9 +1,8 @@
 //! The unsafe parts of the pool and of vector storage, each behind a safe type.
 //!
-//! Three things need it: lending a job to threads that outlive it, lending disjoint row ranges of
-//! one vector to several threads, and memory that is aligned, advised and first touched by the
-//! threads that use it.
-#![expect(unsafe_code, reason = "lends jobs, row ranges and raw memory across threads")]
+//! Two things need it: lending disjoint row ranges of one vector to several threads, and memory
+//! that is aligned, advised and first touched by the threads that use it.
+#![expect(unsafe_code, reason = "lends row ranges and raw memory across threads")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -11,35 +10,9 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use crate::kernels::team::{Alone, BLOCK, Crew, PartJob, Partition, Team};
+use recoup_team::Team;
 
-/// Erases the lifetime of `job`.
-///
-/// # Safety
-/// The caller returns only when no thread can call the job any more.
-pub(crate) unsafe fn forget_lifetime(job: PartJob<'_>) -> PartJob<'static> {
-    // SAFETY: only the lifetime changes; the caller guarantees that it is not outlived.
-    unsafe { std::mem::transmute::<PartJob<'_>, PartJob<'static>>(job) }
-}
-
-/// Runs `job` for parts `0..parts` on the workers of `team` and the calling thread.
-pub(crate) fn run_on(team: &Team, job: PartJob<'_>) {
-    // SAFETY: `Finish` waits for every worker before the job's borrow ends, also when part 0 panics
-    // here.
-    let _finish = Finish { team: team.start(unsafe { forget_lifetime(job) }) };
-    job(0);
-}
-
-/// Waits for the workers when dropped.
-struct Finish<'a> {
-    team: &'a Team,
-}
-
-impl Drop for Finish<'_> {
-    fn drop(&mut self) {
-        self.team.finish();
-    }
-}
+use crate::kernels::team::{Alone, BLOCK, Crew, Partition, run_on};
 
 /// Vectors that can be lent by disjoint row ranges: `&mut [f64]`, tuples and `Vec`s of them, `()`.
 ///
@@ -287,12 +260,13 @@ pub(crate) fn for_chunks(
 ) {
     let sums = partials.len() / partition.chunks();
     let partials = Disjoint::new(partials);
-    run_on(team, &|part| {
+    let part_sums = |part: usize| {
         for chunk in partition.part(part, team.threads()) {
             // SAFETY: each chunk belongs to one part, and each part runs once.
             body(chunk, unsafe { partials.range(chunk * sums..(chunk + 1) * sums) });
         }
-    });
+    };
+    run_on(team, &part_sums);
 }
 
 /// Numbers whose zero is all bits zero.

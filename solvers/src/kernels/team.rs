@@ -1,19 +1,20 @@
-//! Threads that wait for jobs, and how rows are shared among them.
+//! Partitions of rows among the threads of a pool.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+
+use recoup_team::{Team, TeamJob};
 
 /// Rows summed in one go.
 pub const BLOCK: usize = 1024;
 /// Most partial sums kept of one pass: blocks are added into this many chunks of equal length.
 pub const CHUNKS_MAX: usize = 256;
-/// Number of times a thread looks before it sleeps: some tens of microseconds.
-const SPINS: u32 = 2000;
-
-/// A job that threads share: called once for each part.
-pub(crate) type PartJob<'a> = &'a (dyn Fn(usize) + Sync);
+/// Runs `job` for all parts, on the workers of `team` and the calling thread; on this one alone
+/// while another has the workers.
+pub(crate) fn run_on(team: &Team, job: TeamJob<'_>) {
+    if !team.work_beside(job, || job(0)) {
+        (1..team.threads()).for_each(job);
+    }
+}
 
 /// Threads that share the parts of a job.
 pub(crate) trait Crew {
@@ -21,7 +22,7 @@ pub(crate) trait Crew {
     fn threads(&self) -> usize;
 
     /// Calls `job` once for each part, on the workers when they are free and there is work for two.
-    fn run(&self, chunks: usize, job: PartJob<'_>);
+    fn run(&self, chunks: usize, job: TeamJob<'_>);
 
     /// Calls `body` once for each chunk with zeros to add to, and adds these up in the order of the
     /// chunks.
@@ -36,7 +37,7 @@ impl Crew for Alone {
         1
     }
 
-    fn run(&self, _chunks: usize, job: PartJob<'_>) {
+    fn run(&self, _chunks: usize, job: TeamJob<'_>) {
         job(0);
     }
 
@@ -111,141 +112,4 @@ impl Partition {
         let end = rows.end;
         rows.step_by(BLOCK).map(move |first| first..(first + BLOCK).min(end))
     }
-}
-
-/// The calling thread and its workers.
-pub(crate) struct Team {
-    shared: Arc<TeamState>,
-    workers: Vec<JoinHandle<()>>,
-}
-
-/// State that the calling thread and the workers share. Threads look at the atomics for a while,
-/// then sleep on the condition variables.
-#[derive(Default)]
-struct TeamState {
-    /// Counts the jobs; a worker runs the job when it sees a new count.
-    epoch: AtomicUsize,
-    /// Workers that have not finished the job.
-    unfinished: AtomicUsize,
-    panicked: AtomicBool,
-    order: Mutex<Order>,
-    started: Condvar,
-    finished: Condvar,
-}
-
-/// Order to the workers.
-#[derive(Clone, Copy, Default)]
-enum Order {
-    #[default]
-    Wait,
-    Run(PartJob<'static>),
-    Stop,
-}
-
-impl Team {
-    pub(crate) fn new(threads: usize) -> Self {
-        let shared = Arc::new(TeamState::default());
-        let worker = |part| {
-            let shared = Arc::clone(&shared);
-            let builder = std::thread::Builder::new().name(format!("rows-{part}"));
-            builder.spawn(move || shared.work(part)).expect("the system grants a thread")
-        };
-        let workers = (1..threads).map(worker).collect();
-        Self { shared, workers }
-    }
-
-    /// Number of threads, the calling one included.
-    pub(crate) fn threads(&self) -> usize {
-        self.workers.len() + 1
-    }
-
-    /// Gives `job` to the workers. [`Team::finish`] must follow before the job goes.
-    pub(crate) fn start(&self, job: PartJob<'static>) -> &Self {
-        self.shared.unfinished.store(self.workers.len(), Ordering::Relaxed);
-        self.shared.give(Order::Run(job));
-        self
-    }
-
-    /// Returns when no worker uses the job any more.
-    ///
-    /// # Panics
-    /// When a worker panicked, unless this thread is panicking already.
-    pub(crate) fn finish(&self) {
-        self.shared.await_workers();
-        if self.shared.panicked.swap(false, Ordering::Relaxed) && !std::thread::panicking() {
-            panic!("a thread of the pool panicked");
-        }
-    }
-}
-
-impl Drop for Team {
-    fn drop(&mut self) {
-        self.shared.give(Order::Stop);
-        for worker in self.workers.drain(..) {
-            // A panic of a worker has been reported by `finish`.
-            drop(worker.join());
-        }
-    }
-}
-
-impl TeamState {
-    fn order(&self) -> MutexGuard<'_, Order> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn give(&self, order: Order) {
-        let mut current = self.order();
-        *current = order;
-        self.epoch.fetch_add(1, Ordering::Release);
-        drop(current);
-        self.started.notify_all();
-    }
-
-    fn work(&self, part: usize) {
-        let mut seen = 0;
-        loop {
-            let Order::Run(job) = self.await_order(&mut seen) else { return };
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(part)));
-            if outcome.is_err() {
-                self.panicked.store(true, Ordering::Relaxed);
-            }
-            if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
-                let _order = self.order();
-                self.finished.notify_one();
-            }
-        }
-    }
-
-    /// The first order after the one numbered `seen`.
-    fn await_order(&self, seen: &mut usize) -> Order {
-        spin_until(|| self.epoch.load(Ordering::Acquire) != *seen);
-        let mut order = self.order();
-        while self.epoch.load(Ordering::Acquire) == *seen {
-            order = self.started.wait(order).unwrap_or_else(PoisonError::into_inner);
-        }
-        *seen = self.epoch.load(Ordering::Acquire);
-        *order
-    }
-
-    fn await_workers(&self) {
-        let is_done = || self.unfinished.load(Ordering::Acquire) == 0;
-        if spin_until(is_done) {
-            return;
-        }
-        let mut order = self.order();
-        while !is_done() {
-            order = self.finished.wait(order).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-/// Spins for a while. Returns whether the condition came true.
-fn spin_until(is_true: impl Fn() -> bool) -> bool {
-    for _ in 0..SPINS {
-        if is_true() {
-            return true;
-        }
-        std::hint::spin_loop();
-    }
-    false
 }
