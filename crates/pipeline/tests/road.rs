@@ -135,6 +135,13 @@ impl Operator for Watched {
         self.apply(x, y)?;
         Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
     }
+
+    /// As operators have it: the default of the trait is a file of `core`.
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, r)?;
+        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
+        Ok(r.iter().map(|r| r * r).sum())
+    }
 }
 
 /// A clock that is asked between a draft's begin and its seal, by whatever makes its frames.
