@@ -1,8 +1,8 @@
 //! Vectors, and kernels on them: slices and scalars in, sums in a fixed order out.
 //!
 //! Large vectors start at addresses that differ modulo 4 KiB and 64 KiB when allocated together
-//! ([`Vector::several`]): passes over several arrays otherwise wait for stores that merely look like
-//! the ones they load, which halves the speed of CG.
+//! ([`Vector::several`]): passes over several arrays otherwise wait for stores that merely look
+//! like the ones they load, which halves the speed of CG.
 
 use std::ops::Range;
 
