@@ -14,7 +14,7 @@ from conftest import ROOT
 @functools.cache
 def built(target):
     """The double of the driver, built as crates/cuda/double/src/double.rs does for Rust's tests."""
-    manifest = next(ROOT.glob("crates/**/cuda-double/driver/Cargo.toml"))
+    manifest = ROOT / "crates/cuda/double/driver/Cargo.toml"
     build = ["cargo", "build", "--quiet", "--locked", "--lib", "--manifest-path", manifest, "--target-dir", target]
     subprocess.run(build, check=True)
     return target / "debug/libcuda_double.so"
