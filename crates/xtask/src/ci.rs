@@ -157,7 +157,7 @@ fn tests(root: &Path, extent: CheckExtent) -> Result<()> {
     test.args(["test", "--locked"]).args(selected(&EVERYDAY)).args(["--lib", "--bins"]);
     test.args(everyday_targets(&metadata)).arg("--");
     succeed(test.args(left_tests().iter().flat_map(|name| ["--skip", name])))?;
-    // Of all these packages, as the tests above: of fewer, libraries would be built again with fewer features.
+    // Of all these packages, as the tests above: of fewer, libraries would be built again.
     succeed(cargo(root).args(["test", "--locked", "--doc"]).args(selected(&EVERYDAY)))
 }
 
