@@ -35,12 +35,12 @@ const STEPS: [CheckStep; 14] = [
     everyday("format", |root, _| succeed(cargo(root).args(["fmt", "--all", "--check"]))),
     everyday("tidy", |root, _| tidy::run(root)),
     everyday("C header", |root, _| header::check(root)),
+    everyday("lock file of the fuzz targets", fuzz_lock),
     everyday("clippy", clippy),
     everyday("unit, integration and documentation tests", tests),
     rest("device tests", device_tests),
     rest("the double of the driver", double),
     rest("documentation", documentation),
-    rest("lock file of the fuzz targets", fuzz_lock),
     rest("Python package", python),
     rest("examples", examples),
     rest("programs on disks that fail", disks_that_fail),
@@ -110,9 +110,14 @@ const LONG_TESTS: [&str; 13] = [
     "symmetric::jacobi_takes_the_iterations_the_spectrum_says",
 ];
 
-pub(crate) fn run(root: &Path, extent: CheckExtent) -> Result<()> {
+/// Takes the steps of an extent, or those from the one that is named on.
+pub(crate) fn run(root: &Path, extent: CheckExtent, first: Option<&str>) -> Result<()> {
     let mut rows = Vec::new();
-    for step in STEPS.iter().filter(|step| step.from <= extent) {
+    let all: Vec<&CheckStep> = STEPS.iter().filter(|step| step.from <= extent).collect();
+    let names = || all.iter().map(|step| step.name).collect::<Vec<_>>().join(", ");
+    let begin = first.map_or(Some(0), |first| all.iter().position(|step| step.name == first));
+    let begin = begin.with_context(|| format!("no step has this name; the steps: {}", names()))?;
+    for step in &all[begin..] {
         say(step.name);
         let begun = (SystemTime::now(), cpu_time());
         (step.run)(root, extent)?;
@@ -121,8 +126,8 @@ pub(crate) fn run(root: &Path, extent: CheckExtent) -> Result<()> {
     }
     println!("\n| step | minutes of processor time | minutes on the clock |\n|---|---|---|");
     let sum = |time: fn(&(&str, Duration, Duration)) -> Duration| rows.iter().map(time).sum::<Duration>();
-    let all = ("all", sum(|row| row.1), sum(|row| row.2));
-    for (name, clock, cpu) in rows.iter().chain([&all]) {
+    let total = ("all", sum(|row| row.1), sum(|row| row.2));
+    for (name, clock, cpu) in rows.iter().chain([&total]) {
         println!("| {name} | {:.1} | {:.1} |", cpu.as_secs_f64() / 60.0, clock.as_secs_f64() / 60.0);
     }
     if extent == CheckExtent::Everyday {

@@ -42,6 +42,9 @@ enum ProjectTask {
         /// Also what takes many minutes: the features that compile large foreign libraries.
         #[arg(long)]
         long: bool,
+        /// Begin at this step, after those before it have passed.
+        #[arg(long, value_name = "STEP")]
+        from: Option<String>,
     },
     /// The style rules that can be checked by reading.
     Tidy,
@@ -136,9 +139,14 @@ enum ProjectTask {
 
 fn main() -> ExitCode {
     let outcome = match TaskArguments::parse().task {
-        ProjectTask::Ci { long: true, .. } => ci::run(&root(), ci::CheckExtent::Long),
-        ProjectTask::Ci { all: true, .. } => ci::run(&root(), ci::CheckExtent::Whole),
-        ProjectTask::Ci { .. } => ci::run(&root(), ci::CheckExtent::Everyday),
+        ProjectTask::Ci { all, long, from } => {
+            let extent = match (all, long) {
+                (_, true) => ci::CheckExtent::Long,
+                (true, false) => ci::CheckExtent::Whole,
+                (false, false) => ci::CheckExtent::Everyday,
+            };
+            ci::run(&root(), extent, from.as_deref())
+        }
         ProjectTask::Tidy => tidy::run(&root()),
         ProjectTask::Golden { replace } => golden::run(&root(), replace),
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
