@@ -52,8 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         costs,
         safe_point_seconds: 0.0,
     };
-    let answer = question.answer();
-    println!("decision: {}", answer.why);
+    let answer = question.answer(0.0);
+    println!("decision: {}", question.why_of(&answer, answer.scheme));
 
     // When lossy stops paying: Theorem 1, extra iterations a recovery may cost.
     let break_even = LossyBreakEven {

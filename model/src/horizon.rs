@@ -2,12 +2,12 @@
 //!
 //! The intervals of Young, Daly and Lambert are those of a run without end. One that ends needs no
 //! checkpoint at its end: with `k` more of them, `L` seconds of unsaved and remaining work fall
-//! into `k + 1` segments, the last of them without a checkpoint. Each segment's expectation is
-//! exact for exponential failures (Daly 2006, doi 10.1016/j.future.2004.11.016, Eq. 20); what
-//! drains is lost beside the segment, to first order.
+//! into `k + 1` segments, the last of them without a checkpoint. The expectation is exact for
+//! exponential failures (Daly 2006, doi 10.1016/j.future.2004.11.016, Eq. 20): it is that of one
+//! version counting after the other, where what is computed while a version drains is at risk with
+//! the segment before it.
 
-use crate::interval::Checkpointing;
-use crate::overhead::{CheckpointTiming, Unprotected, unprotected_overhead_fraction};
+use crate::overhead::{CheckpointTiming, Unprotected};
 
 /// The computing that remains and the computing at risk. All times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,18 +46,17 @@ impl Horizon {
         if timing.mtti_seconds.is_infinite() || self.remaining_seconds <= 0.0 {
             return CheckpointSchedule::none(0.0);
         }
-        let endless_run =
-            Checkpointing { mtti_seconds: timing.mtti_seconds, checkpoint_seconds: timing.blocking_seconds };
-        let least = timing.least_interval_seconds();
-        let endless = endless_run.exact_seconds().max(least);
+        let endless = timing.exact_interval_seconds();
         if self.remaining_seconds.is_infinite() {
-            let overhead_fraction = timing.overhead_fraction();
+            let overhead_fraction = timing.exact_overhead_fraction(endless);
             return CheckpointSchedule { checkpoints: f64::INFINITY, interval_seconds: endless, overhead_fraction };
         }
         let work = self.at_risk_seconds + self.remaining_seconds;
         let most = self.checkpoints_max(timing);
-        let near = (work / endless).floor();
-        let counts = (-2..=1).map(|step| (near + f64::from(step)).min(most.floor())).filter(|&count| count >= 1.0);
+        // One that is overdue comes at once, and those after it share what remains.
+        let near = [(work / endless).floor(), 1.0 + (self.remaining_seconds / endless).floor()];
+        let counts = near.iter().flat_map(|near| (-2..=1).map(move |step| near + f64::from(step)));
+        let counts = counts.map(|count| count.min(most.floor())).filter(|&count| count >= 1.0);
         let none = CheckpointSchedule::none(self.overhead_fraction(timing, 0.0));
         counts.fold(none, |best, checkpoints| {
             let overhead_fraction = self.overhead_fraction(timing, checkpoints);
@@ -83,36 +82,74 @@ impl Horizon {
         drained.min(later + now).max(0.0)
     }
 
-    /// Expected overhead over the remaining computing with this many more checkpoints.
+    /// Expected overhead over the remaining computing with this many more checkpoints, as far apart
+    /// as they can be.
     #[must_use]
     pub fn overhead_fraction(&self, timing: &CheckpointTiming, checkpoints: f64) -> f64 {
-        let mtti = timing.mtti_seconds;
-        let unprotected = Unprotected {
-            mtti_seconds: mtti,
-            remaining_seconds: self.remaining_seconds,
-            at_risk_seconds: self.at_risk_seconds,
-            recovery_seconds: self.fallback_seconds,
-        };
-        if checkpoints < 1.0 || mtti.is_infinite() {
-            return unprotected_overhead_fraction(&unprotected);
+        if checkpoints < 1.0 {
+            return self.unprotected_overhead_fraction(timing.mtti_seconds);
         }
         let segment = (self.at_risk_seconds + self.remaining_seconds) / (checkpoints + 1.0);
         // A checkpoint that is overdue comes at once, and the others share what remains.
         let until_first = (segment - self.at_risk_seconds).max(0.0);
         let others = (self.remaining_seconds - until_first) / checkpoints;
-        let remaining_seconds = until_first + timing.blocking_seconds;
-        let first = remaining_seconds
-            * (1.0 + unprotected_overhead_fraction(&Unprotected { remaining_seconds, ..unprotected }));
-        let after = timing.drain_seconds + timing.recovery_seconds + timing.extra_seconds;
-        let expected = |seconds: f64| (after / mtti).exp() * (seconds / mtti).exp_m1() * mtti;
-        let saved = (checkpoints - 1.0) * expected(others + timing.blocking_seconds);
-        (first + saved + expected(others)) / self.remaining_seconds - 1.0
+        self.overhead_of(timing, until_first, checkpoints, others)
+    }
+
+    /// Expected overhead over the remaining computing with a checkpoint after each interval.
+    #[must_use]
+    pub fn overhead_fraction_at(&self, timing: &CheckpointTiming, interval_seconds: f64) -> f64 {
+        let until_first = (interval_seconds - self.at_risk_seconds).max(0.0);
+        if self.remaining_seconds.is_infinite() {
+            return timing.exact_overhead_fraction(interval_seconds);
+        }
+        let checkpoints = ((self.remaining_seconds - until_first) / interval_seconds).ceil();
+        if checkpoints < 1.0 {
+            return self.unprotected_overhead_fraction(timing.mtti_seconds);
+        }
+        self.overhead_of(timing, until_first, checkpoints, interval_seconds)
+    }
+
+    /// Expected overhead over the remaining computing without another checkpoint.
+    #[must_use]
+    pub fn unprotected_overhead_fraction(&self, mtti_seconds: f64) -> f64 {
+        if mtti_seconds.is_infinite() || self.remaining_seconds <= 0.0 {
+            return 0.0;
+        }
+        if self.remaining_seconds.is_infinite() {
+            return f64::INFINITY;
+        }
+        self.until_saved(mtti_seconds, self.remaining_seconds).expected_seconds() / self.remaining_seconds - 1.0
+    }
+
+    /// Computing that goes back to where this horizon begins when it fails.
+    fn until_saved(&self, mtti_seconds: f64, remaining_seconds: f64) -> Unprotected {
+        let at_risk_seconds = self.at_risk_seconds;
+        Unprotected { mtti_seconds, remaining_seconds, at_risk_seconds, recovery_seconds: self.fallback_seconds }
+    }
+
+    /// Expected overhead of checkpoints, the first of them after `until_first` seconds, each other
+    /// one `between` seconds after the one before, and the end after the last one.
+    fn overhead_of(&self, timing: &CheckpointTiming, until_first: f64, checkpoints: f64, between: f64) -> f64 {
+        let &CheckpointTiming { mtti_seconds, blocking_seconds, drain_seconds, .. } = timing;
+        let recovery_seconds = timing.recovery_seconds + timing.extra_seconds;
+        let from_saved = |remaining_seconds: f64| {
+            let at_risk_seconds = drain_seconds;
+            Unprotected { mtti_seconds, remaining_seconds, at_risk_seconds, recovery_seconds }.expected_seconds()
+        };
+        let last = self.remaining_seconds - until_first - (checkpoints - 1.0) * between;
+        // What is still draining at the end need not count.
+        let first = until_first + blocking_seconds + drain_seconds.min(last);
+        let first = self.until_saved(mtti_seconds, first).expected_seconds();
+        let others = (checkpoints - 1.0) * from_saved(between + blocking_seconds);
+        (first + others + from_saved(last - drain_seconds)) / self.remaining_seconds - 1.0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::Checkpointing;
     use crate::simulate::Simulation;
 
     fn timing(checkpoint_seconds: f64) -> CheckpointTiming {

@@ -81,20 +81,27 @@ impl CheckpointTiming {
         overhead_of_share(self.share())
     }
 
-    /// The exact expectation for a synchronous scheme (drain included in what blocks) at any
-    /// interval `t`, for a long run: `e^(lambda R) (e^(lambda (t + T_ckp)) - 1) / (lambda t) - 1`.
+    /// The exact expectation at any interval `t` that is not less than the drain takes, for a run
+    /// without end: `e^(lambda (D + R)) (e^(lambda (t + T_ckp)) - 1) / (lambda t) - 1`.
     ///
     /// `R` is the recovery and the extra computing, both of which a failure restarts (Daly
-    /// 2006, doi 10.1016/j.future.2004.11.016, Eq. 20).
+    /// 2006, doi 10.1016/j.future.2004.11.016, Eq. 20). A version counts `D`, the drain, after it
+    /// was taken: until then a failure goes back to the one before, and `D` more is computed again.
     #[must_use]
     pub fn exact_overhead_fraction(&self, interval_seconds: f64) -> f64 {
-        let checkpoint = self.blocking_seconds + self.drain_seconds;
         if self.mtti_seconds.is_infinite() {
-            return if checkpoint == 0.0 { 0.0 } else { checkpoint / interval_seconds };
+            return if self.blocking_seconds == 0.0 { 0.0 } else { self.blocking_seconds / interval_seconds };
         }
-        let recovery = (self.recovery_seconds + self.extra_seconds) / self.mtti_seconds;
-        let segment = (interval_seconds + checkpoint) / self.mtti_seconds;
-        recovery.exp() * segment.exp_m1() * self.mtti_seconds / interval_seconds - 1.0
+        let after = (self.drain_seconds + self.recovery_seconds + self.extra_seconds) / self.mtti_seconds;
+        let segment = (interval_seconds + self.blocking_seconds) / self.mtti_seconds;
+        after.exp() * segment.exp_m1() * self.mtti_seconds / interval_seconds - 1.0
+    }
+
+    /// The interval of least expected time of a run without end, and never less than the drain
+    /// takes or safe points lie apart.
+    #[must_use]
+    pub fn exact_interval_seconds(&self) -> f64 {
+        self.checkpointing().exact_seconds().max(self.least_interval_seconds())
     }
 
     /// Returns the same scheme with checkpoints that block the solver to their end.
@@ -116,29 +123,8 @@ pub fn overhead_of_share(share: f64) -> f64 {
     if share >= 1.0 { f64::INFINITY } else { share / (1.0 - share) }
 }
 
-/// Expected overhead fraction without any checkpoint.
-///
-/// `remaining` seconds of computing lie ahead and `at_risk` seconds of work done since the last
-/// version (or the start) would be lost with the first failure. `recovery` is paid after each.
-/// Exact for exponential failures: `E = M p + p (e^(R/M) M (e^((remaining + at_risk)/M) - 1) +
-/// (e^(R/M) - 1) M)` with `p = 1 - e^(-remaining/M)` the chance of a failure.
-#[must_use]
-pub fn unprotected_overhead_fraction(work: &Unprotected) -> f64 {
-    let mtti = work.mtti_seconds;
-    if mtti.is_infinite() || work.remaining_seconds <= 0.0 {
-        return 0.0;
-    }
-    if work.remaining_seconds.is_infinite() {
-        return f64::INFINITY;
-    }
-    let chance = -(-work.remaining_seconds / mtti).exp_m1();
-    let recovery = work.recovery_seconds / mtti;
-    let again = (work.remaining_seconds + work.at_risk_seconds) / mtti;
-    let after = recovery.exp() * again.exp_m1() + recovery.exp_m1();
-    mtti * chance * (1.0 + after) / work.remaining_seconds - 1.0
-}
-
-/// The input of the overhead of a run that takes no checkpoints. All times are seconds.
+/// Computing without a checkpoint: that of a run that takes none, or until the next one counts. All
+/// times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unprotected {
     /// Mean time to interrupt.
@@ -149,6 +135,26 @@ pub struct Unprotected {
     pub at_risk_seconds: f64,
     /// Time of one recovery from that version, or of a restart.
     pub recovery_seconds: f64,
+}
+
+impl Unprotected {
+    /// Expected time until the remaining computing is done.
+    ///
+    /// The work at risk is lost with the first failure, and the recovery is paid after each. Exact
+    /// for exponential failures: `E = M p + p (e^(R/M) M (e^((remaining + at_risk)/M) - 1) +
+    /// (e^(R/M) - 1) M)` with `p = 1 - e^(-remaining/M)` the chance of a failure.
+    #[must_use]
+    pub fn expected_seconds(&self) -> f64 {
+        let mtti = self.mtti_seconds;
+        if mtti.is_infinite() || self.remaining_seconds <= 0.0 {
+            return self.remaining_seconds.max(0.0);
+        }
+        let chance = -(-self.remaining_seconds / mtti).exp_m1();
+        let recovery = self.recovery_seconds / mtti;
+        let again = (self.remaining_seconds + self.at_risk_seconds) / mtti;
+        let after = recovery.exp() * again.exp_m1() + recovery.exp_m1();
+        mtti * chance * (1.0 + after)
+    }
 }
 
 #[cfg(test)]
@@ -227,7 +233,7 @@ mod tests {
             at_risk_seconds: 0.0,
             recovery_seconds: 5.0,
         };
-        assert_eq!(unprotected_overhead_fraction(&forever), 0.0);
+        assert_eq!(forever.expected_seconds(), 1e9);
     }
 
     #[test]
@@ -235,7 +241,7 @@ mod tests {
         // Without recovery cost the expected time of T seconds is M (e^(T/M) - 1).
         let run =
             Unprotected { mtti_seconds: 100.0, remaining_seconds: 150.0, at_risk_seconds: 0.0, recovery_seconds: 0.0 };
-        let expected = 100.0 * 1.5f64.exp_m1() / 150.0 - 1.0;
-        assert!((unprotected_overhead_fraction(&run) - expected).abs() <= 1e-14 * expected);
+        let expected = 100.0 * 1.5f64.exp_m1();
+        assert!((run.expected_seconds() - expected).abs() <= 1e-14 * expected);
     }
 }

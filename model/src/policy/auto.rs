@@ -134,7 +134,7 @@ impl AutoPolicy {
         let held = self.in_force.map(|held| held.choice);
         let candidates = best_states(&question, fallback_seconds, &all, held);
         question.costs = candidates.iter().map(|candidate| (candidate.choice.scheme, candidate.cost)).collect();
-        let answer = question.answer_to_the_end(fallback_seconds);
+        let answer = question.answer(fallback_seconds);
         let all_over_remaining = 1.0 + seen.elapsed_seconds / question.remaining_seconds;
         PricedCandidates { question, answer, candidates, all, fallback_seconds, all_over_remaining }
     }

@@ -83,9 +83,9 @@ impl FixedPolicy {
         let starts_slowly = self.config.profile.starts_slowly;
         let slow_start = if starts_slowly { self.history.pace(seen.tolerance).slow_start_iterations } else { 0.0 };
         let predicted = found + slow_start;
-        let share = |cost: Cost| self.question(seen).timing(&cost).overhead_fraction();
-        let ours = share(Cost { extra_iterations: predicted, ..self.config.cost(lossy, seen)? });
-        let theirs = share(Cost { extra_iterations: 0.0, ..self.config.cost(continued, seen)? });
+        let overhead = |cost: Cost| self.question(seen).protection(&cost, 0.0).overhead_fraction;
+        let ours = overhead(Cost { extra_iterations: predicted, ..self.config.cost(lossy, seen)? });
+        let theirs = overhead(Cost { extra_iterations: 0.0, ..self.config.cost(continued, seen)? });
         let percent = crate::decide::percent;
         (theirs < ours).then(|| {
             format!(

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use recoup::core::{Prediction, PredictionSource, Scheme};
-use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
+use recoup::model::horizon::Horizon;
+use recoup::model::overhead;
 use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
@@ -204,12 +205,9 @@ impl RunCosts {
     /// `None` if it expects no end.
     fn expected(&self, question: &Expected) -> Option<OverheadParts> {
         if question.scheme == SchemeChoice::None || self.checkpoints == 0 {
-            let lost_work = unprotected_overhead_fraction(&Unprotected {
-                mtti_seconds: question.mtti_seconds,
-                remaining_seconds: question.productive_seconds,
-                at_risk_seconds: 0.0,
-                recovery_seconds: 0.0,
-            });
+            let whole =
+                Horizon { remaining_seconds: question.productive_seconds, at_risk_seconds: 0.0, fallback_seconds: 0.0 };
+            let lost_work = whole.unprotected_overhead_fraction(question.mtti_seconds);
             return lost_work.is_finite().then(|| OverheadParts { lost_work, ..OverheadParts::default() });
         }
         let checkpoint_seconds = self.per_checkpoint(self.seconds_blocking);
@@ -230,9 +228,7 @@ impl RunCosts {
         let spacing = self.executed as f64 * question.iteration_seconds / pieces;
         let interval = self.interval_seconds.unwrap_or_else(|| scheme.interval_seconds()).max(spacing);
         let checkpoints = scheme.blocking_seconds / interval;
-        let exact = overhead::CheckpointTiming { drain_seconds: 0.0, ..scheme }.exact_overhead_fraction(interval);
-        // A failure loses what drains, too.
-        let total = exact + (1.0 + exact) * scheme.drain_seconds / scheme.mtti_seconds;
+        let total = scheme.exact_overhead_fraction(interval);
         // What failures cost, by cause as the first order has it.
         let causes = [interval / 2.0 + scheme.drain_seconds, scheme.recovery_seconds, scheme.extra_seconds];
         let [lost_work, recoveries, extra_iterations] =

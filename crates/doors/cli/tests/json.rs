@@ -11,7 +11,14 @@ use serde_json::Value;
 const CG: &str = "--poisson3d 8 --method cg --rtol 1e-8 --threads 1";
 const VIRTUAL: &str = "--virtual-time --t-iter 20 --pfs-bandwidth 273 --codec-rate 200M --mtti 900 --failures inject";
 /// Objects whose keys are names: any of them is `*`.
-const NAMED: [&str; 3] = ["expected_overhead", "schemes", "auto.checkpoints_mean"];
+const NAMED: [&str; 6] = [
+    "expected_overhead",
+    "intervals_s",
+    "first_order_overhead",
+    "present.expected_overhead",
+    "schemes",
+    "auto.checkpoints_mean",
+];
 
 /// All keys of the value, as docs/json.md writes them.
 fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
@@ -103,7 +110,10 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
                 format!("model system --config {} --trials 2", scenario("gpu-dense.toml")),
             ],
         ),
-        ("recoup model decide", vec![format!("model decide {decide}"), format!("model decide --scenario {levels}")]),
+        (
+            "recoup model decide",
+            vec![format!("model decide {decide} --interval 50"), format!("model decide --scenario {levels}")],
+        ),
         (
             "recoup model simulate",
             vec![

@@ -209,7 +209,7 @@ fn machines_without_progress_are_named_by_every_question() {
         "simulate --mtti 10 --t-iter 1 --iterations 100 --ckpt 100 --trials 2",
     ] {
         let (out, _) = told(&format!("model {question}"), dir.path(), 0);
-        assert!(out.contains("no progress on this machine"), "{question}\n{out}");
+        assert!(out.contains("next to no progress on this machine"), "{question}\n{out}");
     }
     assert!(!told("model overhead --mtti 3600 --ckpt 100", dir.path(), 0).0.contains("no progress"));
 }

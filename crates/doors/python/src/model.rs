@@ -113,7 +113,7 @@ impl ModelJob {
             at_risk_seconds: 0.0,
             asynchronous: false,
             costs,
-            safe_point_seconds: 0.0,
+            safe_point_seconds: iteration_seconds,
         })
     }
 }
@@ -143,13 +143,14 @@ impl PyDecision {
 /// Decides which scheme to save with.
 #[pyfunction]
 pub(crate) fn decide(job: ModelJob) -> PyResult<PyDecision> {
-    let answer = job.question()?.answer();
+    let question = job.question()?;
+    let answer = question.answer(0.0);
     Ok(PyDecision {
         scheme: answer.scheme.to_string(),
         interval_seconds: answer.interval_seconds,
         expected_overhead: answer.expected_overhead.iter().map(|(scheme, of)| (scheme.to_string(), *of)).collect(),
         max_extra_iterations: answer.max_extra_iterations,
-        why: answer.why,
+        why: question.why_of(&answer, answer.scheme),
     })
 }
 
@@ -191,10 +192,10 @@ pub(crate) fn simulate(
         return Err(refused(format!("trials is {trials}, expected 2 or more")));
     }
     let question = job.question()?;
-    let answer = question.answer();
+    let answer = question.answer(0.0);
     let run = |(scheme, cost): &(Scheme, Cost)| {
         let timing = question.timing(cost);
-        let interval_seconds = if *scheme == Scheme::None { f64::INFINITY } else { timing.interval_seconds() };
+        let interval_seconds = answer.interval(*scheme);
         let work_seconds = question.remaining_seconds;
         let outcome = Simulation { timing, interval_seconds, work_seconds, trials, seed }.run();
         let found = PySimulated {

@@ -116,12 +116,16 @@ struct StationaryArgs {
     error_bound: f64,
 }
 
-/// Note on a machine that spends all its time on failures.
-const NO_PROGRESS: &str = "no progress on this machine: checkpoints, lost work and recoveries take all the time";
+/// Note on a machine that spends its time on failures.
+const NO_PROGRESS: &str =
+    "next to no progress on this machine: checkpoints, lost work and recoveries take 99 % of the time or more";
 
-/// Adds the note if one of the overheads is unbounded.
+/// Overhead from which on that is said: the exact expectation is never unbounded.
+const NO_PROGRESS_OVERHEAD: f64 = 99.0;
+
+/// Adds the note if one of the overheads is unbounded, or as good as that.
 fn note_no_progress(table: &mut TextTable, overheads: impl IntoIterator<Item = f64>) {
-    if overheads.into_iter().any(f64::is_infinite) {
+    if overheads.into_iter().any(|overhead| overhead >= NO_PROGRESS_OVERHEAD) {
         table.note(NO_PROGRESS);
     }
 }

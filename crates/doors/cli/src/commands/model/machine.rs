@@ -154,7 +154,7 @@ impl MachineArgs {
             at_risk_seconds: 0.0,
             asynchronous: self.asynchronous,
             costs,
-            safe_point_seconds: 0.0,
+            safe_point_seconds: self.t_iter,
         }
     }
 

@@ -172,7 +172,7 @@ impl Scenario {
             at_risk_seconds: 0.0,
             asynchronous: self.asynchronous,
             costs: std::iter::once((Scheme::None, Cost::default())).chain(costs).collect(),
-            safe_point_seconds: 0.0,
+            safe_point_seconds: self.method.iteration_seconds,
         })
     }
 
@@ -265,12 +265,12 @@ mod tests {
         let question = parsed(PAPER).question().unwrap();
         // 78.8e9 / 657e6
         assert!((question.costs[1].1.drain_seconds - 119.94).abs() < 0.01);
-        assert_eq!(question.answer().scheme, Scheme::Lossy);
+        assert_eq!(question.answer(0.0).scheme, Scheme::Lossy);
     }
 
     #[test]
     fn fast_local_disk_chooses_raw() {
-        assert_eq!(parsed(DISK).question().unwrap().answer().scheme, Scheme::Traditional);
+        assert_eq!(parsed(DISK).question().unwrap().answer(0.0).scheme, Scheme::Traditional);
     }
 
     #[test]

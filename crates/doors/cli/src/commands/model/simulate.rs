@@ -114,10 +114,10 @@ struct DecisionReason {
 }
 
 fn of_question(question: &Question, args: &Args) -> BTreeMap<Scheme, SimulatedScheme> {
-    let answer = question.answer();
+    let answer = question.answer(0.0);
     let schemes = question.costs.iter().map(|(scheme, cost)| {
         let timing = question.timing(cost);
-        let interval_s = if *scheme == Scheme::None { f64::INFINITY } else { timing.interval_seconds() };
+        let interval_s = answer.interval(*scheme);
         let simulation = Simulation {
             timing,
             interval_seconds: interval_s,
