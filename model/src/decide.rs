@@ -330,7 +330,7 @@ mod tests {
         let question = any_question(seed);
         let answer = question.answer(0.0);
         let simulated = |scheme: Scheme, cost: &Cost| {
-            // Nothing else is as far off, and such runs take for ever.
+            // Nothing else is as far off, and such runs hardly end.
             if answer.expected(scheme) > 10.0 * (1.0 + answer.expected(answer.scheme)) {
                 return f64::INFINITY;
             }

@@ -68,7 +68,7 @@ struct Decided {
     levels: Vec<UsedLevel>,
 }
 
-/// What an interval costs that somebody has.
+/// An interval that somebody has, and its costs.
 #[derive(Debug, Serialize)]
 struct PresentInterval {
     interval_s: f64,
