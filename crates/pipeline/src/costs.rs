@@ -44,6 +44,8 @@ pub(crate) struct CostAccount {
     checkpoint_iteration: u64,
     pub(crate) failures: u64,
     costs: BTreeMap<Choice, Cost>,
+    /// Raw bytes of the versions of which those are the costs.
+    raw_bytes: BTreeMap<Choice, f64>,
     write_bytes_per_second: f64,
     drain_bytes_per_second: f64,
     /// Iterations with nothing running behind them, and the time they took.
@@ -77,6 +79,7 @@ impl CostAccount {
             checkpoint_iteration: 0,
             failures: 0,
             costs: BTreeMap::new(),
+            raw_bytes: BTreeMap::new(),
             write_bytes_per_second: bytes_per_second.unwrap_or(0.0),
             drain_bytes_per_second: 0.0,
             undisturbed: (0, 0.0),
@@ -113,8 +116,9 @@ impl CostAccount {
         if iterations == 0 { 0.0 } else { seconds / iterations as f64 }
     }
 
-    /// Returns what a policy sees of the run, apart from the solver and the bytes of a version.
-    pub(crate) fn observe(&self, progress: &Progress, ranks: usize) -> Observation {
+    /// Returns what a policy sees of the run, apart from the solver: costs of versions as large as
+    /// they are now, of each kind.
+    pub(crate) fn observe(&self, progress: &Progress, ranks: usize, raw_bytes: Vec<(Resume, u64)>) -> Observation {
         let now = self.clock.now();
         Observation {
             iteration: progress.iteration,
@@ -124,8 +128,8 @@ impl CostAccount {
             iteration_seconds: self.iteration_seconds(),
             relative_residual: progress.relative_residual(),
             tolerance: 0.0,
-            raw_bytes: Vec::new(),
-            costs: self.costs(),
+            costs: self.costs_of(&raw_bytes),
+            raw_bytes,
             write_bytes_per_second: self.write_bytes_per_second,
             failures: self.failures,
             ranks,
@@ -182,6 +186,7 @@ impl CostAccount {
             self.grains.pop_front();
         }
         self.grains.push_back((saved.version, saved.plan.grain));
+        blend(self.raw_bytes.entry(saved.plan.choice()).or_default(), saved.raw_bytes as f64);
         let cost = self.costs.entry(saved.plan.choice()).or_default();
         let slowdown_seconds = std::mem::take(&mut self.slowdown_seconds).max(0.0);
         if !self.is_synchronous {
@@ -211,6 +216,24 @@ impl CostAccount {
 
     pub(crate) fn costs(&self) -> Vec<(Choice, Cost)> {
         self.costs.iter().map(|(&choice, &cost)| (choice, cost)).collect()
+    }
+
+    /// Returns the costs of versions of these sizes, in proportion: one of GMRES holds one vector at
+    /// the end of a cycle, and all those of the cycle so far within it.
+    fn costs_of(&self, raw_bytes: &[(Resume, u64)]) -> Vec<(Choice, Cost)> {
+        let sized = |(&choice, &cost): (&Choice, &Cost)| {
+            let now = raw_bytes.iter().find(|(resume, _)| *resume == choice.resume);
+            let then = self.raw_bytes.get(&choice).filter(|then| **then > 0.0);
+            let part = now.zip(then).map_or(1.0, |((_, now), then)| *now as f64 / then);
+            let cost = Cost {
+                blocking_seconds: part * cost.blocking_seconds,
+                drain_seconds: part * cost.drain_seconds,
+                recovery_seconds: part * cost.recovery_seconds,
+                ..cost
+            };
+            (choice, cost)
+        };
+        self.costs.iter().map(sized).collect()
     }
 
     /// Returns what JSON can hold of the costs, for the process that continues.

@@ -30,6 +30,8 @@ pub struct FixedPolicy {
     recoveries: RecoveryHistory,
     safe_points: SafePoints,
     in_force: Option<InForce>,
+    /// Raw bytes of a version when that was decided.
+    bytes_in_force: Option<f64>,
     has_probed: bool,
 }
 
@@ -46,6 +48,7 @@ impl FixedPolicy {
             recoveries: RecoveryHistory::default(),
             safe_points: SafePoints::default(),
             in_force: None,
+            bytes_in_force: None,
             has_probed: false,
         }
     }
@@ -147,6 +150,19 @@ impl FixedPolicy {
             let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
             return probe(&mut self.has_probed, self.config.plan(self.scheme), is_due);
         };
+        let raw_bytes = raw_bytes(self.plan().resume, seen);
+        // A version of another size, which is not taken, changes nothing: in mid-cycle of GMRES an
+        // exact one holds more with each iteration.
+        if let Some(held) = self.in_force.filter(|_| !is_due && raw_bytes != self.bytes_in_force) {
+            return Decision {
+                save: None,
+                in_force: self.plan(),
+                why: None,
+                interval_seconds: held.interval_seconds,
+                extra_iterations: None,
+            };
+        }
+        self.bytes_in_force = raw_bytes;
         let next = InForce { choice: self.plan().choice(), interval_seconds };
         // An interval in iterations is the same however long they take.
         let has_changed = match (self.in_force, self.interval) {

@@ -1,8 +1,8 @@
 //! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
-    Comm, Decision, MethodProfile, Observation, Plan, Policy, Prediction, Progress, RankFailure, Registered, SafePoint,
-    Status, Store, Tier, Tiered, from_rank_0,
+    Comm, Decision, MethodProfile, Observation, Plan, Policy, Prediction, Progress, RankFailure, Registered, Resume,
+    SafePoint, Status, Store, Tier, Tiered, from_rank_0,
 };
 
 use super::registry::Registry;
@@ -57,17 +57,24 @@ impl Decisions {
         is_admitted && progress.status == Status::Running
     }
 
-    /// Asks the policy of rank 0; every rank gets its answer. Collective.
+    /// Asks the policy of rank 0 after an iteration of the solve; every rank gets its answer. What is
+    /// observed is asked for with the raw bytes of a version of each kind, as the variables are
+    /// now. Collective.
     pub(crate) fn decide(
         &mut self,
         owners: &[&dyn Registered],
         comm: &dyn Comm,
-        observe: impl FnOnce() -> Observation,
+        iteration: u64,
+        observe: impl FnOnce(Vec<(Resume, u64)>) -> Observation,
     ) -> Result<Decision, PipelineError> {
         let decision = if comm.size() == 1 {
-            self.ask(owners, observe)?
+            self.ask(owners, iteration, observe)?
         } else {
-            let news = if comm.rank() == 0 { self.ask(owners, observe).map(|made| self.news(made)) } else { Ok(None) };
+            let news = if comm.rank() == 0 {
+                self.ask(owners, iteration, observe).map(|made| self.news(made))
+            } else {
+                Ok(None)
+            };
             self.receive(from_rank_0(comm, || news)?)?
         };
         self.predicted = decision.extra_iterations;
@@ -79,21 +86,17 @@ impl Decisions {
     fn ask(
         &mut self,
         owners: &[&dyn Registered],
-        observe: impl FnOnce() -> Observation,
+        iteration: u64,
+        observe: impl FnOnce(Vec<(Resume, u64)>) -> Observation,
     ) -> Result<Decision, PipelineError> {
-        let observation = observe();
-        if observation.iteration < self.iteration {
+        if iteration < self.iteration {
             // Another solve, perhaps of other owners.
             self.registry.forget();
         }
-        self.iteration = observation.iteration;
-        let raw_bytes = self.registry.raw_bytes(owners)?;
-        Ok(self.policy.decide(&Observation {
-            raw_bytes,
-            tolerance: self.tolerance,
-            profile: self.profile,
-            ..observation
-        }))
+        self.iteration = iteration;
+        let observation = observe(self.registry.raw_bytes(owners)?);
+        let tolerance = self.tolerance;
+        Ok(self.policy.decide(&Observation { iteration, tolerance, profile: self.profile, ..observation }))
     }
 
     /// Returns the part of a decision that must be broadcast: at most safe points nothing, which is
@@ -222,7 +225,7 @@ mod tests {
         }
     }
 
-    fn observe() -> Observation {
+    fn observe(raw_bytes: Vec<(Resume, u64)>) -> Observation {
         Observation {
             iteration: 0,
             elapsed_seconds: 0.0,
@@ -231,7 +234,7 @@ mod tests {
             iteration_seconds: 0.0,
             relative_residual: 1.0,
             tolerance: 0.0,
-            raw_bytes: Vec::new(),
+            raw_bytes,
             costs: Vec::new(),
             write_bytes_per_second: 0.0,
             failures: 0,
@@ -251,7 +254,7 @@ mod tests {
             let mut x = vec![0.0; 4];
             let mut v = vec![0.0; len];
             let owner = Variables::new().iterate("x", &mut x).dynamic("v", &mut v);
-            decisions.decide(&[&owner], &Solo, observe).unwrap();
+            decisions.decide(&[&owner], &Solo, 0, observe).unwrap();
             assert_eq!(received.recv().unwrap(), RESUMES.map(|resume| (resume, 8 * (4 + len as u64))));
         }
     }
@@ -263,7 +266,7 @@ mod tests {
         let mut x = vec![0.0; 4];
         let mut y = vec![0.0; 4];
         let owner = Variables::new().iterate("x", &mut x).dynamic("x", &mut y);
-        let refused = decisions.decide(&[&owner], &Solo, observe);
+        let refused = decisions.decide(&[&owner], &Solo, 0, observe);
         assert!(matches!(refused, Err(PipelineError::Name { .. })), "{refused:?}");
         assert!(received.try_recv().is_err());
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use recoup_core::{
-    Comm, CommonError, ErrorKind, Iteration, Observation, Plan, Progress, RankFailure, Registered, ResidualKind,
-    Scheme, SolveError, Store, agreed, each, gathered,
+    Comm, CommonError, ErrorKind, Iteration, Plan, Progress, RankFailure, Registered, ResidualKind, Scheme, SolveError,
+    Store, agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 use serde::{Deserialize, Serialize};
@@ -232,8 +232,8 @@ impl Session {
         let comm = self.comm.as_ref();
         // A policy knows one solve at a time: its iterations begin with its system.
         let iteration = progress.iteration - self.systems.start();
-        let observe = || Observation { iteration, ..self.costs.observe(&progress, comm.size()) };
-        let decision = self.decisions.decide(owners, comm, observe)?;
+        let observe = |raw_bytes| self.costs.observe(&progress, comm.size(), raw_bytes);
+        let decision = self.decisions.decide(owners, comm, iteration, observe)?;
         self.decisions.log(&progress, &decision, self.store.as_ref());
         if !self.is_prepared && decision.save.is_none() && decision.in_force.scheme != Scheme::None {
             self.is_prepared = true;
