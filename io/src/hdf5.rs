@@ -18,6 +18,7 @@ mod entries;
 mod lookup3;
 mod plain;
 mod rank_file;
+mod read_back;
 mod shared_file;
 mod version_file;
 
@@ -28,7 +29,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use recoup_core::{
-    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, by_rank_0,
+    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, agreed,
+    from_rank_0,
 };
 
 use self::entries::entries;
@@ -213,29 +215,18 @@ impl Hdf5Store {
         unreachable!("the last look returns")
     }
 
-    fn publish_sealed(&self, manifest: &Manifest) -> Result<(), StoreError> {
+    /// Makes the sealed draft a version, and prepares the next draft where ranks may begin it in any
+    /// order; they may if this returns `true`.
+    fn publish_sealed(&self, manifest: &Manifest, draft: &Path, ranks: usize) -> Result<bool, StoreError> {
         self.require_write()?;
-        let version = manifest.version;
-        let draft = self.drafts.place(version);
-        self.publish_draft(manifest, &draft).inspect_err(|_| {
-            // The first error is the one to report; the next draft tries again to clear the place.
-            publish::remove_directory(&draft).ok();
-        })
+        self.publish_draft(manifest, draft).inspect_err(|_| abandon(draft))?;
+        Ok(self.is_plain() && (ranks == 1 || self.drafts.prepare_after(manifest.version)))
     }
 
-    /// Everything of `publish` that comes after the draft was found.
+    /// Everything of `publish` that comes after the files were read back.
     fn publish_draft(&self, manifest: &Manifest, draft: &Path) -> Result<(), StoreError> {
         let version = manifest.version;
         let lie = |what| StoreError::Manifest { version, what };
-        for file in &manifest.files {
-            let found = fs::metadata(draft.join(&file.name)).map(|m| m.len()).ok();
-            if found.is_none() && !draft.is_dir() {
-                return Err(StoreError::Missing { version });
-            }
-            if found != Some(file.bytes) {
-                return Err(lie(format!("file {}: {} bytes expected, {found:?} found", file.name, file.bytes)));
-            }
-        }
         let (bytes, record) = version_file::version_file(manifest);
         let mut manifest = manifest.clone();
         manifest.files.push(record);
@@ -263,6 +254,12 @@ impl Hdf5Store {
     }
 }
 
+/// Removes a draft that failed. The first error is the one to report; the next draft tries again to
+/// clear the place.
+fn abandon(draft: &Path) {
+    publish::remove_directory(draft).ok();
+}
+
 /// Returns whether a rename failed because the version is there.
 fn is_there(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
@@ -274,6 +271,26 @@ fn put_aside(path: &Path, aside: &Path) -> Result<(), StoreError> {
     let names = std::iter::once(name.clone()).chain((1..).map(|k| format!("{name}-{k}")));
     let target = names.map(|name| aside.join(name)).find(|path| !path.exists());
     publish::rename(path, &target.expect("an endless list holds a free name"))
+}
+
+impl Hdf5Store {
+    /// Writes the files that ranks share. Returns the manifest with the places in them. Collective.
+    fn write_shared(
+        &self,
+        manifest: &Manifest,
+        draft: &Path,
+        comm: &dyn Comm,
+    ) -> Result<Manifest, CommonError<StoreError>> {
+        // What lies is refused on all ranks before any place follows from it.
+        let version = manifest.version;
+        check(manifest, version).map_err(|what| CommonError::alike(StoreError::Manifest { version, what }))?;
+        let target = shared_file::SharedFiles { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
+        shared_file::write(&target, &self.parts, manifest, comm).inspect_err(|_| {
+            if comm.rank() == 0 {
+                abandon(draft);
+            }
+        })
+    }
 }
 
 impl Store for Hdf5Store {
@@ -294,46 +311,35 @@ impl Store for Hdf5Store {
             };
         }
         let is_agreed = self.drafts.is_agreed();
-        let create = || RankFile::create(&draft, version, rank, self.throttle.clone(), is_agreed);
-        let created = match create() {
-            Err(error) if publish::is_missing(&error) && is_agreed => {
-                publish::create_directory(&draft)?;
-                create()
-            }
-            created => created,
-        };
-        match created {
-            Err(error) if publish::is_missing(&error) => Err(StoreError::Missing { version }),
+        match RankFile::create(&draft, version, rank, self.throttle.clone(), is_agreed) {
+            // Where the place is agreed on, rank 0 has made it: this host does not see it.
+            Err(error) if publish::is_missing(&error) && !is_agreed => Err(StoreError::Missing { version }),
             created => Ok(Box::new(created?)),
         }
     }
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
-        if self.ranks_per_file == 1 {
-            by_rank_0(comm, || self.publish_sealed(manifest))?;
-            if !self.is_plain() {
-                // One that was replaced is a draft now, and may have stayed.
-                self.drafts.ended(self.replaces);
-                return Ok(NextBegin::RankZeroFirst);
-            }
-            self.drafts.published(manifest.version, manifest.ranks);
-            return Ok(NextBegin::AnyOrder);
-        }
-        // What lies is refused on all ranks before any place follows from it.
-        let version = manifest.version;
-        check(manifest, version).map_err(|what| CommonError::alike(StoreError::Manifest { version, what }))?;
-        let draft = self.drafts.place(version);
-        let target =
-            shared_file::SharedFiles { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
-        let placed = shared_file::write(&target, &self.parts, manifest, comm).inspect_err(|_| {
+        let draft = self.drafts.place(manifest.version);
+        let placed = match self.ranks_per_file {
+            1 => None,
+            _ => Some(self.write_shared(manifest, &draft, comm)?),
+        };
+        let manifest = placed.as_ref().unwrap_or(manifest);
+        let found = read_back::check(&draft, manifest, self.ranks_per_file, comm);
+        agreed(comm, found).inspect_err(|_| {
             if comm.rank() == 0 {
-                // As after any failure: what stays is a draft, which never counts.
-                publish::remove_directory(&target.draft).ok();
+                abandon(&draft);
             }
         })?;
-        by_rank_0(comm, || self.publish_sealed(&placed))?;
-        self.drafts.ended(self.replaces);
-        Ok(NextBegin::RankZeroFirst)
+        let is_ready = from_rank_0(comm, || self.publish_sealed(manifest, &draft, comm.size()))?;
+        if !self.is_plain() {
+            // One that was replaced is a draft now, and may have stayed.
+            self.drafts.ended(self.replaces);
+            return Ok(NextBegin::RankZeroFirst);
+        }
+        let is_prepared = is_ready && comm.size() > 1 && self.access == Access::Write;
+        self.drafts.published(manifest.version, manifest.ranks, is_prepared);
+        Ok(if is_ready { NextBegin::AnyOrder } else { NextBegin::RankZeroFirst })
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {

@@ -348,11 +348,13 @@ pub(crate) fn remove_directory(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Removes a file of a draft, and the draft's directory with its last file. Best effort: what stays
-/// is a draft, which never counts and is cleared by the next one.
-pub(crate) fn discard_file(path: &Path) {
+/// Removes a file of a draft, and the draft's directory, too, if nothing else is in it. Best effort:
+/// what stays is a draft, which never counts and is cleared by the next one.
+pub(crate) fn discard_file(path: &Path, with_directory: bool) {
     step(Step::Remove, path, || fs::remove_file(path)).ok();
-    fs::remove_dir(parent(path)).ok();
+    if with_directory {
+        fs::remove_dir(parent(path)).ok();
+    }
 }
 
 /// Renames a directory that is removed next. Nothing waits for the disk: the next version's rename

@@ -1,6 +1,7 @@
 //! Every byte of a version compared with what the manifest says of it, without decoding any.
 
-use std::io::{self, BufReader, Read};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use recoup_core::{Damage, FileRecord, FrameRecord, Manifest};
@@ -13,8 +14,7 @@ pub(super) fn inspect(version: &Path, manifest: &Manifest) -> Vec<Damage> {
 }
 
 fn inspect_file(version: &Path, record: &FileRecord, manifest: &Manifest) -> Vec<Damage> {
-    let mut frames: Vec<&FrameRecord> = manifest.frames.iter().filter(|f| lies_in(f, record)).collect();
-    frames.sort_unstable_by_key(|frame| offset(frame));
+    let frames = frames_of(record, manifest);
     let whole = |what: &str| Damage::File { file: record.name.clone(), what: what.to_owned() };
     let lost = |frame: &FrameRecord, what: String| Damage::Frame { frame: Box::new(frame.clone()), what };
 
@@ -55,6 +55,28 @@ fn inspect_file(version: &Path, record: &FileRecord, manifest: &Manifest) -> Vec
         Err(error) => damage.push(whole(&error.to_string())),
     }
     damage
+}
+
+/// Returns the checksum of a file's bytes outside these frames, which are in order; they alone are
+/// read.
+pub(super) fn structure_crc32c(file: &mut File, bytes: u64, frames: &[&FrameRecord]) -> io::Result<u32> {
+    let bounds = frames.iter().map(|frame| (offset(frame), frame.payload_bytes)).chain([(bytes, 0)]);
+    let mut at = 0;
+    let mut crc = 0;
+    for (start, len) in bounds {
+        let gap = start.checked_sub(at).ok_or_else(|| io::Error::other("frames overlap"))?;
+        file.seek(SeekFrom::Start(at))?;
+        crc = pass(file, gap, crc)?;
+        at = start.saturating_add(len);
+    }
+    Ok(crc)
+}
+
+/// Returns the frames that are in a file, in their order there.
+pub(super) fn frames_of<'a>(file: &FileRecord, manifest: &'a Manifest) -> Vec<&'a FrameRecord> {
+    let mut frames: Vec<&FrameRecord> = manifest.frames.iter().filter(|f| lies_in(f, file)).collect();
+    frames.sort_unstable_by_key(|frame| offset(frame));
+    frames
 }
 
 fn lies_in(frame: &FrameRecord, file: &FileRecord) -> bool {

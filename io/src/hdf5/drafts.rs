@@ -1,4 +1,6 @@
 //! The directories versions are drafted in: where there is one, that of the version that went last.
+//! Rank 0 alone makes them: on a host that has lost the shared directory, a rank that made one would
+//! write to the directory below the mount point.
 //!
 //! A version that goes is one rename, to the place of the next draft. Its files are that draft's
 //! when it is begun: each rank writes over its own, or has it go ([`crate::reuse`]), at the same
@@ -37,8 +39,10 @@ enum Drafted {
     Begun,
     /// Nothing.
     Nothing,
-    /// A retired version, at the place of the next draft. It stays there until that is begun:
+    /// An empty directory at the place of the next draft. It stays there until that is begun:
     /// another rank may have begun already.
+    Prepared,
+    /// A retired version there, likewise.
     Retired,
 }
 
@@ -63,12 +67,12 @@ impl Drafts {
 
     /// Returns the directory in which a version is drafted.
     pub(super) fn place(&self, version: u64) -> PathBuf {
-        self.place_after(self.lock().line).unwrap_or_else(|| self.place_of(version))
+        self.lock().line.map_or_else(|| self.place_of(version), |line| self.place_after(line.last))
     }
 
-    /// The place all ranks know, before they know the next version.
-    fn place_after(&self, line: Option<VersionRow>) -> Option<PathBuf> {
-        line.map(|line| self.root.join(format!("draft-after-{:012}", line.last)))
+    /// The place all ranks know, before they know the version that follows this one.
+    fn place_after(&self, version: u64) -> PathBuf {
+        self.root.join(format!("draft-after-{version:012}"))
     }
 
     /// The place that is a version's own.
@@ -76,7 +80,7 @@ impl Drafts {
         self.root.join(format!("draft-{version:012}"))
     }
 
-    /// Returns whether any rank may make the directory of the next draft.
+    /// Returns whether all ranks know the place of the next draft before they know its version.
     pub(super) fn is_agreed(&self) -> bool {
         self.lock().line.is_some()
     }
@@ -89,19 +93,28 @@ impl Drafts {
             // Another rank may have begun there, if it may begin first.
             self.clear(|path| is_agreed && path == place)?;
         }
+        let is_prepared = matches!(state.drafted, Drafted::Prepared | Drafted::Retired);
         state.drafted = Drafted::Begun;
-        if is_agreed { Ok(()) } else { publish::create_directory(place) }
+        if is_prepared { Ok(()) } else { publish::create_directory(place) }
     }
 
-    /// A version was published. All ranks say so, and those that share this store more than once.
-    pub(super) fn published(&self, version: u64, ranks: usize) {
+    /// Makes the directory of the draft after this version, which another rank may begin first.
+    /// Returns whether it is there.
+    pub(super) fn prepare_after(&self, version: u64) -> bool {
+        publish::create_directory(&self.place_after(version)).is_ok()
+    }
+
+    /// A version was published, and the place of the next draft is prepared, or is not. All ranks
+    /// say so, and those that share this store more than once.
+    pub(super) fn published(&self, version: u64, ranks: usize, is_prepared: bool) {
         let mut state = self.lock();
         let line = match state.line {
             Some(line) if (line.ranks, line.last) == (ranks, version) => return,
             Some(line) if line.ranks == ranks && line.last < version => VersionRow { last: version, ..line },
             _ => VersionRow { first: version, last: version, ranks },
         };
-        (state.line, state.drafted) = (Some(line), Drafted::Nothing);
+        state.line = Some(line);
+        state.drafted = if is_prepared { Drafted::Prepared } else { Drafted::Nothing };
     }
 
     /// The draft has become a version where no row is kept; one that took another's place may have
@@ -116,9 +129,9 @@ impl Drafts {
     pub(super) fn take(&self, version: u64, path: &Path) -> bool {
         let mut state = self.lock();
         let Some(line) = state.line.filter(|line| (line.first..line.last).contains(&version)) else { return false };
-        let Some(place) = self.place_after(Some(line)) else { return false };
+        let is_free = matches!(state.drafted, Drafted::Nothing | Drafted::Prepared);
         // The rename is refused where another rank has begun there.
-        let is_taken = state.drafted == Drafted::Nothing && publish::rename_to_remove(path, &place).is_ok();
+        let is_taken = is_free && publish::rename_to_remove(path, &self.place_after(line.last)).is_ok();
         if is_taken {
             state.drafted = Drafted::Retired;
         }
@@ -161,9 +174,9 @@ impl Drafts {
 impl Drop for Drafts {
     fn drop(&mut self) {
         let state = self.lock();
-        if let (Drafted::Retired, Some(place)) = (state.drafted, self.place_after(state.line)) {
+        if let (Drafted::Prepared | Drafted::Retired, Some(line)) = (state.drafted, state.line) {
             // What stays is a draft, which the next store to write here removes.
-            publish::remove_directory(&place).ok();
+            publish::remove_directory(&self.place_after(line.last)).ok();
         }
     }
 }
@@ -403,7 +416,8 @@ mod tests {
             let rank_0 = Arc::new(stored(&dir, 2));
             SampleVersion::new(3, 2).publish(rank_0.as_ref()).unwrap();
             let rank_1 = Hdf5Store::open(dir.path(), "solve", Access::Join).unwrap();
-            (1..=3).for_each(|version| rank_1.drafts.published(version, 2));
+            (1..=3).for_each(|version| rank_1.drafts.published(version, 2, false));
+            assert!(rank_0.drafts.prepare_after(3));
             let theirs = rank_0.clone();
             let mut steps = 0;
             let watcher = move |_, _: &Path| {
@@ -425,7 +439,7 @@ mod tests {
             next.assert_whole(rank_0.as_ref());
             assert_eq!(names(&dir), ["lock", "v000000000003", "v000000000004"], "gone at step {at}");
             if is_over {
-                assert!(at > 2, "looked for, not found, made");
+                assert!(at > 1, "looked for and made");
                 break;
             }
         }
@@ -438,8 +452,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let rank_0 = stored(&dir, 2);
         let rank_1 = Hdf5Store::open(dir.path(), "solve", Access::Join).unwrap();
-        let told = |version| rank_1.drafts.published(version, 2);
-        (1..=2).for_each(told);
+        let told = |version| {
+            assert!(rank_0.drafts.prepare_after(version));
+            rank_1.drafts.published(version, 2, false);
+        };
+        rank_1.drafts.published(1, 2, false);
+        told(2);
         for (version, is_early) in [(3, false), (4, true), (5, false), (6, true)] {
             let go = || rank_0.remove(version - 2).unwrap();
             let early = is_early.then(|| rank_1.begin(version, 1).unwrap());
@@ -450,9 +468,30 @@ mod tests {
             told(version);
             sample.assert_whole(&rank_0);
             assert_eq!(rank_0.inspect_damage(version).unwrap(), []);
+            let next = format!("draft-after-{version:012}");
             let kept = format!("v{:012}", version - 1);
-            assert_eq!(names(&dir), ["lock", &kept, &format!("v{version:012}")]);
+            assert_eq!(names(&dir), [&next, "lock", &kept, &format!("v{version:012}")]);
         }
+    }
+
+    /// A host lost the shared directory. Its ranks made the draft's directory below the mount point
+    /// and wrote there; files of retired versions were left in their places, and the versions that
+    /// came of it took those of the whole ones.
+    #[test]
+    fn a_host_without_the_shared_directory_begins_no_draft() {
+        let dir = tempfile::tempdir().unwrap();
+        let rank_0 = stored(&dir, 2);
+        let [mount, below] = ["mount", "below"].map(|name| dir.path().join(name));
+        symlink(dir.path(), &mount).unwrap();
+        let rank_1 = Hdf5Store::open(&mount, "solve", Access::Join).unwrap();
+        assert!(rank_0.drafts.prepare_after(2));
+        (1..=2).for_each(|version| rank_1.drafts.published(version, 2, false));
+        fs::create_dir(&below).unwrap();
+        fs::remove_file(&mount).unwrap();
+        symlink(&below, &mount).unwrap();
+        let refused = rank_1.begin(3, 1).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("mount/solve/draft-after-000000000002/rank-000001.h5: No such file"), "{refused}");
+        assert_eq!(entries(&below).unwrap(), [] as [&str; 0]);
     }
 
     #[test]

@@ -235,10 +235,11 @@ impl Draft for RankFile {
 }
 
 impl Drop for RankFile {
-    /// An unsealed file is removed, and its directory with the last one.
+    /// An unsealed file is removed. Rank 0, which made the directory, removes that if it is empty:
+    /// others may be about to begin there.
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            publish::discard_file(&self.path);
+            publish::discard_file(&self.path, self.rank == 0);
         }
     }
 }

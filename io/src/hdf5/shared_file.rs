@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
@@ -156,7 +156,7 @@ type Structure = (Vec<u8>, Vec<u8>);
 
 /// The directory of a draft, and how it is written.
 pub(super) struct SharedFiles<'a> {
-    pub(super) draft: PathBuf,
+    pub(super) draft: &'a Path,
     /// Ranks in a row that share a file.
     pub(super) per_file: usize,
     pub(super) throttle: Option<&'a Throttle>,
