@@ -36,9 +36,9 @@ impl Store for NodeStore {
         let mut state = self.lock();
         state.sequence += 1;
         state.guarded.insert(version, mask);
-        for rank in std::mem::take(&mut state.adopted) {
-            if let Err(error) = Shelf::new(&self.node, rank).remove_all() {
-                tracing::warn!(rank, %error, "the shelf of a rank that is gone is left over");
+        for shelf in std::mem::take(&mut state.adopted) {
+            if let Err(error) = shelf.remove_all() {
+                tracing::warn!(%error, "a shelf that no rank uses is left over");
             }
         }
         Ok(NextBegin::RankZeroFirst)

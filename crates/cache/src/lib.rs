@@ -31,7 +31,7 @@ mod tiers;
 
 pub use code::{decode_column, encode_row};
 pub use dispensable::Dispensable;
-pub use node::host_name;
+pub use node::{first_positions, host_name};
 pub use protection::{Guard, Partners, Protection};
 pub use run_memory::{MEMORY_DIR, NodeMemory, RankShelf, RunMemory, RunPlace, node_name};
 pub use run_versions::RunVersions;

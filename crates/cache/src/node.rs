@@ -1,10 +1,12 @@
 //! The directory of a node: at a path, or in a directory that is held open.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use recoup_core::StoreError;
 use recoup_io::PrivateDir;
+use serde::{Deserialize, Serialize};
 
 /// A node's directory, opened again for each use, since it may be removed when the node is lost.
 #[derive(Clone, Debug)]
@@ -26,6 +28,21 @@ pub fn host_name() -> Result<String, StoreError> {
     Ok(name.trim().to_owned())
 }
 
+/// Returns for each value the position of the first that equals it.
+pub fn first_positions<T: Ord>(values: &[T]) -> Vec<usize> {
+    let mut firsts = BTreeMap::new();
+    values.iter().enumerate().map(|(position, value)| *firsts.entry(value).or_insert(position)).collect()
+}
+
+/// The place of a rank's shelf, as all ranks know it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct NodePlace {
+    /// Ranks that have this in common see each other's shelves.
+    pub(crate) machine: String,
+    /// Ranks that have this in common, too, are lost together.
+    pub(crate) node: String,
+}
+
 impl Node {
     /// Names the directory at `path`. Directories above it are taken as they are.
     pub(crate) fn at(path: &Path) -> Self {
@@ -38,8 +55,27 @@ impl Node {
         Self { within: Some((directory, name.to_owned())), path }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Returns the place of the shelves here.
+    ///
+    /// # Errors
+    /// As [`host_name`].
+    pub(crate) fn place(&self) -> Result<NodePlace, StoreError> {
+        let here = |path: &Path| host_name().map(|host| format!("{host}:{}", path.display()));
+        Ok(match &self.within {
+            Some((directory, name)) => NodePlace { machine: here(directory.path())?, node: name.clone() },
+            None => NodePlace { machine: here(&self.path)?, node: here(&self.path)? },
+        })
+    }
+
+    /// Returns the directories of nodes whose shelves can be read here, this one among them if it
+    /// is there.
+    pub(crate) fn neighbours(&self) -> Result<Vec<Self>, StoreError> {
+        match &self.within {
+            Some((directory, _)) => {
+                Ok(directory.names()?.iter().map(|name| Self::within(directory.clone(), name)).collect())
+            }
+            None => Ok(vec![self.clone()]),
+        }
     }
 
     /// Opens it; `None` if it is not there.

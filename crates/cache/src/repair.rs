@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
 use crate::layout::segment;
+use crate::node::{Node, NodePlace, first_positions};
 use crate::plan::{Held, ParityHead, Transfer, TransferContent, Way, more_copies};
 use crate::shelf::{Shelf, ShelfPart};
 use crate::store::{CommitMark, NodeStore, check_frame, open_manifest, open_parity, rank_payload_bytes};
@@ -25,7 +26,7 @@ struct Holding {
     /// Tells this version from another of the same number.
     id: u32,
     mark: CommitMark,
-    /// The rank whose shelf it is.
+    /// The position of the shelf among those that the rank reads.
     shelf: usize,
     payloads: Vec<usize>,
     parities: Vec<(usize, ParityHead)>,
@@ -44,15 +45,14 @@ struct AgreedVersion {
 /// Implements [`recoup_core::Tiered::prepare_restore`].
 pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), CommonError<StoreError>> {
     agreed(comm, store.shelf.remove_drafts())?;
-    let nodes = store.find_nodes(comm)?;
-    let adopted = orphans(store, &nodes, comm.rank());
-    let mine = look(store, &adopted);
+    let places = store.places(comm)?;
+    store.lock().adopted = orphans(store, &places, comm.rank());
+    let mine = look(store);
     let all = gather_json(comm, &(mine.clone(), store.lock().sequence))?;
     {
         let mut state = store.lock();
-        state.adopted = adopted;
         state.sequence = all.iter().map(|(_, sequence)| *sequence).max().unwrap_or(0);
-        state.nodes = nodes;
+        state.nodes = first_positions(&places);
         state.guarded.clear();
     }
     let holdings: Vec<Vec<Holding>> = all.into_iter().map(|(holdings, _)| holdings).collect();
@@ -75,23 +75,29 @@ pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
     agreed(comm, removed)
 }
 
-/// Returns the shelves on this rank's node whose ranks are not on it, if this rank is the first
-/// there.
-fn orphans(store: &NodeStore, nodes: &[usize], rank: usize) -> Vec<usize> {
-    let is_here = |other: usize| nodes.get(other) == Some(&nodes[rank]);
-    if nodes[rank] != rank {
+/// Returns the shelves on this machine that no rank of this job uses, if this rank is the first
+/// there: those of ranks that are gone, and of ranks that had another place in the list of hosts.
+fn orphans(store: &NodeStore, places: &[NodePlace], rank: usize) -> Vec<Shelf> {
+    let is_here = |place: &NodePlace| place.machine == places[rank].machine;
+    if places.iter().position(is_here) != Some(rank) {
         return Vec::new();
     }
-    passed_over(Shelf::ranks(&store.node)).into_iter().filter(|&other| !is_here(other)).collect()
+    let used: BTreeSet<(&str, usize)> =
+        places.iter().enumerate().map(|(rank, place)| (place.node.as_str(), rank)).collect();
+    let of_node = |node: Node| {
+        let name = node.place().map(|place| place.node).unwrap_or_default();
+        let shelves = passed_over(Shelf::on(&node)).into_iter();
+        shelves.filter(|(rank, _)| !used.contains(&(&name, *rank))).map(|(_, shelf)| shelf).collect::<Vec<_>>()
+    };
+    passed_over(store.node.neighbours()).into_iter().flat_map(of_node).collect()
 }
 
 /// Returns all whole parts on this rank's shelf and on those it has adopted.
-fn look(store: &NodeStore, adopted: &[usize]) -> Vec<Holding> {
-    let shelves = std::iter::once(store.rank).chain(adopted.iter().copied());
-    shelves.flat_map(|rank| look_at(&Shelf::new(&store.node, rank), rank)).collect()
+fn look(store: &NodeStore) -> Vec<Holding> {
+    store.shelves().iter().enumerate().flat_map(|(index, shelf)| look_at(shelf, index)).collect()
 }
 
-fn look_at(shelf: &Shelf, rank: usize) -> Vec<Holding> {
+fn look_at(shelf: &Shelf, index: usize) -> Vec<Holding> {
     let holding = |version: u64| {
         let mark = serde_json::from_slice(&shelf.get(version, ShelfPart::Commit).ok()?).ok()?;
         let text = shelf.get(version, ShelfPart::Manifest).ok()?;
@@ -106,7 +112,7 @@ fn look_at(shelf: &Shelf, rank: usize) -> Vec<Holding> {
                 _ => {}
             }
         }
-        Some(Holding { version, id: crc32c::crc32c(&text), mark, shelf: rank, payloads, parities })
+        Some(Holding { version, id: crc32c::crc32c(&text), mark, shelf: index, payloads, parities })
     };
     passed_over(shelf.versions()).into_iter().filter_map(holding).collect()
 }
@@ -140,9 +146,9 @@ fn agree_on_versions(
         let Some(mark) = with(root).map(|holding| holding.mark) else { continue };
         let mut text = Vec::new();
         if comm.rank() == root {
-            let shelf = with(root).map_or(store.rank, |holding| holding.shelf);
+            let index = with(root).map_or(0, |holding| holding.shelf);
             // Text that cannot be read any more opens as no manifest, on all ranks alike.
-            text = Shelf::new(&store.node, shelf).get(version, ShelfPart::Manifest).unwrap_or_default();
+            text = store.shelves()[index].get(version, ShelfPart::Manifest).unwrap_or_default();
         }
         let text = broadcast_bytes(comm, root, text)?;
         if let Ok(manifest) = open_manifest(&text, version) {
@@ -255,7 +261,7 @@ fn place(
         let (bytes, source) = match way {
             Way::Held if shelf.get(version, ShelfPart::Payloads(*owner)).is_ok() => continue,
             Way::Held => {
-                (adopted_payloads(store, agreed_version, *owner)?, "the shelf of a rank that is gone".to_owned())
+                (adopted_payloads(store, agreed_version, *owner)?, "a shelf that no rank used".to_owned())
             }
             Way::Copy(transfer) => (arrived.next().unwrap_or_default(), format!("a copy on rank {}", transfer.from)),
             Way::Rebuilt { columns, segment_bytes } => {
@@ -325,7 +331,7 @@ fn copy_again(
     comm: &dyn Comm,
 ) -> Result<(), CommError> {
     let nodes = store.lock().nodes.clone();
-    let losses = store.losses_stood(agreed_version.mark.guards & store.kept(&nodes));
+    let losses = store.losses_stood(agreed_version.mark.guards & store.kept(&nodes), &nodes);
     let transfers = |rank: usize| {
         let has_it = |&holder: &usize| {
             wants[holder].contains(&rank)
@@ -414,9 +420,7 @@ impl PartCache<'_> {
         if self.read.contains_key(&key) {
             return;
         }
-        let adopted = self.store.lock().adopted.clone();
-        let shelves = std::iter::once(self.store.rank).chain(adopted);
-        let found = shelves.map(|rank| Shelf::new(&self.store.node, rank)).find_map(|shelf| {
+        let found = self.store.shelves().into_iter().find_map(|shelf| {
             let text = shelf.get(self.version, ShelfPart::Manifest).ok()?;
             let bytes = shelf.get(self.version, key.0).ok().filter(|_| crc32c::crc32c(&text) == self.id)?;
             let is_it = match key.0 {

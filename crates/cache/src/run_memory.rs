@@ -16,6 +16,7 @@ use recoup_core::StoreError;
 use recoup_io::PrivateDir;
 
 use crate::dispensable::Dispensable;
+use crate::node::host_name;
 use crate::store::NodeStore;
 
 /// The memory directory of nearly every machine: a file system in memory that outlives processes.
@@ -79,9 +80,11 @@ impl RunMemory {
     }
 
     /// Names what one node keeps of the run, by the node's number.
-    #[must_use]
-    pub fn of_node(self, node: usize) -> NodeMemory {
-        NodeMemory { run: self, name: node_name(node) }
+    ///
+    /// # Errors
+    /// As [`node_name`].
+    pub fn of_node(self, node: usize) -> Result<NodeMemory, StoreError> {
+        Ok(NodeMemory { name: node_name(node)?, run: self })
     }
 
     /// Opens all shelves of the run on this machine, in order of nodes and ranks.
@@ -103,10 +106,13 @@ impl RunMemory {
     }
 }
 
-/// Returns the name of a node's directory.
-#[must_use]
-pub fn node_name(node: usize) -> String {
-    format!("node-{node:06}")
+/// Returns the name of a node's directory. It has this machine's name: the number of a node may be
+/// another machine's in the next job, and machines may share a memory directory.
+///
+/// # Errors
+/// As [`host_name`].
+pub fn node_name(node: usize) -> Result<String, StoreError> {
+    Ok(format!("node-{}-{node:06}", host_name()?.replace('/', "_")))
 }
 
 /// The part of a run's memory that is lost with a node.

@@ -75,12 +75,11 @@ impl Shelf {
         Self { node: node.clone(), name: format!("rank-{rank:06}") }
     }
 
-    /// Returns the ranks that have shelves on a node.
-    pub(crate) fn ranks(node: &Node) -> Result<Vec<usize>, StoreError> {
+    /// Returns the shelves on a node, with their ranks.
+    pub(crate) fn on(node: &Node) -> Result<Vec<(usize, Self)>, StoreError> {
         let rank = |name: &String| name.strip_prefix("rank-")?.parse().ok();
-        let mut ranks: Vec<usize> = names(node.open()?)?.iter().filter_map(rank).collect();
-        ranks.sort_unstable();
-        Ok(ranks)
+        let names = names(node.open()?)?;
+        Ok(names.iter().filter_map(rank).map(|rank| (rank, Self::new(node, rank))).collect())
     }
 
     fn open(&self) -> Result<Option<PrivateDir>, StoreError> {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::encode_row;
 use crate::layout::segment;
-use crate::node::{Node, host_name};
+use crate::node::{Node, NodePlace, first_positions};
 use crate::plan::ParityHead;
 use crate::protection::{Group, Guard, Protection, groups};
 use crate::shelf::{Shelf, ShelfPart};
@@ -47,8 +47,8 @@ pub(crate) struct NodeState {
     /// The guards of each version, a bit each.
     pub(crate) guarded: BTreeMap<u64, u64>,
     pub(crate) notes: Vec<Note>,
-    /// Shelves of ranks that are gone, which this one looks after.
-    pub(crate) adopted: Vec<usize>,
+    /// Shelves on this machine that no rank uses, which this one looks after.
+    pub(crate) adopted: Vec<Shelf>,
 }
 
 /// The commit mark of a version.
@@ -117,14 +117,22 @@ impl NodeStore {
         self.guards.iter().enumerate().filter(|(_, guard)| is_kept(guard)).fold(0, |mask, (i, _)| mask | 1 << i)
     }
 
-    /// Returns the number of simultaneous losses that the strongest of these guards survives.
-    pub(crate) fn losses_stood(&self, mask: u64) -> usize {
+    /// Returns the number of nodes that may be lost at once where the strongest of these guards
+    /// protects ranks on these nodes.
+    pub(crate) fn losses_stood(&self, mask: u64, nodes: &[usize]) -> usize {
         let stood = |guard: &Guard| match guard.protection {
             Protection::Partner(_) => 1,
-            Protection::Erasure { parity, .. } => parity,
+            Protection::Erasure { data, parity } => groups(data, parity, nodes).map_or(parity, |groups| {
+                groups.iter().map(|group| group.losses_stood(nodes)).min().unwrap_or(parity)
+            }),
         };
         let guards = self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1);
         guards.map(|(_, guard)| stood(guard)).max().unwrap_or(0)
+    }
+
+    /// Returns the shelves that this rank reads: its own, and those it looks after.
+    pub(crate) fn shelves(&self) -> Vec<Shelf> {
+        std::iter::once(self.shelf.clone()).chain(self.lock().adopted.iter().cloned()).collect()
     }
 
     /// Returns the parts of a version that this rank holds, as the names of their files.
@@ -158,17 +166,14 @@ impl NodeStore {
         if known.len() == comm.size() {
             return Ok(known);
         }
-        let nodes = self.find_nodes(comm)?;
+        let nodes = first_positions(&self.places(comm)?);
         self.lock().nodes.clone_from(&nodes);
         Ok(nodes)
     }
 
-    /// Numbers the nodes by their first ranks. Collective.
-    pub(crate) fn find_nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
-        let name = host_name().map(|host| format!("{host}:{}", self.node.path().display()));
-        let names: Vec<String> = gathered(comm, name)?;
-        let first = |name: &String| names.iter().position(|other| other == name).unwrap_or(0);
-        Ok(names.iter().map(first).collect())
+    /// Returns the place of every rank's shelf. Collective.
+    pub(crate) fn places(&self, comm: &dyn Comm) -> Result<Vec<NodePlace>, CommonError<StoreError>> {
+        gathered(comm, self.node.place())
     }
 
     /// Puts the guards of a version on the shelves of all ranks. Collective; a rank that fails

@@ -226,6 +226,46 @@ fn a_spare_finds_the_part_of_its_place_on_the_node_that_is_left_or_with_the_part
     }
 }
 
+/// Shelves were looked for under the place of a host in the list, which a lost host shifts: all
+/// copies were there, and the job began again at 0 without a word.
+#[test]
+fn parts_are_found_on_any_host_whatever_its_place_in_the_list() {
+    let old: FolderName = |_, place| format!("node-{place:06}");
+    let new: FolderName = |host, place| format!("node-h{host}-{place:06}");
+    for (name, guards, back) in [
+        (old, &[RING][..], [6, 7, 8]),
+        (new, &[RING], [6, 7, 8]),
+        (new, &[Protection::Erasure { data: 4, parity: 2 }], [8, 6, 7]),
+        (new, &[], [7, 5, 6]),
+    ] {
+        let machine = machine();
+        let job = Job { per_node: 2, ..Job::new(6, guards) };
+        let host = |host: usize| machine.path().join(format!("host-{host}"));
+        Threads::launch(6, |comm| {
+            let store = job.store_at(machine.path(), &[5, 6, 7], name, comm.rank());
+            [5, 10].iter().for_each(|&version| publish(&store, version, &comm).unwrap());
+        });
+        if !guards.is_empty() {
+            fs::remove_dir_all(host(5)).unwrap();
+        }
+        Threads::launch(6, |comm| {
+            let store = job.store_at(machine.path(), &back, new, comm.rank());
+            store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            assert_eq!(store.versions().unwrap(), [5, 10], "back on {back:?}");
+            assert_readable(&store, 10, &comm);
+            publish(&store, 15, &comm).unwrap();
+            assert_readable(&store, 15, &comm);
+        });
+        for (place, back) in back.into_iter().enumerate() {
+            let shelves = fs::read_dir(host(back)).unwrap().flat_map(|node| fs::read_dir(node.unwrap().path()).unwrap());
+            let mut shelves: Vec<_> = shelves.map(|shelf| shelf.unwrap().file_name().into_string().unwrap()).collect();
+            shelves.sort();
+            let used = [2 * place, 2 * place + 1].map(|rank| format!("rank-{rank:06}"));
+            assert_eq!(shelves, used, "shelves that no rank uses go with the next version");
+        }
+    }
+}
+
 /// Ranks that are left after a loss may be too few for a guard: versions continue without it.
 #[test]
 fn ranks_too_few_for_their_guards_save_without_them() {

@@ -11,8 +11,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_cache::{
-    Dispensable, MEMORY_DIR, NodeStore, RunMemory, RunPlace, TierList, TierPacing, Tiers, WhenBusy, host_name,
-    node_name,
+    Dispensable, MEMORY_DIR, NodeStore, RunMemory, RunPlace, TierList, TierPacing, Tiers, WhenBusy,
+    first_positions, host_name, node_name,
 };
 use recoup_core::{
     Clock, Comm, CommError, CommonError, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json,
@@ -178,8 +178,9 @@ impl TierOptions {
         }))
     }
 
-    /// Removes the versions that the run has in memory, which `proof` says are not needed. The
-    /// first rank of each node does it. Collective, with no store of the run open.
+    /// Removes the versions that the run has in memory, which `proof` says are not needed, those of
+    /// nodes without a rank, too. The first rank of each machine does it. Collective, with no store
+    /// of the run open.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be removed.
@@ -189,14 +190,10 @@ impl TierOptions {
         proof: &Dispensable,
         comm: &dyn Comm,
     ) -> Result<(), CommonError<StoreError>> {
-        let nodes = self.nodes(comm)?;
-        let own = nodes[comm.rank()];
-        let is_first = nodes.iter().position(|&node| node == own) == Some(comm.rank());
-        let of_node = || self.memory(run)?.of_node(own).remove(proof);
-        agreed(comm, if is_first { of_node() } else { Ok(()) })?;
-        // Nodes without a rank may hold versions on this machine, too.
-        let of_others = || self.memory(run)?.remove(proof);
-        agreed(comm, if comm.rank() == 0 { of_others() } else { Ok(()) })
+        let hosts: Vec<String> = gathered(comm, host_name())?;
+        let is_first = first_positions(&hosts)[comm.rank()] == comm.rank();
+        let remove = || self.memory(run)?.remove(proof);
+        agreed(comm, if is_first { remove() } else { Ok(()) })
     }
 
     /// Names the run's memory on this machine.
@@ -236,7 +233,8 @@ impl TierOptions {
     /// Opens one rank's part of its node's memory. Collective.
     fn node_store(&self, folder: Arc<PrivateDir>, comm: &dyn Comm) -> Result<NodeStore, CommonError<StoreError>> {
         let nodes = self.nodes(comm)?;
-        let store = NodeStore::within(folder, &node_name(nodes[comm.rank()]), comm.rank());
+        let name = each(comm, node_name(nodes[comm.rank()]))?;
+        let store = NodeStore::within(folder, &name, comm.rank());
         let store = self.list.guards.iter().fold(store, |store, guard| store.guarded(guard.clone(), 1));
         if self.is_forgiving {
             return Ok(store.forgiving());
@@ -283,8 +281,7 @@ impl TierOptions {
 /// Numbers the nodes of all ranks by machines. Collective.
 fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
     let names: Vec<String> = gathered(comm, host_name())?;
-    let first = |name: &String| names.iter().position(|other| other == name).unwrap_or(0);
-    let firsts: Vec<usize> = names.iter().map(first).collect();
+    let firsts = first_positions(&names);
     if firsts.iter().all(|&first| first == 0) {
         return Ok((0..names.len()).collect());
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use recoup_cache::{NodeStore, Partners, Protection, Tiers};
 use recoup_comm::Threads;
 use recoup_core::{Clock, Comm, FrameRecord, Manifest, NextCall, Note, Store, StoreError, Tier, Tiered};
-use recoup_io::MemoryStore;
+use recoup_io::{MemoryStore, PrivateDir};
 use recoup_testkit::store_suite::SampleVersion;
 
 pub(crate) const RING: Protection = Protection::Partner(Partners::Ring(1));
@@ -22,6 +22,9 @@ pub(crate) fn machine() -> tempfile::TempDir {
 pub(crate) fn node(machine: &Path, node: usize) -> PathBuf {
     machine.join(format!("node-{node}"))
 }
+
+/// The name of a host's folder, by the host and its place in the list.
+pub(crate) type FolderName = fn(usize, usize) -> String;
 
 /// Some ranks to a node, and the guards of their versions.
 #[derive(Clone)]
@@ -42,6 +45,14 @@ impl Job {
 
     pub(crate) fn store_on(&self, machine: &Path, node_index: usize, rank: usize) -> NodeStore {
         let store = NodeStore::new(node(machine, node_index), rank);
+        self.guards.iter().fold(store, |store, (guard, every)| store.guarded(guard.clone(), *every))
+    }
+
+    /// A store of this rank on the hosts in this list, each of which sees its own directory alone.
+    pub(crate) fn store_at(&self, machine: &Path, hosts: &[usize], name: FolderName, rank: usize) -> NodeStore {
+        let place = rank / self.per_node;
+        let host = PrivateDir::make(machine.join(format!("host-{}", hosts[place]))).unwrap();
+        let store = NodeStore::within(Arc::new(host), &name(hosts[place], place), rank);
         self.guards.iter().fold(store, |store, (guard, every)| store.guarded(guard.clone(), *every))
     }
 

@@ -55,8 +55,14 @@ fn folder(dir: &Path) -> PathBuf {
     only(&only(&dir.join("m")))
 }
 
+/// The folder of a node in that of a run.
+fn node(run: &Path, node: usize) -> Option<PathBuf> {
+    let is_it = |path: &PathBuf| path.to_str().is_some_and(|path| path.ends_with(&format!("-{node:06}")));
+    fs::read_dir(run).ok()?.flatten().map(|entry| entry.path()).find(is_it)
+}
+
 fn wipe(dir: &Path, nodes: &[usize]) {
-    nodes.iter().for_each(|node| fs::remove_dir_all(folder(dir).join(format!("node-{node:06}"))).unwrap());
+    nodes.iter().for_each(|&index| fs::remove_dir_all(node(&folder(dir), index).unwrap()).unwrap());
 }
 
 fn has_note(run: &Value, words: &str) -> bool {
@@ -194,8 +200,8 @@ fn a_rank_killed_with_its_only_partner_comes_back_from_the_erasure_set_or_the_di
 fn newest(dir: &Path, nodes: usize) -> Option<u64> {
     let user = fs::read_dir(dir.join("m")).ok()?.flatten().next()?.path();
     let run = fs::read_dir(user).ok()?.flatten().next()?.path();
-    let of_node = |node: usize| {
-        let shelf = run.join(format!("node-{node:06}/rank-{node:06}"));
+    let of_node = |index: usize| {
+        let shelf = node(&run, index)?.join(format!("rank-{index:06}"));
         let marked = fs::read_dir(shelf).ok()?.flatten().filter(|version| version.path().join("commit").exists());
         marked.filter_map(|version| version.file_name().to_str()?.strip_prefix('v')?.parse().ok()).max()
     };

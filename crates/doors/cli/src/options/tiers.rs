@@ -167,7 +167,7 @@ impl TierArgs {
     /// # Errors
     /// When the current directory is gone.
     pub(crate) fn node_memory(&self, run: RunPlace<'_>) -> Result<NodeMemory> {
-        Ok(self.memory(run)?.of_node(ranks::node(self.node_ranks)))
+        self.memory(run)?.of_node(ranks::node(self.node_ranks)).map_err(refused)
     }
 
     /// Opens the tiers over `pfs`, which is `None` where there is no directory. Collective.
