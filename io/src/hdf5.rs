@@ -284,7 +284,8 @@ impl Hdf5Store {
         // What lies is refused on all ranks before any place follows from it.
         let version = manifest.version;
         check(manifest, version).map_err(|what| CommonError::alike(StoreError::Manifest { version, what }))?;
-        let target = shared_file::SharedFiles { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
+        let target =
+            shared_file::SharedFiles { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
         shared_file::write(&target, &self.parts, manifest, comm).inspect_err(|_| {
             if comm.rank() == 0 {
                 abandon(draft);

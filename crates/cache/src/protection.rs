@@ -154,9 +154,8 @@ fn smallest_for(ranks: usize, largest: usize, data: usize, parity: usize) -> Opt
     let fewer = (1..data).rev().map(|data| (data, parity));
     let more = (parity + 1..ranks).map(|parity| (data, parity));
     let stands = |&(data, parity): &(usize, usize)| largest.div_ceil(n_groups(ranks, data, parity)) <= parity;
-    let share = |&(data, parity): &(usize, usize)| {
-        parity as f64 / (ranks / n_groups(ranks, data, parity) - parity) as f64
-    };
+    let share =
+        |&(data, parity): &(usize, usize)| parity as f64 / (ranks / n_groups(ranks, data, parity) - parity) as f64;
     fewer.chain(more).filter(stands).min_by(|one, other| share(one).total_cmp(&share(other)))
 }
 

@@ -260,9 +260,7 @@ fn place(
     for (_, owner, way) in ways.iter().filter(|(to, _, _)| *to == store.rank) {
         let (bytes, source) = match way {
             Way::Held if shelf.get(version, ShelfPart::Payloads(*owner)).is_ok() => continue,
-            Way::Held => {
-                (adopted_payloads(store, agreed_version, *owner)?, "a shelf that no rank used".to_owned())
-            }
+            Way::Held => (adopted_payloads(store, agreed_version, *owner)?, "a shelf that no rank used".to_owned()),
             Way::Copy(transfer) => (arrived.next().unwrap_or_default(), format!("a copy on rank {}", transfer.from)),
             Way::Rebuilt { columns, segment_bytes } => {
                 let bytes = rebuild(

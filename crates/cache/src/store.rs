@@ -122,9 +122,8 @@ impl NodeStore {
     pub(crate) fn losses_stood(&self, mask: u64, nodes: &[usize]) -> usize {
         let stood = |guard: &Guard| match guard.protection {
             Protection::Partner(_) => 1,
-            Protection::Erasure { data, parity } => groups(data, parity, nodes).map_or(parity, |groups| {
-                groups.iter().map(|group| group.losses_stood(nodes)).min().unwrap_or(parity)
-            }),
+            Protection::Erasure { data, parity } => groups(data, parity, nodes)
+                .map_or(parity, |groups| groups.iter().map(|group| group.losses_stood(nodes)).min().unwrap_or(parity)),
         };
         let guards = self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1);
         guards.map(|(_, guard)| stood(guard)).max().unwrap_or(0)

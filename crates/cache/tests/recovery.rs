@@ -257,7 +257,8 @@ fn parts_are_found_on_any_host_whatever_its_place_in_the_list() {
             assert_readable(&store, 15, &comm);
         });
         for (place, back) in back.into_iter().enumerate() {
-            let shelves = fs::read_dir(host(back)).unwrap().flat_map(|node| fs::read_dir(node.unwrap().path()).unwrap());
+            let shelves =
+                fs::read_dir(host(back)).unwrap().flat_map(|node| fs::read_dir(node.unwrap().path()).unwrap());
             let mut shelves: Vec<_> = shelves.map(|shelf| shelf.unwrap().file_name().into_string().unwrap()).collect();
             shelves.sort();
             let used = [2 * place, 2 * place + 1].map(|rank| format!("rank-{rank:06}"));

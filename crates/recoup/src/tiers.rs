@@ -11,8 +11,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_cache::{
-    Dispensable, MEMORY_DIR, NodeStore, RunMemory, RunPlace, TierList, TierPacing, Tiers, WhenBusy,
-    first_positions, host_name, node_name,
+    Dispensable, MEMORY_DIR, NodeStore, RunMemory, RunPlace, TierList, TierPacing, Tiers, WhenBusy, first_positions,
+    host_name, node_name,
 };
 use recoup_core::{
     Clock, Comm, CommError, CommonError, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json,

@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `faults`, `figures`, `gpu`, `site`, `release`.
+//! `anchor`, `cluster`, `faults`, `figures`, `gpu`, `site`, `release`.
 //!
 //! Promises: `ci --all` is what a server runs, no more and no less; `tidy` checks what the style
 //! rules mark as checkable; only `golden` writes frozen files. Must not know any product crate: it
@@ -7,6 +7,8 @@
 
 mod anchor;
 mod ci;
+#[cfg(target_os = "linux")]
+mod cluster;
 #[cfg(target_os = "linux")]
 mod faults;
 mod figures;
@@ -79,6 +81,10 @@ enum ProjectTask {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// Hosts of namespaces on this machine, MPI over them, and what is left when one is lost. Two minutes;
+    /// needs root.
+    #[cfg(target_os = "linux")]
+    Cluster,
     /// Programs on a disk that fails one system call, or all from one on: exit codes, what is kept,
     /// and what is left. Minutes.
     #[cfg(target_os = "linux")]
@@ -151,6 +157,8 @@ fn main() -> ExitCode {
         ProjectTask::Golden { replace } => golden::run(&root(), replace),
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         ProjectTask::Header => header::run(&root()),
+        #[cfg(target_os = "linux")]
+        ProjectTask::Cluster => cluster::run(&root()),
         #[cfg(target_os = "linux")]
         ProjectTask::Faults(arguments) => faults::run(&root(), &arguments),
         ProjectTask::Figures { only, list } => figures::run(&root(), &only, list),

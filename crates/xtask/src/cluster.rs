@@ -1,0 +1,289 @@
+//! `cargo xtask cluster`: hosts on this machine, MPI over them, and what is left when one is lost.
+//!
+//! A host is a set of namespaces: its own name, processes, mounts and `/dev/shm`, and a directory
+//! that all hosts share. Killed, it loses its processes and its memory at one instant. All hosts
+//! share one network, and MPI is the one whose `mpirun` is found first. It needs root.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{cargo, succeed};
+
+const CASES: &[Case] = &[
+    Case {
+        name: "a host loses the shared directory",
+        tiers: "pfs",
+        per_host: 2,
+        hosts: &["h1", "h2", "h3"],
+        loss: Loss::Directory("h2"),
+        back: &["h1", "h3", "h4"],
+    },
+    Case {
+        name: "the first host is lost, partner copies",
+        tiers: "memory,partner:ring1",
+        per_host: 2,
+        hosts: &["h1", "h2", "h3"],
+        loss: Loss::Host("h1"),
+        back: &["h2", "h3", "h4"],
+    },
+    Case {
+        name: "the hosts come in another order",
+        tiers: "memory",
+        per_host: 2,
+        hosts: &["h1", "h2", "h3"],
+        loss: Loss::Job,
+        back: &["h3", "h1", "h2"],
+    },
+    Case {
+        name: "two hosts of an erasure set are lost",
+        tiers: "memory,rs:4+2",
+        per_host: 1,
+        hosts: &["h1", "h2", "h3", "h4", "h5", "h6"],
+        loss: Loss::Hosts("h1", "h4"),
+        back: &["h2", "h3", "h5", "h6", "h7", "h8"],
+    },
+    Case {
+        name: "a host of a set for two hosts is lost",
+        tiers: "memory,rs:4+3",
+        per_host: 3,
+        hosts: &["h1", "h2"],
+        loss: Loss::Host("h1"),
+        back: &["h2", "h3"],
+    },
+    Case {
+        name: "an erasure set cannot stand a lost host",
+        tiers: "memory,rs:4+2",
+        per_host: 3,
+        hosts: &["h1", "h2"],
+        loss: Loss::Refused("rs:4+3 stands it"),
+        back: &[],
+    },
+];
+
+/// A solve that takes some seconds, and saves often.
+const SOLVE: &str = "run --poisson3d 24 --operator stencil --method cg --rtol 1e-8 --t-iter 100ms --threads 1 \
+                     --scheme traditional --interval 3it --mpi --json";
+
+/// Longest wait for versions, and for the end of a job.
+const PATIENCE: Duration = Duration::from_secs(60);
+const NAP: Duration = Duration::from_millis(20);
+
+/// One loss, and the hosts before and after it.
+struct Case {
+    name: &'static str,
+    tiers: &'static str,
+    per_host: usize,
+    hosts: &'static [&'static str],
+    loss: Loss,
+    back: &'static [&'static str],
+}
+
+#[derive(Clone, Copy)]
+enum Loss {
+    /// The host unmounts the shared directory.
+    Directory(&'static str),
+    Host(&'static str),
+    Hosts(&'static str, &'static str),
+    /// The job alone is killed.
+    Job,
+    /// The job does not start, with these words.
+    Refused(&'static str),
+}
+
+/// Runs all cases, and prints a line for each.
+///
+/// # Errors
+/// When a case ends otherwise than it should, or hosts cannot be made.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    succeed(cargo(root).args(["build", "--locked", "-p", "recoup-cli", "--features", "mpi"]))?;
+    let program = root.join("target/debug/recoup");
+    let mut wrong = 0;
+    for case in CASES {
+        let found = try_case(case, &program);
+        wrong += usize::from(found.is_err());
+        println!("{:45} {:22} {}", case.name, case.tiers, found.unwrap_or_else(|error| format!("WRONG: {error:#}")));
+    }
+    ensure!(wrong == 0, "{wrong} of {} cases are wrong", CASES.len());
+    Ok(())
+}
+
+/// Returns what was found, in words.
+fn try_case(case: &Case, program: &Path) -> Result<String> {
+    let mut cluster = Cluster::new(program)?;
+    let mut names = [case.hosts, case.back].concat();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().try_for_each(|name| cluster.start(name))?;
+    let first = cluster.job(case, case.hosts).spawn()?;
+    if let Loss::Refused(words) = case.loss {
+        let ended = ended(first)?;
+        let said = String::from_utf8_lossy(&ended.stderr);
+        ensure!(ended.status.code() == Some(2) && said.contains(words), "{}: {said}", ended.status);
+        return Ok(format!("refused: {words}"));
+    }
+    cluster.await_versions(case)?;
+    let left = cluster.lose(case, first)?;
+    if let Loss::Directory(_) = case.loss {
+        ensure!(left["converged"] == true && left["failed_checkpoints"].as_u64() > Some(0), "{left}");
+        let verified = cluster.on("h1", &format!("{} verify {}", program.display(), cluster.dir("d").display()))?;
+        ensure!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+    }
+    let again = report(ended(cluster.job(case, case.back).spawn()?)?)?;
+    let resumed_from = again["resumed_from"].as_u64().filter(|&version| version > 0);
+    let Some(version) = resumed_from.filter(|_| again["converged"] == true) else { bail!("{again}") };
+    Ok(format!("continues from version {version}"))
+}
+
+/// Some hosts, which end with it.
+struct Cluster {
+    program: PathBuf,
+    place: TempDir,
+    hosts: Vec<Host>,
+}
+
+struct Host {
+    name: &'static str,
+    /// Its process outside; all of the host's processes end with it.
+    keeper: Child,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.keeper.kill().ok();
+        self.keeper.wait().ok();
+    }
+}
+
+impl Cluster {
+    fn new(program: &Path) -> Result<Self> {
+        let place = tempfile::tempdir()?;
+        for name in ["shared", "mount", "keepers"] {
+            fs::create_dir(place.path().join(name))?;
+        }
+        let cluster = Self { program: program.to_owned(), place, hosts: Vec::new() };
+        // What mpirun starts its daemons with on another host.
+        let agent = cluster.agent();
+        let enter = "#!/bin/sh\nspaces=/proc/$(cat \"${0%/*}/keepers/$1\")/ns\nshift\n\
+                     exec nsenter --mount=$spaces/mnt --uts=$spaces/uts --pid=$spaces/pid_for_children sh -c \"$*\"\n";
+        fs::write(&agent, enter)?;
+        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755))?;
+        Ok(cluster)
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.place.path().join("agent")
+    }
+
+    /// The path of a directory below the one that hosts share, as they see it.
+    fn dir(&self, name: &str) -> PathBuf {
+        self.place.path().join("mount").join(name)
+    }
+
+    fn start(&mut self, name: &'static str) -> Result<()> {
+        let place = self.place.path().display();
+        let script = format!(
+            "hostname {name} && mount -t proc proc /proc && mount -t tmpfs {name} /dev/shm && \
+             mount --bind {place}/shared {place}/mount && touch {place}/keepers/{name}-is-up && exec sleep infinity"
+        );
+        let spaces = ["--mount", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c"];
+        let keeper = Command::new("unshare").args(spaces).arg(script).spawn().context("unshare")?;
+        fs::write(self.place.path().join("keepers").join(name), keeper.id().to_string())?;
+        self.hosts.push(Host { name, keeper });
+        let is_up = self.place.path().join("keepers").join(format!("{name}-is-up"));
+        wait_until(&format!("host {name}: is this root?"), || is_up.exists())
+    }
+
+    fn host(&self, name: &str) -> Result<&Host> {
+        self.hosts.iter().find(|host| host.name == name).with_context(|| format!("no host {name}"))
+    }
+
+    /// Runs a command on a host to its end.
+    fn on(&self, host: &str, command: &str) -> Result<Output> {
+        Command::new(self.agent()).args([host, command]).output().context("nsenter")
+    }
+
+    /// The job of a case on these hosts.
+    fn job(&self, case: &Case, hosts: &[&str]) -> Command {
+        let slots: Vec<String> = hosts.iter().map(|host| format!("{host}:{}", case.per_host)).collect();
+        let mut job = Command::new("mpirun");
+        job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        job.args(["--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "plm_rsh_agent"]).arg(self.agent());
+        job.args(["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo", "--oversubscribe"]);
+        job.args(["--host", &slots.join(",")]).arg(&self.program).args(SOLVE.split_whitespace());
+        job.args(["--tiers", case.tiers, "--dir"]).arg(self.dir("d"));
+        job.current_dir(self.place.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        job
+    }
+
+    /// Waits until two versions were saved.
+    fn await_versions(&self, case: &Case) -> Result<()> {
+        let last = self.host(case.hosts[case.hosts.len() - 1])?.keeper.id();
+        let memory = PathBuf::from(format!("/proc/{last}/root/dev/shm"));
+        let shared = self.place.path().join("shared/d");
+        let place = if case.tiers == "pfs" { shared } else { memory };
+        wait_until("two versions", || versions(&place) >= 2)
+    }
+
+    /// Loses what the case loses. Returns the report of a job that survives it.
+    fn lose(&mut self, case: &Case, mut job: Child) -> Result<Value> {
+        match case.loss {
+            Loss::Directory(host) => {
+                let mount = self.dir("");
+                ensure!(self.on(host, &format!("umount -l {}", mount.display()))?.status.success(), "umount");
+                return report(ended(job)?);
+            }
+            Loss::Host(lost) => self.hosts.retain(|host| host.name != lost),
+            Loss::Hosts(one, other) => self.hosts.retain(|host| host.name != one && host.name != other),
+            Loss::Job | Loss::Refused(_) => job.kill()?,
+        }
+        ended(job)?;
+        // Processes of the job end a moment after mpirun does.
+        wait_until("the end of all ranks", || self.hosts.iter().all(|host| self.is_idle(host.name)))?;
+        Ok(Value::Null)
+    }
+
+    fn is_idle(&self, host: &str) -> bool {
+        self.on(host, "! grep -lsz '^run$' /proc/[0-9]*/cmdline").is_ok_and(|looked| looked.status.success())
+    }
+}
+
+/// Returns the number of versions, whole or not, below a directory; on a shelf, of one rank.
+fn versions(place: &Path) -> usize {
+    let below = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_version = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"v0"));
+    let here = below(place).filter(is_version).count();
+    if here > 0 { here } else { below(place).map(|path| versions(&path)).max().unwrap_or(0) }
+}
+
+/// Waits for the end of a job.
+fn ended(mut job: Child) -> Result<Output> {
+    let waited = wait_until("the end of the job", || !matches!(job.try_wait(), Ok(None)));
+    if waited.is_err() {
+        job.kill()?;
+    }
+    let output = job.wait_with_output()?;
+    waited.map(|()| output)
+}
+
+fn report(job: Output) -> Result<Value> {
+    serde_json::from_slice(&job.stdout)
+        .with_context(|| format!("no report: {}: {}", job.status, String::from_utf8_lossy(&job.stderr)))
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) -> Result<()> {
+    for _ in 0..PATIENCE.as_millis() / NAP.as_millis() {
+        if is_so() {
+            return Ok(());
+        }
+        sleep(NAP);
+    }
+    bail!("waited {} s for {what}", PATIENCE.as_secs())
+}
