@@ -69,6 +69,7 @@ soak:
 	@scripts/bootstrap.sh adapters
 	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 	$(RUN) $(CARGO) xtask faults --release --calls 0
+	if [ "$$(id -u)" = 0 ]; then $(RUN) $(CARGO) xtask cluster; fi
 	RECOUP_PROGRAM=$(BUILT)/recoup $(RUN) \
 	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long

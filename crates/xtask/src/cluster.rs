@@ -130,8 +130,10 @@ fn try_case(case: &Case, program: &Path) -> Result<String> {
         return Ok(format!("refused: {words}"));
     }
     cluster.await_versions(case)?;
-    let left = cluster.lose(case, first)?;
+    let end = cluster.lose(case, first)?;
+    let code = end.status;
     if let Loss::Directory(_) = case.loss {
+        let left = report(end)?;
         ensure!(left["converged"] == true && left["failed_checkpoints"].as_u64() > Some(0), "{left}");
         let verified = cluster.on("h1", &format!("{} verify {}", program.display(), cluster.dir("d").display()))?;
         ensure!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
@@ -139,7 +141,7 @@ fn try_case(case: &Case, program: &Path) -> Result<String> {
     let again = report(ended(cluster.job(case, case.back).spawn()?)?)?;
     let resumed_from = again["resumed_from"].as_u64().filter(|&version| version > 0);
     let Some(version) = resumed_from.filter(|_| again["converged"] == true) else { bail!("{again}") };
-    Ok(format!("continues from version {version}"))
+    Ok(format!("{code}; continues from version {version}"))
 }
 
 /// Some hosts, which end with it.
@@ -232,22 +234,21 @@ impl Cluster {
         wait_until("two versions", || versions(&place) >= 2)
     }
 
-    /// Loses what the case loses. Returns the report of a job that survives it.
-    fn lose(&mut self, case: &Case, mut job: Child) -> Result<Value> {
+    /// Loses what the case loses, and waits for the end of the job.
+    fn lose(&mut self, case: &Case, mut job: Child) -> Result<Output> {
         match case.loss {
             Loss::Directory(host) => {
                 let mount = self.dir("");
                 ensure!(self.on(host, &format!("umount -l {}", mount.display()))?.status.success(), "umount");
-                return report(ended(job)?);
             }
             Loss::Host(lost) => self.hosts.retain(|host| host.name != lost),
             Loss::Hosts(one, other) => self.hosts.retain(|host| host.name != one && host.name != other),
             Loss::Job | Loss::Refused(_) => job.kill()?,
         }
-        ended(job)?;
+        let end = ended(job)?;
         // Processes of the job end a moment after mpirun does.
         wait_until("the end of all ranks", || self.hosts.iter().all(|host| self.is_idle(host.name)))?;
-        Ok(Value::Null)
+        Ok(end)
     }
 
     fn is_idle(&self, host: &str) -> bool {

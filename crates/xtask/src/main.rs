@@ -81,8 +81,8 @@ enum ProjectTask {
         #[arg(last = true)]
         options: Vec<String>,
     },
-    /// Hosts of namespaces on this machine, MPI over them, and what is left when one is lost. Two minutes;
-    /// needs root.
+    /// Hosts of namespaces on this machine, MPI over them, and what is left when one is lost. Two
+    /// minutes; needs root.
     #[cfg(target_os = "linux")]
     Cluster,
     /// Programs on a disk that fails one system call, or all from one on: exit codes, what is kept,

@@ -162,6 +162,7 @@ fn job(dir: &Path) -> Command {
     std::fs::create_dir_all(&bin).unwrap();
     std::fs::create_dir_all(dir.join("shm")).unwrap();
     program(&bin.join("srun"), "test \"$1\" = --mpi=pmix || exit 64\nshift\nexec \"$@\"");
+    program(&bin.join("squeue"), "test \"$*\" = '-h -j 42 -o %e' && date -d '+1 hour' +%FT%T");
     program(&bin.join("scontrol"), "echo \"$@\" >> requeued");
     let real = env!("CARGO_BIN_EXE_recoup");
     let without_mpi = "for word; do shift; test \"$word\" = --mpi || set -- \"$@\" \"$word\"; done";
@@ -198,4 +199,24 @@ fn the_script_of_the_page_stops_is_requeued_and_converges_in_its_second_life() {
     let log = std::fs::read_to_string(dir.path().join("residuals.csv")).unwrap();
     let executed: Vec<u64> = log.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
     assert!(executed.windows(2).all(|pair| pair[1] == pair[0] + 1), "both lives in one log: {log}");
+}
+
+/// A killed rank ended the job for good, though a version was there, and code 0 of a launcher that
+/// had lost a host passed for a solution.
+#[test]
+fn the_script_continues_after_killed_ranks_and_lost_hosts_a_few_times() {
+    for (code, end) in [(137, 137), (0, 1), (1, 1), (3, 3)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut life = job(dir.path());
+        program(&dir.path().join("bin/srun"), &format!("test \"$SLURM_JOB_END_TIME\" -gt 0 && exit {code}"));
+        let lives = |life: &mut Command, n: usize| {
+            (0..n).for_each(|_| assert_eq!(life.output().unwrap().status.code(), Some(end), "{code}"));
+            std::fs::read_to_string(dir.path().join("requeued")).map_or(0, |requeued| requeued.lines().count())
+        };
+        std::fs::create_dir_all(dir.path().join("versions/poisson")).unwrap();
+        assert_eq!(lives(&mut life, 1), 0, "{code}: there is no version to continue from");
+        std::fs::create_dir(dir.path().join("versions/poisson/v000000000020")).unwrap();
+        std::fs::write(dir.path().join("versions/poisson/v000000000020/manifest.json"), "").unwrap();
+        assert_eq!(lives(&mut life, 6), if code == 137 || code == 0 { 4 } else { 0 }, "{code}");
+    }
 }
