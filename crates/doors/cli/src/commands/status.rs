@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use anyhow::Result;
+use recoup::SystemClock;
 use recoup::core::Store;
 use serde::Serialize;
 
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 
 fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
     let store = place.open(&name)?;
-    let status = RunStatus::read(&place.folder(&name));
+    let status = RunStatus::read_settled(&place.folder(&name), &SystemClock::new());
     let found = newest(store.as_ref())?;
     let told = status.as_ref().filter(|status| status.has_memory).and_then(newest_told);
     // Versions that the run reports and this place lacks are in memory.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use recoup::core::{Failure, FailureSource, Phase, Progress};
+use recoup::core::{Clock, Failure, FailureSource, Phase, Progress};
 use recoup::io::{Hdf5Store, STATUS, put_whole};
 use recoup::pipeline::Ended;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,10 @@ const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// A process on another machine counts as gone after this many writes were missed.
 const MISSED_WRITES: f64 = 15.0;
+
+/// A process counts as gone, too, if its clock cannot be trusted and it misses this many writes.
+const AWAITED_WRITES: u32 = 3;
+const NAP: Duration = Duration::from_millis(100);
 
 /// The state of a run, as its own process reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,6 +138,25 @@ impl RunStatus {
         serde_json::from_slice(&Hdf5Store::read_status(folder).ok()?).ok()
     }
 
+    /// Reads the status as [`RunStatus::read`] does. Where the process is on another machine, and the
+    /// clocks of the two do not say that it wrote lately, waits for its next write.
+    pub(crate) fn read_settled(folder: &Path, clock: &dyn Clock) -> Option<Self> {
+        let first = Self::read(folder)?;
+        let is_ahead = first.updated_at > unix_seconds() + WRITE_EVERY.as_secs_f64();
+        if first.state != RunState::Running || first.is_alive().is_some() || !(first.is_silent() || is_ahead) {
+            return Some(first);
+        }
+        for _ in 0..(AWAITED_WRITES * WRITE_EVERY).as_millis() / NAP.as_millis() {
+            clock.sleep_until(clock.now() + NAP);
+            let next = Self::read(folder)?;
+            if next.updated_at != first.updated_at {
+                return Some(Self { updated_at: unix_seconds(), ..next });
+            }
+        }
+        let silent_since = unix_seconds() - MISSED_WRITES * WRITE_EVERY.as_secs_f64();
+        Some(Self { updated_at: first.updated_at.min(silent_since), ..first })
+    }
+
     /// Returns whether the process exists; `None` on another machine.
     pub(crate) fn is_alive(&self) -> Option<bool> {
         (self.host == host()).then(|| {
@@ -149,7 +172,7 @@ impl RunStatus {
 
     /// Returns whether the last write is so long ago that the process is likely gone.
     pub(crate) fn is_silent(&self) -> bool {
-        self.silent_seconds() > MISSED_WRITES * WRITE_EVERY.as_secs_f64()
+        self.silent_seconds() >= MISSED_WRITES * WRITE_EVERY.as_secs_f64()
     }
 
     /// Returns whether the run computes, as far as can be seen from this machine.
@@ -325,6 +348,41 @@ mod tests {
             folder,
             newest: 0,
             is_fresh: false,
+        }
+    }
+
+    /// A clock on which each sleep is a write of the run, or none.
+    struct Writes<'a>(Option<&'a Path>);
+
+    impl Clock for Writes<'_> {
+        fn now(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep_until(&self, _: Duration) {
+            let Some(folder) = self.0 else { return };
+            let status = RunStatus::read(folder).unwrap();
+            write(folder, &RunStatus { updated_at: status.updated_at + 2.0, ..status });
+        }
+    }
+
+    fn write(folder: &Path, status: &RunStatus) {
+        std::fs::write(folder.join(STATUS), serde_json::to_vec(status).unwrap()).unwrap();
+    }
+
+    /// A run whose machine's clock was an hour behind was called silent while it computed, and one
+    /// whose clock was an hour ahead was called running for an hour after it was killed.
+    #[test]
+    fn a_run_on_another_machine_is_silent_if_it_writes_no_more_whatever_its_clock() {
+        let dir = tempfile::tempdir().unwrap();
+        for ahead in [-3600.0, 3600.0] {
+            for (is_silent, clock) in [(false, Writes(Some(dir.path()))), (true, Writes(None))] {
+                let status = RunStatus::new(&facts(dir.path()), None);
+                let updated_at = status.updated_at + ahead;
+                write(dir.path(), &RunStatus { host: "elsewhere".to_owned(), updated_at, ..status });
+                let found = RunStatus::read_settled(dir.path(), &clock).unwrap();
+                assert_eq!(found.is_silent(), is_silent, "{ahead} s");
+            }
         }
     }
 
