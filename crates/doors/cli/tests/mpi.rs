@@ -213,7 +213,10 @@ fn ranks_stop_together_before_the_end_and_save_the_solution_together() {
     let status = alone("status d", dir.path())["runs"][0].clone();
     assert_eq!((&status["state"], &status["ranks"]), (&Value::from("converged"), &Value::from(2)), "{status}");
     alone("export d --solution --to x.mtx", dir.path());
-    let again = json(2, &format!("{run} --solution y.mtx"), dir.path());
+    let again = job(2, &format!("{run} --solution y.mtx --stop-before 1min"), dir.path());
+    // Each rank said so, before any knew that it was not the first.
+    assert_eq!(again.stderr.matches("--stop-before has no effect").count(), 1, "{again}");
+    let again: Value = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(again["iterations_executed"], 0, "{again}");
     let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
     assert_eq!(read("x.mtx"), read("y.mtx"));

@@ -114,6 +114,7 @@ fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<RunEnd>> {
 fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut LifeHistory>) -> Result<RunEnd> {
     let clock = SystemClock::new();
     let problem = LinearProblem::load(&args.problem)?;
+    args.end.warn_without(signals.end.as_ref());
     let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
     setup.examine()?;
     let mut solve = SolveReport::of(&setup)?;

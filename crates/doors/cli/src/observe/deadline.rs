@@ -68,14 +68,19 @@ impl EndArgs {
             }
         });
         let left = [slurm, self.time_limit].into_iter().flatten().reduce(f64::min);
-        if left.is_none() && self.stop_before.is_some() && ranks::is_first() {
+        let at = Duration::try_from_secs_f64(left?).unwrap_or(Duration::MAX);
+        let is_slurms = slurm.is_some() && left == slurm;
+        Some(End { clock: Arc::new(SystemClock::new()), at, args: self.clone(), is_slurms })
+    }
+
+    /// Says that no end is known although one matters. Called when the ranks are known: rank 0
+    /// alone says so.
+    pub(crate) fn warn_without(&self, end: Option<&End>) {
+        if end.is_none() && self.stop_before.is_some() && ranks::is_first() {
             tracing::warn!(
                 "--stop-before has no effect: neither {SLURM_END} nor --time-limit says when the time is over"
             );
         }
-        let at = Duration::try_from_secs_f64(left?).unwrap_or(Duration::MAX);
-        let is_slurms = slurm.is_some() && left == slurm;
-        Some(End { clock: Arc::new(SystemClock::new()), at, args: self.clone(), is_slurms })
     }
 }
 
