@@ -29,8 +29,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use recoup_core::{
-    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, agreed,
-    from_rank_0,
+    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, from_rank_0,
 };
 
 use self::entries::entries;
@@ -215,8 +214,8 @@ impl Hdf5Store {
         unreachable!("the last look returns")
     }
 
-    /// Makes the sealed draft a version, and prepares the next draft where ranks may begin it in any
-    /// order; they may if this returns `true`.
+    /// Makes the sealed draft a version, and prepares the next draft if ranks may begin it in any
+    /// order. Returns whether they may.
     fn publish_sealed(&self, manifest: &Manifest, draft: &Path, ranks: usize) -> Result<bool, StoreError> {
         self.require_write()?;
         self.publish_draft(manifest, draft).inspect_err(|_| abandon(draft))?;
@@ -326,8 +325,7 @@ impl Store for Hdf5Store {
             _ => Some(self.write_shared(manifest, &draft, comm)?),
         };
         let manifest = placed.as_ref().unwrap_or(manifest);
-        let found = read_back::check(&draft, manifest, self.ranks_per_file, comm);
-        agreed(comm, found).inspect_err(|_| {
+        read_back::check(&draft, manifest, self.ranks_per_file, comm).inspect_err(|_| {
             if comm.rank() == 0 {
                 abandon(&draft);
             }

@@ -348,8 +348,8 @@ pub(crate) fn remove_directory(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Removes a file of a draft, and the draft's directory, too, if nothing else is in it. Best effort:
-/// what stays is a draft, which never counts and is cleared by the next one.
+/// Removes a file of a draft, and with it the draft's directory if that is empty. Best effort: what
+/// stays is a draft, which never counts and is cleared by the next one.
 pub(crate) fn discard_file(path: &Path, with_directory: bool) {
     step(Step::Remove, path, || fs::remove_file(path)).ok();
     if with_directory {

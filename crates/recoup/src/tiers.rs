@@ -190,8 +190,9 @@ impl TierOptions {
         proof: &Dispensable,
         comm: &dyn Comm,
     ) -> Result<(), CommonError<StoreError>> {
-        let hosts: Vec<String> = gathered(comm, host_name())?;
-        let is_first = first_positions(&hosts)[comm.rank()] == comm.rank();
+        let place = host_name().map(|host| format!("{host}:{}", self.memory_dir.display()));
+        let places: Vec<String> = gathered(comm, place)?;
+        let is_first = first_positions(&places)[comm.rank()] == comm.rank();
         let remove = || self.memory(run)?.remove(proof);
         agreed(comm, if is_first { remove() } else { Ok(()) })
     }

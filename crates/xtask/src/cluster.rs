@@ -23,7 +23,7 @@ const CASES: &[Case] = &[
         tiers: "pfs",
         per_host: 2,
         hosts: &["h1", "h2", "h3"],
-        loss: Loss::Directory("h2"),
+        loss: HostLoss::Directory("h2"),
         back: &["h1", "h3", "h4"],
     },
     Case {
@@ -31,7 +31,7 @@ const CASES: &[Case] = &[
         tiers: "memory,partner:ring1",
         per_host: 2,
         hosts: &["h1", "h2", "h3"],
-        loss: Loss::Host("h1"),
+        loss: HostLoss::Host("h1"),
         back: &["h2", "h3", "h4"],
     },
     Case {
@@ -39,7 +39,7 @@ const CASES: &[Case] = &[
         tiers: "memory",
         per_host: 2,
         hosts: &["h1", "h2", "h3"],
-        loss: Loss::Job,
+        loss: HostLoss::Job,
         back: &["h3", "h1", "h2"],
     },
     Case {
@@ -47,7 +47,7 @@ const CASES: &[Case] = &[
         tiers: "memory,rs:4+2",
         per_host: 1,
         hosts: &["h1", "h2", "h3", "h4", "h5", "h6"],
-        loss: Loss::Hosts("h1", "h4"),
+        loss: HostLoss::Hosts("h1", "h4"),
         back: &["h2", "h3", "h5", "h6", "h7", "h8"],
     },
     Case {
@@ -55,7 +55,7 @@ const CASES: &[Case] = &[
         tiers: "memory,rs:4+3",
         per_host: 3,
         hosts: &["h1", "h2"],
-        loss: Loss::Host("h1"),
+        loss: HostLoss::Host("h1"),
         back: &["h2", "h3"],
     },
     Case {
@@ -63,7 +63,7 @@ const CASES: &[Case] = &[
         tiers: "memory,rs:4+2",
         per_host: 3,
         hosts: &["h1", "h2"],
-        loss: Loss::Refused("rs:4+3 stands it"),
+        loss: HostLoss::Refused("rs:4+3 stands it"),
         back: &[],
     },
 ];
@@ -82,12 +82,12 @@ struct Case {
     tiers: &'static str,
     per_host: usize,
     hosts: &'static [&'static str],
-    loss: Loss,
+    loss: HostLoss,
     back: &'static [&'static str],
 }
 
 #[derive(Clone, Copy)]
-enum Loss {
+enum HostLoss {
     /// The host unmounts the shared directory.
     Directory(&'static str),
     Host(&'static str),
@@ -123,7 +123,7 @@ fn try_case(case: &Case, program: &Path) -> Result<String> {
     names.dedup();
     names.iter().try_for_each(|name| cluster.start(name))?;
     let first = cluster.job(case, case.hosts).spawn()?;
-    if let Loss::Refused(words) = case.loss {
+    if let HostLoss::Refused(words) = case.loss {
         let ended = ended(first)?;
         let said = String::from_utf8_lossy(&ended.stderr);
         ensure!(ended.status.code() == Some(2) && said.contains(words), "{}: {said}", ended.status);
@@ -132,7 +132,7 @@ fn try_case(case: &Case, program: &Path) -> Result<String> {
     cluster.await_versions(case)?;
     let end = cluster.lose(case, first)?;
     let code = end.status;
-    if let Loss::Directory(_) = case.loss {
+    if let HostLoss::Directory(_) = case.loss {
         let left = report(end)?;
         ensure!(left["converged"] == true && left["failed_checkpoints"].as_u64() > Some(0), "{left}");
         let verified = cluster.on("h1", &format!("{} verify {}", program.display(), cluster.dir("d").display()))?;
@@ -148,16 +148,16 @@ fn try_case(case: &Case, program: &Path) -> Result<String> {
 struct Cluster {
     program: PathBuf,
     place: TempDir,
-    hosts: Vec<Host>,
+    hosts: Vec<NamespaceHost>,
 }
 
-struct Host {
+struct NamespaceHost {
     name: &'static str,
     /// Its process outside; all of the host's processes end with it.
     keeper: Child,
 }
 
-impl Drop for Host {
+impl Drop for NamespaceHost {
     fn drop(&mut self) {
         self.keeper.kill().ok();
         self.keeper.wait().ok();
@@ -198,12 +198,12 @@ impl Cluster {
         let spaces = ["--mount", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c"];
         let keeper = Command::new("unshare").args(spaces).arg(script).spawn().context("unshare")?;
         fs::write(self.place.path().join("keepers").join(name), keeper.id().to_string())?;
-        self.hosts.push(Host { name, keeper });
+        self.hosts.push(NamespaceHost { name, keeper });
         let is_up = self.place.path().join("keepers").join(format!("{name}-is-up"));
         wait_until(&format!("host {name}: is this root?"), || is_up.exists())
     }
 
-    fn host(&self, name: &str) -> Result<&Host> {
+    fn host(&self, name: &str) -> Result<&NamespaceHost> {
         self.hosts.iter().find(|host| host.name == name).with_context(|| format!("no host {name}"))
     }
 
@@ -228,7 +228,7 @@ impl Cluster {
     /// Waits until two versions were saved.
     fn await_versions(&self, case: &Case) -> Result<()> {
         let last = self.host(case.hosts[case.hosts.len() - 1])?.keeper.id();
-        let memory = PathBuf::from(format!("/proc/{last}/root/dev/shm"));
+        let memory = Path::new("/proc").join(last.to_string()).join("root/dev/shm");
         let shared = self.place.path().join("shared/d");
         let place = if case.tiers == "pfs" { shared } else { memory };
         wait_until("two versions", || versions(&place) >= 2)
@@ -237,13 +237,13 @@ impl Cluster {
     /// Loses what the case loses, and waits for the end of the job.
     fn lose(&mut self, case: &Case, mut job: Child) -> Result<Output> {
         match case.loss {
-            Loss::Directory(host) => {
+            HostLoss::Directory(host) => {
                 let mount = self.dir("");
                 ensure!(self.on(host, &format!("umount -l {}", mount.display()))?.status.success(), "umount");
             }
-            Loss::Host(lost) => self.hosts.retain(|host| host.name != lost),
-            Loss::Hosts(one, other) => self.hosts.retain(|host| host.name != one && host.name != other),
-            Loss::Job | Loss::Refused(_) => job.kill()?,
+            HostLoss::Host(lost) => self.hosts.retain(|host| host.name != lost),
+            HostLoss::Hosts(one, other) => self.hosts.retain(|host| host.name != one && host.name != other),
+            HostLoss::Job | HostLoss::Refused(_) => job.kill()?,
         }
         let end = ended(job)?;
         // Processes of the job end a moment after mpirun does.

@@ -1,5 +1,5 @@
 //! The directories versions are drafted in: where there is one, that of the version that went last.
-//! Rank 0 alone makes them: on a host that has lost the shared directory, a rank that made one would
+//! Rank 0 alone makes them: where a host has lost the shared directory, a rank that made one would
 //! write to the directory below the mount point.
 //!
 //! A version that goes is one rename, to the place of the next draft. Its files are that draft's

@@ -10,17 +10,22 @@
 use std::io;
 use std::path::Path;
 
-use recoup_core::{Comm, FileRecord, Manifest, StoreError};
+use recoup_core::{Comm, CommonError, FileRecord, Manifest, StoreError, agreed};
 
 use super::damage;
 use crate::regular;
 
-/// Reads this rank's share of the files back.
-pub(super) fn check(draft: &Path, manifest: &Manifest, per_file: usize, comm: &dyn Comm) -> Result<(), StoreError> {
+/// Reads all files back, each rank its share. Collective.
+pub(super) fn check(
+    draft: &Path,
+    manifest: &Manifest,
+    per_file: usize,
+    comm: &dyn Comm,
+) -> Result<(), CommonError<StoreError>> {
     let ranks = comm.size();
     let reader = |index: usize| (index.saturating_mul(per_file) + ranks - 1) % ranks;
     let files = manifest.files.iter().enumerate().filter(|(index, _)| reader(*index) == comm.rank());
-    files.map(|(_, file)| file).try_for_each(|file| check_file(draft, file, manifest))
+    agreed(comm, files.map(|(_, file)| file).try_for_each(|file| check_file(draft, file, manifest)))
 }
 
 fn check_file(draft: &Path, file: &FileRecord, manifest: &Manifest) -> Result<(), StoreError> {
@@ -78,7 +83,7 @@ mod tests {
             }
             let checked = Threads::launch(4, |comm| check(view(comm.rank()), &manifest, 1, &comm));
             let is_one_view = seen == 0 || seen == (1 << 4) - 1;
-            assert_eq!(checked.iter().all(Result::is_ok), is_one_view, "views {seen:04b}: {checked:?}");
+            assert!(checked.iter().all(|checked| checked.is_ok() == is_one_view), "views {seen:04b}: {checked:?}");
         }
     }
 }

@@ -154,7 +154,9 @@ impl PlaceArgs {
             return Ok(Box::new(Hdf5Store::open(&self.directory.dir, name, Access::Write)?));
         }
         // Memory has no lock: the run itself says whether it is continuing.
-        if let Some(status) = RunStatus::read_settled(&self.folder(name), &SystemClock::new()).filter(RunStatus::is_going_on) {
+        if let Some(status) =
+            RunStatus::read_settled(&self.folder(name), &SystemClock::new()).filter(RunStatus::is_going_on)
+        {
             let text =
                 format!("run {name} is continuing as process {} on {}: stop it first", status.process, status.host);
             return Err(Exit::Failed.because(text));

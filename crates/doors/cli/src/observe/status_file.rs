@@ -138,7 +138,7 @@ impl RunStatus {
         serde_json::from_slice(&Hdf5Store::read_status(folder).ok()?).ok()
     }
 
-    /// Reads the status as [`RunStatus::read`] does. Where the process is on another machine, and the
+    /// Reads the status as [`RunStatus::read`] does. If the process is on another machine, and the
     /// clocks of the two do not say that it wrote lately, waits for its next write.
     pub(crate) fn read_settled(folder: &Path, clock: &dyn Clock) -> Option<Self> {
         let first = Self::read(folder)?;
