@@ -7,6 +7,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod array;
+mod call_log;
 mod check;
 mod clock;
 mod direct;
@@ -24,6 +25,7 @@ mod sys;
 mod throttle;
 
 pub use array::Array;
+pub use call_log::{CALLS, CallLog, LogEntry, LogPart, LogRows};
 pub use clock::{SystemClock, VirtualClock};
 pub use export::{write_npy, write_plain_hdf5};
 pub use hdf5::{Access, Hdf5Store, STATUS};

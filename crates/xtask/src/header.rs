@@ -44,6 +44,7 @@ fn generate(root: &Path) -> Result<Vec<u8>> {
         "memory_array",
         "memory",
         "memory_view",
+        "log",
     ];
     let builder = sources.iter().fold(cbindgen::Builder::new().with_config(config), |builder, name| {
         builder.with_src(folder.join("src").join(name).with_extension("rs"))

@@ -368,6 +368,21 @@ typedef struct recoup_memory_report_t {
 // recoup_view_close.
 typedef uint64_t recoup_view;
 
+// A log of finished calls, seen from one rank. 0 is none.
+typedef uint64_t recoup_log;
+
+// The rows of a vector that a rank has: `count` rows of `bytes` bytes from row `first` of `global`.
+typedef struct recoup_log_rows {
+    // The first of them.
+    uint64_t first;
+    // Rows of this rank.
+    uint64_t count;
+    // Rows of all ranks.
+    uint64_t global;
+    // Bytes of one row.
+    uint32_t bytes;
+} recoup_log_rows;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -951,6 +966,55 @@ int32_t recoup_view_read(recoup_view view, const char *name, int32_t type, uint6
 //
 // RECOUP_E_HANDLE.
 int32_t recoup_view_close(recoup_view view);
+
+// Opens the log of directory `dir` for rank `rank` of `size`, and writes it to `log`. A log may
+// have several streams of calls, each with a name of letters and digits. Nothing is made before
+// the first call is put, and the file of each rank takes `bytes_max` bytes at most.
+//
+// RECOUP_E_ARGUMENT, RECOUP_E_STORE.
+//
+// `dir` and `stream` are NULL or C strings; `log` is NULL or can be written.
+int32_t recoup_log_open(const char *dir,
+                        const char *stream,
+                        int32_t rank,
+                        int32_t size,
+                        uint64_t bytes_max,
+                        recoup_log *log);
+
+// Finds call `number`: writes its facts, for which there is room for `facts_bytes` bytes, how many
+// bytes they are to `facts_bytes`, and these rows of its answer to `values`. Ranks may differ in
+// what they find, and agree before they use it.
+//
+// RECOUP_NO_VERSION when it is not there, or damaged; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT,
+// RECOUP_E_MISMATCH for facts without room, RECOUP_E_STORE. Then nothing is written.
+//
+// `rows` is NULL or points to such a thing; `facts_bytes` can be written, `facts` and
+// `values` have room, unless they are NULL.
+int32_t recoup_log_find(recoup_log log,
+                        uint64_t number,
+                        const struct recoup_log_rows *rows,
+                        void *facts,
+                        uint64_t *facts_bytes,
+                        void *values);
+
+// Puts call `number`: `facts_bytes` bytes of facts, alike on all ranks, and this rank's rows of
+// the answer. It replaces what was put under that number.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_FULL beyond the bytes of recoup_log_open,
+// RECOUP_E_STORE. Then the call is not in the log.
+//
+// `rows` is NULL or points to such a thing; `facts` and `values` are NULL or can be read.
+int32_t recoup_log_put(recoup_log log,
+                       uint64_t number,
+                       const struct recoup_log_rows *rows,
+                       const void *facts,
+                       uint64_t facts_bytes,
+                       const void *values);
+
+// Closes a log. Its number is never used again.
+//
+// RECOUP_E_HANDLE.
+int32_t recoup_log_close(recoup_log log);
 
 #ifdef __cplusplus
 }  // extern "C"

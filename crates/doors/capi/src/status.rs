@@ -126,6 +126,12 @@ impl From<CommonError<Self>> for CallFailure {
     }
 }
 
+impl From<StoreError> for CallFailure {
+    fn from(error: StoreError) -> Self {
+        Self::of(RECOUP_E_STORE, &error)
+    }
+}
+
 impl From<PipelineError> for CallFailure {
     fn from(error: PipelineError) -> Self {
         let mut failure = Self::of(RECOUP_E_INTERNAL, &error);

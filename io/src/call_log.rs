@@ -1,0 +1,417 @@
+//! A log of finished calls of a solver: for each, a few facts and this rank's rows of the answer.
+//!
+//! Promises: what is given out was put so, byte for byte, or it is not found; a process killed in a
+//! save loses that entry alone. An entry outlives its process at once, and a loss of power once the
+//! system has written it. FORMAT.md states the layout. Must not know what facts and rows mean: who
+//! asks tests the answer before it is used.
+//!
+//! Each rank of a stream of calls appends to a file of its own. Rows have global numbers, so another
+//! number of ranks finds them too, in the files that the ranks before have left.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use recoup_core::StoreError;
+
+use crate::{publish, regular};
+
+/// Folder of the logs in the directory of a run.
+pub const CALLS: &str = "calls";
+
+const MAGIC: [u8; 8] = *b"RECOUPC1";
+const HEADER_BYTES: usize = 64;
+const FACTS_BYTES_MAX: u32 = 1 << 20;
+const CLOSING: &str = ".log";
+
+/// The file of one rank of a stream of calls.
+#[derive(Clone, Debug)]
+pub struct LogPart {
+    /// Name of the stream, without a dash.
+    pub stream: String,
+    /// This rank.
+    pub rank: u32,
+    /// Number of ranks.
+    pub size: u32,
+}
+
+/// The rows of a vector that a rank has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogRows {
+    /// The first of them.
+    pub first: u64,
+    /// Rows of this rank.
+    pub count: u64,
+    /// Rows of all ranks.
+    pub global: u64,
+    /// Bytes of one row.
+    pub bytes: u32,
+}
+
+/// An entry as it was put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Bytes that are alike on all ranks.
+    pub facts: Vec<u8>,
+    /// Rows of one rank.
+    pub values: Vec<u8>,
+}
+
+/// A log, seen from one rank.
+#[derive(Debug)]
+pub struct CallLog {
+    folder: PathBuf,
+    part: LogPart,
+    bytes_max: u64,
+    own: LogFile,
+    /// Those of other ranks, once rows are looked for that the own file lacks.
+    others: Option<Vec<LogFile>>,
+}
+
+impl CallLog {
+    /// Opens the log of a directory. Nothing is made before the first entry is put; the own file
+    /// takes `bytes_max` bytes at most.
+    ///
+    /// # Errors
+    /// When a log that is there cannot be read.
+    pub fn open(dir: &Path, part: LogPart, bytes_max: u64) -> Result<Self, StoreError> {
+        let folder = dir.join(CALLS);
+        let name = format!("{}-{}-{}{CLOSING}", part.stream, part.size, part.rank);
+        let own = LogFile::index(folder.join(name))?;
+        Ok(Self { folder, part, bytes_max, own, others: None })
+    }
+
+    /// Returns a call's facts and these rows of its answer. They are of one entry, even where
+    /// several ranks have put it.
+    ///
+    /// # Errors
+    /// When a file cannot be read. What is damaged is not found.
+    pub fn find(&mut self, number: u64, rows: LogRows) -> Result<Option<LogEntry>, StoreError> {
+        if let Some(place) = self.own.places.get(&number).filter(|place| place.rows == rows) {
+            if let Some(entry) = self.own.read(place)? {
+                return Ok(Some(entry));
+            }
+        }
+        if self.others.is_none() {
+            self.others = Some(self.list()?);
+        }
+        let files = self.others.iter().flatten();
+        let parts: Vec<_> = files.filter_map(|file| Some((file, file.places.get(&number)?))).collect();
+        for &(_, first) in &parts {
+            let same = parts.iter().filter(|(_, place)| place.is_of_one_entry(first));
+            if let Some(entry) = gather(same.copied(), rows)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts a call's facts and this rank's rows of its answer; the entry replaces an older one.
+    /// Returns whether the log has room for it.
+    ///
+    /// # Errors
+    /// When it cannot be written. Then nothing of it counts.
+    ///
+    /// # Panics
+    /// If `values` are not those rows.
+    pub fn put(&mut self, number: u64, rows: LogRows, entry: &LogEntry) -> Result<bool, StoreError> {
+        assert_eq!(entry.values.len() as u64, rows.count * u64::from(rows.bytes), "bytes of the rows");
+        let place = Place::of(number, rows, entry, self.own.end);
+        if place.end() > self.bytes_max || entry.facts.len() as u64 > u64::from(FACTS_BYTES_MAX) {
+            return Ok(false);
+        }
+        if self.own.file.is_none() {
+            publish::create_directory(&self.folder)?;
+        }
+        self.own.append(place, entry)?;
+        Ok(true)
+    }
+
+    /// The files of this stream that other ranks have left, by name.
+    fn list(&self) -> Result<Vec<LogFile>, StoreError> {
+        let stream = format!("{}-", self.part.stream);
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_of_stream = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&stream) && name.ends_with(CLOSING)
+        };
+        let mut paths: Vec<_> = entries.filter(is_of_stream).collect();
+        paths.sort();
+        paths.into_iter().map(LogFile::index).collect()
+    }
+}
+
+/// One entry in a file.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: u64,
+    rows: LogRows,
+    facts_bytes: u32,
+    facts_crc32c: u32,
+    values_crc32c: u32,
+    start: u64,
+}
+
+impl Place {
+    fn of(number: u64, rows: LogRows, entry: &LogEntry, start: u64) -> Self {
+        Self {
+            number,
+            rows,
+            facts_bytes: entry.facts.len() as u32,
+            facts_crc32c: crc32c::crc32c(&entry.facts),
+            values_crc32c: crc32c::crc32c(&entry.values),
+            start,
+        }
+    }
+
+    /// Where the entry after it starts.
+    fn end(&self) -> u64 {
+        let values = self.rows.count.saturating_mul(u64::from(self.rows.bytes));
+        (self.start + HEADER_BYTES as u64 + u64::from(self.facts_bytes)).saturating_add(values)
+    }
+
+    fn is_of_one_entry(&self, other: &Self) -> bool {
+        let of = |place: &Self| (place.rows.global, place.rows.bytes, place.facts_bytes, place.facts_crc32c);
+        of(self) == of(other)
+    }
+
+    fn header(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        let wide = [self.number, self.rows.first, self.rows.count, self.rows.global];
+        for (place, value) in bytes[8..40].chunks_exact_mut(8).zip(wide) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        let narrow = [self.rows.bytes, self.facts_bytes, self.facts_crc32c, self.values_crc32c, 0];
+        for (place, value) in bytes[40..60].chunks_exact_mut(4).zip(narrow) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        let sum = crc32c::crc32c(&bytes[..60]);
+        bytes[60..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header; `None` for any other bytes.
+    fn read(header: &[u8; HEADER_BYTES], start: u64) -> Option<Self> {
+        let wide = |at: usize| header[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let narrow = |at: usize| header[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let rows = LogRows { first: wide(16)?, count: wide(24)?, global: wide(32)?, bytes: narrow(40)? };
+        let place = Self {
+            number: wide(8)?,
+            rows,
+            facts_bytes: narrow(44)?,
+            facts_crc32c: narrow(48)?,
+            values_crc32c: narrow(52)?,
+            start,
+        };
+        (place.header() == *header && place.facts_bytes <= FACTS_BYTES_MAX).then_some(place)
+    }
+}
+
+/// The file of one rank, and where its entries are.
+#[derive(Debug)]
+struct LogFile {
+    path: PathBuf,
+    places: BTreeMap<u64, Place>,
+    /// The end of the last whole entry.
+    end: u64,
+    /// Open to write, from the first entry on, and locked.
+    file: Option<File>,
+}
+
+impl LogFile {
+    /// Lists the entries of a file, up to the first that is cut short or has a damaged header.
+    fn index(path: PathBuf) -> Result<Self, StoreError> {
+        let mut this = Self { path, places: BTreeMap::new(), end: 0, file: None };
+        let Some(file) = this.open_to_read()? else { return Ok(this) };
+        let bytes = file.metadata().map_err(|source| StoreError::of_io("read", &this.path, source))?.len();
+        let mut header = [0; HEADER_BYTES];
+        while bytes.saturating_sub(this.end) >= HEADER_BYTES as u64 {
+            if file.read_exact_at(&mut header, this.end).is_err() {
+                break;
+            }
+            let Some(place) = Place::read(&header, this.end).filter(|place| place.end() <= bytes) else { break };
+            this.end = place.end();
+            this.places.insert(place.number, place);
+        }
+        Ok(this)
+    }
+
+    fn open_to_read(&self) -> Result<Option<File>, StoreError> {
+        match regular::open(&self.path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::of_io("open", &self.path, source)),
+        }
+    }
+
+    /// Reads an entry whole; `None` where a checksum does not hold.
+    fn read(&self, place: &Place) -> Result<Option<LogEntry>, StoreError> {
+        let Some(file) = self.open_to_read()? else { return Ok(None) };
+        let start = place.start + HEADER_BYTES as u64;
+        let facts_bytes = place.facts_bytes as usize;
+        let mut facts = vec![0; (place.end() - start) as usize];
+        if file.read_exact_at(&mut facts, start).is_err() {
+            return Ok(None);
+        }
+        let values = facts.split_off(facts_bytes);
+        let is_whole = crc32c::crc32c(&facts) == place.facts_crc32c && crc32c::crc32c(&values) == place.values_crc32c;
+        Ok(is_whole.then_some(LogEntry { facts, values }))
+    }
+
+    fn append(&mut self, place: Place, entry: &LogEntry) -> Result<(), StoreError> {
+        if self.file.is_none() {
+            let mut options = File::options();
+            let opened = regular::open_without_links(options.write(true).create(true), &self.path);
+            let file = opened.map_err(|source| StoreError::of_io("open", &self.path, source))?;
+            // Not every file system has locks.
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                return Err(StoreError::Busy { path: self.path.display().to_string() });
+            }
+            self.file = Some(file);
+        }
+        let Some(file) = &self.file else { return Ok(()) };
+        let head = [&place.header()[..], &entry.facts].concat();
+        publish::write_at(file, &self.path, &head, place.start)?;
+        publish::write_at(file, &self.path, &entry.values, place.start + head.len() as u64)?;
+        self.end = place.end();
+        self.places.insert(place.number, place);
+        Ok(())
+    }
+}
+
+/// Puts rows together from the parts of one entry; `None` unless all are there.
+fn gather<'a>(
+    parts: impl Iterator<Item = (&'a LogFile, &'a Place)>,
+    rows: LogRows,
+) -> Result<Option<LogEntry>, StoreError> {
+    let width = rows.bytes as usize;
+    let mut found = 0;
+    let mut whole = LogEntry { facts: Vec::new(), values: vec![0; rows.count as usize * width] };
+    for (file, place) in parts {
+        let has = place.rows;
+        let start = has.first.max(rows.first);
+        let end = has.first.saturating_add(has.count).min(rows.first + rows.count);
+        let is_wanted = start < end || rows.count == 0;
+        if !is_wanted || (has.global, has.bytes) != (rows.global, rows.bytes) {
+            continue;
+        }
+        let Some(entry) = file.read(place)? else { continue };
+        whole.facts = entry.facts;
+        if start < end {
+            let [source, target] = [has.first, rows.first].map(|first| (start - first) as usize * width);
+            let bytes = (end - start) as usize * width;
+            whole.values[target..target + bytes].copy_from_slice(&entry.values[source..source + bytes]);
+            found += end - start;
+        }
+    }
+    Ok((found == rows.count && !whole.facts.is_empty()).then_some(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GLOBAL: u64 = 10;
+
+    fn part(rank: u32, size: u32) -> LogPart {
+        LogPart { stream: "world".to_owned(), rank, size }
+    }
+
+    fn open(dir: &Path, rank: u32, size: u32) -> CallLog {
+        CallLog::open(dir, part(rank, size), 1 << 20).unwrap()
+    }
+
+    fn rows(first: u64, count: u64) -> LogRows {
+        LogRows { first, count, global: GLOBAL, bytes: 8 }
+    }
+
+    /// A call's facts and values: each row has a value of its own.
+    fn entry(number: u64, rows: LogRows) -> LogEntry {
+        let values = (rows.first..rows.first + rows.count).flat_map(|row| (100 * number + row).to_le_bytes());
+        LogEntry { facts: format!("call {number}").into_bytes(), values: values.collect() }
+    }
+
+    fn put(log: &mut CallLog, number: u64, rows: LogRows) {
+        assert!(log.put(number, rows, &entry(number, rows)).unwrap());
+    }
+
+    #[test]
+    fn rows_are_found_by_any_number_of_ranks() {
+        let dir = tempfile::tempdir().unwrap();
+        for (rank, own) in [(0, rows(0, 3)), (1, rows(3, 7))] {
+            let mut log = open(dir.path(), rank, 2);
+            put(&mut log, 5, own);
+            assert_eq!(log.find(5, own).unwrap(), Some(entry(5, own)));
+        }
+        for (size, all) in [(1, vec![rows(0, 10)]), (3, vec![rows(0, 2), rows(2, 0), rows(2, 8)])] {
+            for (rank, own) in (0..).zip(all) {
+                let mut log = open(dir.path(), rank, size);
+                assert_eq!(log.find(5, own).unwrap(), Some(entry(5, own)));
+                assert_eq!(log.find(6, own).unwrap(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_two_entries_are_never_mixed() {
+        let dir = tempfile::tempdir().unwrap();
+        put(&mut open(dir.path(), 0, 2), 5, rows(0, 3));
+        let other = LogEntry { facts: b"call of another run".to_vec(), ..entry(5, rows(3, 7)) };
+        open(dir.path(), 1, 2).put(5, rows(3, 7), &other).unwrap();
+        assert_eq!(open(dir.path(), 0, 1).find(5, rows(0, 10)).unwrap(), None);
+    }
+
+    #[test]
+    fn every_damaged_byte_and_every_cut_loses_an_entry_and_changes_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = rows(0, 10);
+        let mut log = open(dir.path(), 0, 1);
+        [0, 1, 2].iter().for_each(|number| put(&mut log, *number, all));
+        let path = log.own.path.clone();
+        let bytes = fs::read(&path).unwrap();
+        drop(log);
+        let check = |damaged: &[u8], what: String| {
+            fs::write(&path, damaged).unwrap();
+            let mut log = open(dir.path(), 0, 1);
+            let found: Vec<_> = (0..3).map(|number| log.find(number, all).unwrap()).collect();
+            assert!(found.iter().any(Option::is_none), "{what}");
+            let is_right =
+                |(number, found): (u64, &Option<LogEntry>)| *found == None || *found == Some(entry(number, all));
+            assert!((0..).zip(&found).all(is_right), "{what}");
+            // It is put again, and what was whole before the damage stays.
+            let lost = (0..).zip(&found).find(|(_, found)| found.is_none()).unwrap().0;
+            put(&mut log, lost, all);
+            drop(log);
+            assert_eq!(open(dir.path(), 0, 1).find(lost, all).unwrap(), Some(entry(lost, all)), "{what}");
+        };
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            check(&damaged, format!("byte {at}"));
+        }
+        (0..bytes.len()).for_each(|len| check(&bytes[..len], format!("length {len}")));
+    }
+
+    #[test]
+    fn an_entry_replaces_an_older_one_and_a_full_log_takes_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = rows(0, 10);
+        let mut log = CallLog::open(dir.path(), part(0, 1), 2 * (HEADER_BYTES as u64 + 6 + 80)).unwrap();
+        let other = LogEntry { values: vec![7; 80], ..entry(1, all) };
+        log.put(1, all, &other).unwrap();
+        put(&mut log, 1, all);
+        assert!(!log.put(2, all, &entry(2, all)).unwrap());
+        assert_eq!(open(dir.path(), 0, 1).find(1, all).unwrap(), Some(entry(1, all)));
+    }
+
+    #[test]
+    fn a_file_that_another_job_writes_to_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = open(dir.path(), 0, 1);
+        put(&mut first, 1, rows(0, 10));
+        let second = open(dir.path(), 0, 1).put(2, rows(0, 10), &entry(2, rows(0, 10)));
+        assert!(matches!(second, Err(StoreError::Busy { .. })));
+    }
+}
