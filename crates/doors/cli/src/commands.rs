@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod device;
 pub(crate) mod doctor;
+pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod man;

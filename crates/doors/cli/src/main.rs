@@ -67,6 +67,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a program that uses PETSc, unchanged, and bring its solves back after a kill.
+    Exec(commands::exec::Args),
     /// Solve a linear system without failures or checkpoints.
     Solve(commands::solve::Args),
     /// Solve a linear system under failures, protected by checkpoints.
@@ -135,6 +137,7 @@ fn conducted() -> ExitCode {
 
 fn run(command: &Command, output: &Output) -> Result<Exit> {
     match command {
+        Command::Exec(args) => commands::exec::run(args),
         Command::Solve(args) => commands::solve::run(args, output),
         Command::Run(args) => commands::run::run(args, output),
         Command::Compare(args) => commands::compare::run(args, output),

@@ -1,0 +1,75 @@
+//! `recoup exec`: a program that knows nothing of recoup gets its solves back after a kill.
+//!
+//! The program runs as it is, with a library preloaded that catches its solves. Whatever is missing
+//! for that costs the log and never the run: a line says what, and the exit code is the program's.
+
+mod cache;
+mod engine;
+mod launch;
+mod outcome;
+mod place;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::exit::Exit;
+use crate::tell::tell;
+
+use self::launch::{Ended, launch};
+use self::outcome::Outcome;
+use self::place::Place;
+
+/// Text of the help after the options.
+const EXAMPLES: &str = "Examples:
+  recoup exec --dir ckpt -- ./prog -ksp_type cg
+  recoup exec --dir ckpt -- mpirun -n 2 ./prog -ksp_type cg
+  recoup exec --dir ckpt -- srun python3 model.py
+
+The same line starts the program and starts it again after a kill. Finished calls of
+KSPSolve are then answered from the log in DIR, once the kept x was tested against A
+and b at hand. The log is removed when the program ends with 0.
+
+The exit code is that of the program: 128 and the number of the signal if one ended
+it, 127 if it is not there, and 126 if it cannot be run.";
+
+/// Options of `recoup exec`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Directory of the log, on a file system that all ranks see.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Print a line for every call that is caught.
+    #[arg(long)]
+    explain: bool,
+
+    /// The program and its arguments, or the launcher that starts its ranks.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Runs the program, and ends with its code.
+///
+/// # Errors
+/// None: what cannot be done is told, and the program runs without it.
+pub(crate) fn run(args: &Args) -> Result<Exit> {
+    let prepared = Place::take(&args.dir).and_then(|place| Ok((engine::prepare()?, place)));
+    let (engines, place) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            tell(format_args!("recoup: nothing is saved: {error:#}"));
+            std::process::exit(launch(&args.command, &[]).code());
+        }
+    };
+    let ended = launch(&args.command, &place.environment(&engines, args.explain));
+    let outcome = Outcome::read(&place.report());
+    if ended == Ended::Code(0) {
+        place.clear();
+    }
+    tell(format_args!("recoup: {}", outcome.line(&args.command, ended)));
+    // The lock goes with the process.
+    std::process::exit(ended.code());
+}

@@ -1,0 +1,169 @@
+//! The engine for each PETSc of this machine, and the library that is preloaded.
+//!
+//! An engine is compiled with the headers and the compiler of its PETSc, which Debian, conda and
+//! PETSc's own installation bring along.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::tell::tell;
+
+use super::cache::{Recipe, Source, compiled};
+
+macro_rules! header {
+    ($name:literal) => {
+        Source { name: $name, text: include_str!(concat!("../../../../capi/include/", $name)) }
+    };
+}
+
+const ENGINE: [Source; 9] = [
+    Source { name: "engine.c", text: include_str!("../../../exec/engine.c") },
+    header!("recoup.h"),
+    header!("recoup_mpi.h"),
+    header!("recoup_petsc.h"),
+    header!("recoup_petsc_run.h"),
+    header!("recoup_petsc_ksp.h"),
+    header!("recoup_petsc_systems.h"),
+    header!("recoup_petsc_snes.h"),
+    header!("recoup_petsc_ts.h"),
+];
+const SHIM: [Source; 1] = [Source { name: "shim.c", text: include_str!("../../../exec/shim.c") }];
+
+/// Names of librecoup: as it is installed, and as cargo builds it.
+const LIBRARY: [&str; 2] = [concat!("librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")), "librecoup_c.so"];
+
+/// What is preloaded, and the engine of each libpetsc.
+#[derive(Debug)]
+pub(super) struct Engines {
+    pub(super) shim: PathBuf,
+    engines: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Engines {
+    /// Returns the list as the preloaded library reads it.
+    pub(super) fn list(&self) -> OsString {
+        let mut list = OsString::new();
+        for (library, engine) in &self.engines {
+            for part in [library.as_os_str(), "=".as_ref(), engine.as_os_str(), ":".as_ref()] {
+                list.push(part);
+            }
+        }
+        list
+    }
+}
+
+/// Finds or compiles all that is needed. An engine that cannot be made is told.
+///
+/// # Errors
+/// When none can be made.
+pub(super) fn prepare() -> Result<Engines> {
+    let librecoup = library()?;
+    let flags = ["-ldl".to_owned(), "-lpthread".to_owned()];
+    let shim = compiled(&Recipe {
+        compiler: "cc",
+        flags: &flags,
+        sources: &SHIM,
+        libraries: &[],
+        neighbour: None,
+        target: "librecoup_exec.so",
+    })?;
+    let mut engines = BTreeMap::new();
+    let mut refused = None;
+    for petsc in petscs() {
+        match petsc.engine(&librecoup) {
+            Ok(engine) => drop(engines.insert(petsc.library, engine)),
+            Err(error) => refused = Some(error.context(format!("no engine for {}", petsc.library.display()))),
+        }
+    }
+    match refused {
+        Some(error) if engines.is_empty() => return Err(error),
+        Some(error) => tell(format_args!("recoup: {error:#}")),
+        None if engines.is_empty() => bail!("pkg-config and PETSC_DIR name no PETSc with headers"),
+        None => {}
+    }
+    Ok(Engines { shim, engines })
+}
+
+/// Finds librecoup next to this program or in the `lib` next to its folder.
+fn library() -> Result<PathBuf> {
+    let program = std::env::current_exe().and_then(|path| path.canonicalize()).context("where this program is")?;
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let folders = [folder.to_owned(), folder.join("../lib"), folder.join("deps")];
+    let found = folders.iter().flat_map(|folder| LIBRARY.map(|name| folder.join(name))).find(|file| file.exists());
+    let found = found.with_context(|| format!("there is no {} next to {}", LIBRARY[0], program.display()))?;
+    found.canonicalize().with_context(|| found.display().to_string())
+}
+
+/// A PETSc of this machine.
+#[derive(Debug)]
+struct Petsc {
+    /// The file of its library, without links.
+    library: PathBuf,
+    compiler: String,
+    flags: Vec<String>,
+}
+
+impl Petsc {
+    /// Reads what pkg-config says of a package, by its name or file.
+    fn of(package: &str) -> Option<Self> {
+        let said = |option: &str| {
+            let said = Command::new("pkg-config").args([option, package]).output().ok()?;
+            said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+        };
+        let folder = PathBuf::from(said("--variable=libdir")?);
+        let names = said("--libs-only-l")?;
+        let name = names
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix("-l"))
+            .find(|name| name.starts_with("petsc"))?;
+        let library = folder.join(format!("lib{name}.so")).canonicalize().ok()?;
+        let compiler =
+            said("--variable=ccompiler").filter(|name| !name.is_empty()).unwrap_or_else(|| "mpicc".to_owned());
+        let flags = said("--cflags")?.split_whitespace().map(str::to_owned).collect();
+        Some(Self { library, compiler, flags })
+    }
+
+    fn engine(&self, librecoup: &Path) -> Result<PathBuf> {
+        compiled(&Recipe {
+            compiler: &self.compiler,
+            flags: &self.flags,
+            sources: &ENGINE,
+            libraries: std::slice::from_ref(&self.library),
+            neighbour: Some((LIBRARY[0], librecoup)),
+            target: "engine.so",
+        })
+    }
+}
+
+/// Returns the PETScs that can be found, each once.
+fn petscs() -> Vec<Petsc> {
+    let mut packages = vec!["PETSc".to_owned(), "petsc".to_owned()];
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    if let Some(dir) = variable("PETSC_DIR") {
+        let arch = variable("PETSC_ARCH").unwrap_or_default();
+        packages.extend(packages_in(&dir.join(arch)));
+    }
+    let versions = std::fs::read_dir("/usr/lib/petscdir").into_iter().flatten().flatten();
+    for version in versions {
+        let builds = std::fs::read_dir(version.path()).into_iter().flatten().flatten();
+        packages.extend(builds.flat_map(|build| packages_in(&build.path())));
+    }
+    let mut found: Vec<Petsc> = Vec::new();
+    for petsc in packages.iter().filter_map(|package| Petsc::of(package)) {
+        if !found.iter().any(|other| other.library == petsc.library) {
+            found.push(petsc);
+        }
+    }
+    found
+}
+
+/// The files of pkg-config of one installation.
+fn packages_in(build: &Path) -> Vec<String> {
+    let file = |name: &str| build.join("lib/pkgconfig").join(name);
+    let files = ["PETSc.pc", "petsc.pc"].map(file).into_iter().filter(|file| file.exists());
+    files.map(|file| file.display().to_string()).collect()
+}

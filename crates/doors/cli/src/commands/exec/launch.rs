@@ -1,0 +1,83 @@
+//! Starts the program, passes signals on, and waits for its end.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+
+use crate::tell::tell;
+
+/// The end of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Code(i32),
+    Signal(i32),
+    /// It could not be started.
+    NotStarted(i32),
+}
+
+impl Ended {
+    /// Returns the exit code, as a shell gives it.
+    pub(super) fn code(self) -> i32 {
+        match self {
+            Self::Code(code) | Self::NotStarted(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+
+    fn of(status: ExitStatus) -> Self {
+        status.code().map_or_else(|| Self::Signal(status.signal().unwrap_or_default()), Self::Code)
+    }
+}
+
+/// Runs a command with more variables in its environment.
+pub(super) fn launch(command: &[OsString], environment: &[(&'static str, OsString)]) -> Ended {
+    let mut words = command.iter();
+    let Some(program) = words.next() else { return Ended::NotStarted(127) };
+    let mut started = Command::new(program);
+    if exports_by_name(program) {
+        for (name, _) in environment {
+            started.args(["-x", name]);
+        }
+    }
+    started.args(words).envs(environment.iter().map(|(name, value)| (name, value)));
+    // A terminal sends SIGINT to the program itself; here it must not end the wait.
+    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2]);
+    match started.spawn() {
+        Ok(child) => wait(child, signals),
+        Err(error) => {
+            tell(format_args!("recoup: {}: {error}", program.display()));
+            Ended::NotStarted(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+        }
+    }
+}
+
+fn wait(mut child: Child, signals: io::Result<Signals>) -> Ended {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let (Ok(mut signals), Some(pid)) = (signals, pid) {
+        std::thread::spawn(move || {
+            for signal in signals.forever().filter(|signal| *signal != SIGINT) {
+                if let Some(signal) = Signal::from_named_raw(signal) {
+                    kill_process(pid, signal).ok();
+                }
+            }
+        });
+    }
+    child.wait().map_or(Ended::NotStarted(126), Ended::of)
+}
+
+/// Returns whether a program is the mpirun of Open MPI, which hands variables to other nodes only
+/// by their names.
+fn exports_by_name(program: &OsString) -> bool {
+    let name = Path::new(program).file_name().unwrap_or_default();
+    if !["mpirun", "mpiexec", "orterun"].iter().any(|launcher| name == *launcher) {
+        return false;
+    }
+    let said = Command::new(program).arg("--version").output().map(|said| said.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&said).contains("Open MPI")
+}

@@ -1,0 +1,99 @@
+//! What ranks have reported at the end of a job, in one line.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::launch::Ended;
+
+/// Calls of all streams, as the first rank of each has counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    calls: u64,
+    kept: u64,
+    replayed: u64,
+    guessed: u64,
+    left: u64,
+}
+
+impl Outcome {
+    /// Reads the report; a rank that was killed has written no line.
+    pub(super) fn read(report: &Path) -> Self {
+        let text = std::fs::read_to_string(report).unwrap_or_default();
+        text.lines().fold(Self::default(), |sum, line| sum.with(line).unwrap_or(sum))
+    }
+
+    fn with(self, line: &str) -> Option<Self> {
+        let counts: Vec<u64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [calls, kept, replayed, guessed, left] = counts.try_into().ok()?;
+        Some(Self {
+            calls: self.calls + calls,
+            kept: self.kept + kept,
+            replayed: self.replayed + replayed,
+            guessed: self.guessed + guessed,
+            left: self.left + left,
+        })
+    }
+
+    /// Returns the line that the job ends with.
+    pub(super) fn line(self, command: &[OsString], ended: Ended) -> String {
+        let Self { calls, kept, replayed, guessed, left } = self;
+        match ended {
+            _ if calls > 0 => format!(
+                "{calls} calls: {replayed} answered from the log, {guessed} from a first guess there, {kept} saved, \
+                 {left} too short to save"
+            ),
+            Ended::Code(0) => format!("no call was caught: {}", reason(command)),
+            _ => "ended before it could report; the same command continues from what was saved".to_owned(),
+        }
+    }
+}
+
+/// Returns the likely reason that nothing was caught.
+fn reason(command: &[OsString]) -> String {
+    let programs = command.iter().filter_map(|word| find(Path::new(word)));
+    let reasons = programs.filter_map(|program| Some(format!("{} {}", program.display(), unreachable(&program)?)));
+    reasons.last().unwrap_or_else(|| "no program called KSPSolve of a shared libpetsc with an engine".to_owned())
+}
+
+/// Returns the file of a program, by its path or on PATH.
+fn find(word: &Path) -> Option<PathBuf> {
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    if word.components().count() > 1 {
+        return Some(word.to_owned()).filter(is_program);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(word)).find(is_program)
+}
+
+/// Returns why nothing can be preloaded into a program, if so.
+fn unreachable(program: &Path) -> Option<&'static str> {
+    let mode = program.metadata().ok()?.permissions().mode();
+    if mode & 0o6000 != 0 {
+        return Some("runs as another user or group (setuid), and takes no preloaded library");
+    }
+    if rustix::fs::getxattr(program, "security.capability", &mut [0_u8; 64]).is_ok() {
+        return Some("has file capabilities, and takes no preloaded library");
+    }
+    let bytes = std::fs::read(program).ok()?;
+    let is_static =
+        bytes.starts_with(b"\x7fELF") && !bytes.windows(6).any(|window| window == b"ld.so\0" || window == b"libc.s");
+    is_static.then_some("is linked statically, and takes no preloaded library")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_all_streams_add_up_and_a_line_cut_short_counts_for_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let report = dir.path().join("report");
+        std::fs::write(&report, "10 4 5 0 1\n2 2 0 0 0\n7 7").unwrap();
+        let outcome = Outcome::read(&report);
+        assert_eq!(outcome, Outcome { calls: 12, kept: 6, replayed: 5, guessed: 0, left: 1 });
+        assert!(outcome.line(&[], Ended::Code(0)).starts_with("12 calls: 5 answered"));
+        assert_eq!(Outcome::read(&dir.path().join("none")), Outcome::default());
+    }
+}
