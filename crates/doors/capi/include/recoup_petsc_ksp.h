@@ -47,6 +47,7 @@ typedef struct RecoupKSPRecord {
     PetscInt    max_it;
     PetscBool   nonzero_guess, is_changed;
     PC          pc, deflation; /* the program's, and ours around it */
+    Vec         restored;      /* x, of a KSP that forms a guess over it; else NULL */
     Vec         w, Aw;         /* the direction deflated with */
     PetscReal   wAw;
 } *RecoupKSP;
@@ -361,6 +362,7 @@ static inline PetscErrorCode RecoupPCApply(PC shell, Vec r, Vec z)
     PetscFunctionBegin;
     PetscCall(PCShellGetContext(shell, &saved));
     PetscCall(PCApply(saved->pc, r, z));
+    if (!(saved->wAw > 0)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     PetscCall(VecDot(z, saved->Aw, &along));
     PetscCall(VecAXPY(z, -along / saved->wAw, saved->w));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -375,26 +377,12 @@ static inline PetscErrorCode RecoupPCSetUp(PC shell)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Puts the deflation around the program's preconditioner, and solves along the direction: x += (w . r / w . A w) w. With
- * a direction that is none it leaves all as it is, and the restart is a plain one. */
-static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
+/* Puts a preconditioner of ours around the program's. */
+static inline PetscErrorCode RecoupKSPWrap(RecoupKSP saved)
 {
-    Mat         A, P;
-    PetscScalar along, curvature;
+    Mat A, P;
     PetscFunctionBegin;
     PetscCall(KSPGetOperators(saved->ksp, &A, &P));
-    PetscCall(VecDuplicate(saved->x, &saved->w));
-    PetscCall(VecDuplicate(saved->x, &saved->Aw));
-    PetscCall(VecCopy(saved->direction, saved->w));
-    PetscCall(VecNormalize(saved->w, NULL));
-    PetscCall(MatMult(A, saved->w, saved->Aw));
-    PetscCall(VecDot(saved->w, saved->Aw, &curvature));
-    saved->wAw = PetscRealPart(curvature);
-    if (!(saved->wAw > 0) || PetscIsInfOrNanReal(saved->wAw)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    PetscCall(MatMult(A, saved->x, saved->product_y));
-    PetscCall(VecAYPX(saved->product_y, -1.0, saved->b));
-    PetscCall(VecDot(saved->product_y, saved->w, &along));
-    PetscCall(VecAXPY(saved->x, along / saved->wAw, saved->w));
     PetscCall(PCCreate(PetscObjectComm((PetscObject)saved->ksp), &saved->deflation));
     PetscCall(PCSetType(saved->deflation, PCSHELL));
     PetscCall(PCShellSetName(saved->deflation, "recoup: the program's, deflated"));
@@ -403,6 +391,61 @@ static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
     PetscCall(PCShellSetSetUp(saved->deflation, RecoupPCSetUp));
     PetscCall(PCSetOperators(saved->deflation, A, P));
     PetscCall(KSPSetPC(saved->ksp, saved->deflation));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Puts the deflation around the program's preconditioner, and solves along the direction: x += (w . r / w . A w) w. With
+ * a direction that is none it leaves all as it is, and the restart is a plain one. */
+static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
+{
+    Mat         A;
+    PetscScalar along, curvature;
+    PetscFunctionBegin;
+    PetscCall(KSPGetOperators(saved->ksp, &A, NULL));
+    PetscCall(VecDuplicate(saved->x, &saved->w));
+    PetscCall(VecDuplicate(saved->x, &saved->Aw));
+    PetscCall(VecCopy(saved->direction, saved->w));
+    PetscCall(VecNormalize(saved->w, NULL));
+    PetscCall(MatMult(A, saved->w, saved->Aw));
+    PetscCall(VecDot(saved->w, saved->Aw, &curvature));
+    saved->wAw = PetscRealPart(curvature);
+    if (!(saved->wAw > 0) || PetscIsInfOrNanReal(saved->wAw)) {
+        saved->wAw = 0;
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    PetscCall(MatMult(A, saved->x, saved->product_y));
+    PetscCall(VecAYPX(saved->product_y, -1.0, saved->b));
+    PetscCall(VecDot(saved->product_y, saved->w, &along));
+    PetscCall(VecAXPY(saved->x, along / saved->wAw, saved->w));
+    PetscCall(RecoupKSPWrap(saved));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Comes after KSPSolve has formed a guess. */
+static inline PetscErrorCode RecoupPCPreSolve(PC shell, KSP ksp, Vec b, Vec x)
+{
+    RecoupKSP saved;
+    PetscFunctionBegin;
+    (void)b;
+    PetscCall(PCShellGetContext(shell, &saved));
+    PetscCall(VecCopy(saved->restored, x));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Keeps x from a guess of the KSP (-ksp_guess_type), which would be put in its place before the first iteration. */
+static inline PetscErrorCode RecoupKSPKeepStart(RecoupKSP saved)
+{
+    const char *prefix;
+    PetscBool   has_guess;
+    PetscFunctionBegin;
+    PetscCall(KSPGetOptionsPrefix(saved->ksp, &prefix));
+    PetscCall(PetscOptionsHasName(NULL, prefix, "-ksp_guess_type", &has_guess));
+    if (!has_guess) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(VecDuplicate(saved->x, &saved->restored));
+    PetscCall(VecCopy(saved->x, saved->restored));
+    if (!saved->deflation) PetscCall(RecoupKSPWrap(saved));
+    PetscCall(PCShellSetPreSolve(saved->deflation, RecoupPCPreSolve));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -441,6 +484,7 @@ static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterati
     saved->run.base   = (PetscInt)iteration;
     saved->is_changed = PETSC_TRUE;
     if (saved->direction && how >= RECOUP_DEFLATED) PetscCall(RecoupKSPDeflate(saved));
+    PetscCall(RecoupKSPKeepStart(saved));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -456,6 +500,7 @@ static inline PetscErrorCode RecoupKSPSettle(RecoupKSP saved)
         PetscCall(KSPSetInitialGuessNonzero(saved->ksp, saved->nonzero_guess));
     }
     saved->is_changed = PETSC_FALSE;
+    PetscCall(VecDestroy(&saved->restored));
     if (saved->deflation) PetscCall(KSPSetPC(saved->ksp, saved->pc));
     PetscCall(PCDestroy(&saved->deflation));
     PetscCall(VecDestroy(&saved->w));

@@ -128,6 +128,29 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
     }
 }
 
+/// KSPSolve formed its guess over the x that was restored: CG, deflated for that x, stopped with an
+/// indefinite preconditioner, and GMRES began from nothing.
+#[test]
+fn a_guess_of_the_ksp_takes_no_restored_x_away() {
+    let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
+    for (method, from) in [(CG, 40), (GMRES, 30)] {
+        for guess in ["fischer", "pod"] {
+            let arguments = format!("-n 24 {method} -ksp_guess_type {guess}");
+            let plain = ksp.run(1, &arguments, None).unwrap();
+            let options = "interval=20it scheme=lossless";
+            let resumed = ksp.killed(&format!("{guess}{from}"), (1, 1), &arguments, 45, options);
+            assert_eq!(resumed.from, from);
+            // As without a guess: CG has its direction, and GMRES is at the end of a cycle.
+            assert!(
+                f64::from(resumed.iterations) <= 1.02 * f64::from(plain.iterations) + 1.0,
+                "{resumed:?}, {plain:?}"
+            );
+            let residual = resumed.rest.trim_start().trim_start_matches("relative residual ");
+            assert!(residual.split(',').next().unwrap().parse::<f64>().unwrap() <= 1e-5, "{resumed:?}");
+        }
+    }
+}
+
 #[test]
 fn a_killed_solve_of_complex_numbers_goes_on_as_a_real_one_does() {
     let Some(ksp) = Example::complex("examples/embed/ksp.c") else { return };
