@@ -9,6 +9,7 @@ mod kills;
 mod memory_file;
 mod messages;
 mod mutations;
+mod petsc_exec;
 mod program;
 mod report;
 mod results;

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::exit::Exit;
+use crate::options::duration_or_zero;
 use crate::tell::tell;
 
 use self::launch::{Ended, launch};
@@ -42,6 +43,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 
+    /// Save versions within a call that takes longer.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration_or_zero)]
+    after: f64,
+
+    /// Share of the time of all calls that saving them may take; 1 saves every call.
+    #[arg(long, value_name = "SHARE", default_value = "0.01")]
+    share: f64,
+
+    /// Options of these versions, in the words of recoup_open, as in "interval=1min scheme=lossless".
+    #[arg(long, value_name = "WORDS", default_value = "scheme=auto interval=auto")]
+    options: String,
+
     /// Print a line for every call that is caught.
     #[arg(long)]
     explain: bool,
@@ -56,7 +69,7 @@ pub(crate) struct Args {
 /// # Errors
 /// None: what cannot be done is told, and the program runs without it.
 pub(crate) fn run(args: &Args) -> Result<Exit> {
-    let prepared = Place::take(&args.dir).and_then(|place| Ok((engine::prepare()?, place)));
+    let prepared = engine::prepare().and_then(|engines| Ok((engines, Place::take(&args.dir)?)));
     let (engines, place) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -64,12 +77,15 @@ pub(crate) fn run(args: &Args) -> Result<Exit> {
             std::process::exit(launch(&args.command, &[]).code());
         }
     };
-    let ended = launch(&args.command, &place.environment(&engines, args.explain));
-    let outcome = Outcome::read(&place.report());
+    let ended = launch(&args.command, &place.environment(&engines, args));
+    let line = Outcome::read(&place.report()).line().unwrap_or_else(|| match place.holds_calls() {
+        true => "ended before it could report; the same command continues from what was saved".to_owned(),
+        false => format!("no call was caught: {}", outcome::reason(&args.command)),
+    });
     if ended == Ended::Code(0) {
         place.clear();
     }
-    tell(format_args!("recoup: {}", outcome.line(&args.command, ended)));
+    tell(format_args!("recoup: {line}"));
     // The lock goes with the process.
     std::process::exit(ended.code());
 }

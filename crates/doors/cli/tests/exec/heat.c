@@ -1,5 +1,6 @@
 /* Implicit steps of the heat equation on a square, in plain PETSc: what any program with a time loop does. It prints the
- * norm of each step, and kills itself at the start of step -kill_at. */
+ * norm of each step, and kills itself at the start of step -kill_at, or in
+ * iteration -kill_after of a solve. */
 #include <petscksp.h>
 #include <signal.h>
 
@@ -23,24 +24,35 @@ static PetscErrorCode matrix(PetscInt n, Mat *A)
     PetscFunctionReturn(0);
 }
 
+/* Kills the program in iteration -kill_after of a solve. */
+static PetscErrorCode kill_after(KSP ksp, PetscInt n, PetscReal norm, void *after)
+{
+    (void)ksp;
+    (void)norm;
+    if (n == *(PetscInt *)after) raise(SIGKILL);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     Mat       A;
     Vec       u, x;
     KSP       ksp;
-    PetscInt  n = 100, steps = 200, kill_at = -1, its;
+    PetscInt  n = 100, steps = 200, kill_at = -1, after = -1, its;
     PetscReal norm;
     PetscFunctionBeginUser;
     PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
     PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
     PetscCall(PetscOptionsGetInt(NULL, NULL, "-steps", &steps, NULL));
     PetscCall(PetscOptionsGetInt(NULL, NULL, "-kill_at", &kill_at, NULL));
+    PetscCall(PetscOptionsGetInt(NULL, NULL, "-kill_after", &after, NULL));
     PetscCall(matrix(n, &A));
     PetscCall(MatCreateVecs(A, &x, &u));
     PetscCall(VecSet(u, 0.0));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPSetFromOptions(ksp));
+    if (after >= 0) PetscCall(KSPMonitorSet(ksp, kill_after, &after, NULL));
     for (PetscInt step = 0; step < steps; step++) {
         if (step == kill_at) raise(SIGKILL);
         PetscCall(VecShift(u, 1.0));

@@ -20,8 +20,10 @@ macro_rules! header {
     };
 }
 
-const ENGINE: [Source; 9] = [
+const ENGINE: [Source; 11] = [
     Source { name: "engine.c", text: include_str!("../../../exec/engine.c") },
+    Source { name: "engine_log.h", text: include_str!("../../../exec/engine_log.h") },
+    Source { name: "engine_versions.h", text: include_str!("../../../exec/engine_versions.h") },
     header!("recoup.h"),
     header!("recoup_mpi.h"),
     header!("recoup_petsc.h"),

@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::launch::Ended;
-
 /// Calls of all streams, as the first rank of each has counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
@@ -13,6 +11,7 @@ pub(super) struct Outcome {
     kept: u64,
     replayed: u64,
     guessed: u64,
+    resumed: u64,
     left: u64,
 }
 
@@ -25,32 +24,31 @@ impl Outcome {
 
     fn with(self, line: &str) -> Option<Self> {
         let counts: Vec<u64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [calls, kept, replayed, guessed, left] = counts.try_into().ok()?;
+        let [calls, kept, replayed, guessed, resumed, left] = counts.try_into().ok()?;
         Some(Self {
             calls: self.calls + calls,
             kept: self.kept + kept,
             replayed: self.replayed + replayed,
             guessed: self.guessed + guessed,
+            resumed: self.resumed + resumed,
             left: self.left + left,
         })
     }
 
-    /// Returns the line that the job ends with.
-    pub(super) fn line(self, command: &[OsString], ended: Ended) -> String {
-        let Self { calls, kept, replayed, guessed, left } = self;
-        match ended {
-            _ if calls > 0 => format!(
-                "{calls} calls: {replayed} answered from the log, {guessed} from a first guess there, {kept} saved, \
-                 {left} too short to save"
-            ),
-            Ended::Code(0) => format!("no call was caught: {}", reason(command)),
-            _ => "ended before it could report; the same command continues from what was saved".to_owned(),
-        }
+    /// Returns the line that the job ends with, if it has reported.
+    pub(super) fn line(self) -> Option<String> {
+        let Self { calls, kept, replayed, guessed, resumed, left } = self;
+        (calls > 0).then(|| {
+            format!(
+                "{calls} calls: {replayed} answered from the log, {resumed} resumed within, {guessed} from a first \
+                 guess there, {kept} saved, {left} too short to save"
+            )
+        })
     }
 }
 
 /// Returns the likely reason that nothing was caught.
-fn reason(command: &[OsString]) -> String {
+pub(super) fn reason(command: &[OsString]) -> String {
     let programs = command.iter().filter_map(|word| find(Path::new(word)));
     let reasons = programs.filter_map(|program| Some(format!("{} {}", program.display(), unreachable(&program)?)));
     reasons.last().unwrap_or_else(|| "no program called KSPSolve of a shared libpetsc with an engine".to_owned())
@@ -76,10 +74,22 @@ fn unreachable(program: &Path) -> Option<&'static str> {
     if rustix::fs::getxattr(program, "security.capability", &mut [0_u8; 64]).is_ok() {
         return Some("has file capabilities, and takes no preloaded library");
     }
-    let bytes = std::fs::read(program).ok()?;
-    let is_static =
-        bytes.starts_with(b"\x7fELF") && !bytes.windows(6).any(|window| window == b"ld.so\0" || window == b"libc.s");
+    let is_static = !has_interpreter(&std::fs::read(program).ok()?)?;
     is_static.then_some("is linked statically, and takes no preloaded library")
+}
+
+/// Returns whether an ELF file of 64 bits names the loader that would preload; `None` for any other
+/// file.
+fn has_interpreter(bytes: &[u8]) -> Option<bool> {
+    const INTERPRETER: u32 = 3;
+    let short = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
+    let start = usize::try_from(u64::from_le_bytes(*bytes.get(32..)?.first_chunk()?)).ok()?;
+    let (size, count) = (short(54)?, short(56)?);
+    let kind = |index: usize| {
+        let at = start.checked_add(index * size)?;
+        bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    };
+    bytes.starts_with(b"\x7fELF\x02").then(|| (0..count).any(|index| kind(index) == Some(INTERPRETER)))
 }
 
 #[cfg(test)]
@@ -90,10 +100,10 @@ mod tests {
     fn lines_of_all_streams_add_up_and_a_line_cut_short_counts_for_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let report = dir.path().join("report");
-        std::fs::write(&report, "10 4 5 0 1\n2 2 0 0 0\n7 7").unwrap();
+        std::fs::write(&report, "10 4 5 0 1 1\n2 2 0 0 0 0\n7 7").unwrap();
         let outcome = Outcome::read(&report);
-        assert_eq!(outcome, Outcome { calls: 12, kept: 6, replayed: 5, guessed: 0, left: 1 });
-        assert!(outcome.line(&[], Ended::Code(0)).starts_with("12 calls: 5 answered"));
-        assert_eq!(Outcome::read(&dir.path().join("none")), Outcome::default());
+        assert_eq!(outcome, Outcome { calls: 12, kept: 6, replayed: 5, guessed: 0, resumed: 1, left: 1 });
+        assert!(outcome.line().unwrap().starts_with("12 calls: 5 answered"));
+        assert_eq!(Outcome::read(&dir.path().join("none")).line(), None);
     }
 }

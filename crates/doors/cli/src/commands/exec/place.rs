@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
-use recoup::io::{CALLS, FileLock, open_without_links};
+use recoup::io::{CALLS, FileLock, Hdf5Store, open_without_links};
 
+use super::Args;
 use super::engine::Engines;
 
 /// The file that a job locks.
@@ -46,7 +47,7 @@ impl Place {
     }
 
     /// Returns the variables that the program's ranks need.
-    pub(super) fn environment(&self, engines: &Engines, explains: bool) -> Vec<(&'static str, OsString)> {
+    pub(super) fn environment(&self, engines: &Engines, args: &Args) -> Vec<(&'static str, OsString)> {
         let mut preloaded = engines.shim.clone().into_os_string();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preloaded.push(":");
@@ -57,8 +58,11 @@ impl Place {
             ("RECOUP_ENGINES", engines.list()),
             ("RECOUP_DIR", self.dir.clone().into()),
             ("RECOUP_REPORT", self.report().into()),
+            ("RECOUP_AFTER", args.after.to_string().into()),
+            ("RECOUP_SHARE", args.share.to_string().into()),
+            ("RECOUP_OPTIONS", args.options.clone().into()),
         ];
-        if explains {
+        if args.explain {
             variables.push(("RECOUP_EXPLAIN", "1".into()));
         }
         // Partitions that differ from start to start would number the rows anew.
@@ -70,10 +74,25 @@ impl Place {
         variables
     }
 
+    /// Returns whether calls were saved, by this start or an earlier one.
+    pub(super) fn holds_calls(&self) -> bool {
+        let report = self.report();
+        let files = fs::read_dir(self.dir.join(CALLS)).into_iter().flatten().flatten();
+        files.map(|file| file.path()).any(|path| path != report)
+    }
+
     /// Removes the log, and the directory if nothing else is in it.
     pub(super) fn clear(&self) {
-        fs::remove_dir_all(self.dir.join(CALLS)).ok();
+        let names = Hdf5Store::names(&self.dir).unwrap_or_default();
+        for folder in names.iter().filter(|name| is_stream(name)).map(String::as_str).chain([CALLS]) {
+            fs::remove_dir_all(self.dir.join(folder)).ok();
+        }
         fs::remove_file(self.dir.join(LOCK)).ok();
         fs::remove_dir(&self.dir).ok();
     }
+}
+
+/// Returns whether a run is that of a stream of calls, which the engine names by a number.
+fn is_stream(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -1,0 +1,411 @@
+/* engine_log.h: the calls of each set of ranks, what a call's problem is, and the log of finished calls. */
+#ifndef ENGINE_LOG_H
+#define ENGINE_LOG_H
+
+#include <petsc/private/kspimpl.h>
+#include <petsctime.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recoup_petsc.h"
+
+#define SAVES_SHARE     0.01                /* of the time of all solves, for their saves; RECOUP_SHARE gives another */
+#define SOLVE_MULTIPLE  10                  /* a call is kept if its solve took this many times its save at least */
+#define COST_REMEMBERED 0.95                /* of what a save is thought to cost, at each call not kept for it */
+#define LOG_BYTES_MAX   ((uint64_t)8 << 30) /* of all ranks */
+#define NORMS_MAX       100000              /* of one call, for monitors */
+#define SAME            1e-11               /* relative difference of fingerprints of one problem */
+#define SLACK           1e-6                /* of a residual that was measured in another order of sums */
+#define UNKNOWN         UINT64_MAX
+
+/* What is kept of a call beside x. Alike on all ranks, and without gaps between its fields. */
+typedef struct {
+    int64_t its, reason, n_norms, norm_type;
+    double  rnorm, residual, rtol, abstol, divtol, max_it;
+    double  norm_b, zb, norm_Az, zAz;
+    char    type[32], pc_type[32];
+} kept_facts;
+
+/* A set of ranks, and its calls. */
+typedef struct calls_of_ranks {
+    uint64_t    id;
+    recoup_log  log; /* 0 when nothing is kept */
+    int         rank;
+    uint64_t    number; /* of the next call */
+    double      cost;   /* seconds of the last save of this rank */
+    double      budget; /* seconds that saves may take, alike on all ranks */
+    Vec         probe, work, kept_x; /* as b twice, and as x, of the call before */
+    PetscObjectId    of_matrix; /* whose fingerprint is known */
+    PetscObjectState at_state;
+    double           norm_Az, zAz;
+    char       *facts;  /* room for those of one call */
+    uint64_t    n_replayed, n_guessed, n_resumed, n_kept, n_left;
+    uint64_t    resumes_at; /* the call of which an earlier start has left a version */
+    PetscBool   may_resume; /* no call was asked yet whether it is that one, or it is known and comes later */
+    struct calls_of_ranks *next;
+} calls_of_ranks;
+
+/* One call. */
+typedef struct {
+    KSP             ksp;
+    Vec             b, x;
+    Mat             A;
+    calls_of_ranks *of;
+    uint64_t        number;
+    kept_facts      now; /* of A, b and the tolerances at hand */
+} one_call;
+
+static calls_of_ranks *all_calls;
+static double         *norms; /* of the call under way, where a monitor of the program looks at them */
+static int64_t         n_norms;
+
+/* A number that `recoup exec` gives, or the one that holds without it. */
+static double number_of(const char *variable, double without)
+{
+    const char *text = getenv(variable);
+    return text ? atof(text) : without;
+}
+
+static void say(const calls_of_ranks *of, const char *what)
+{
+    if (of->rank == 0) fprintf(stderr, "recoup: nothing more is saved: %s\n", what);
+}
+
+/* Ranks as numbers of the world, in one number: 0 for all of them, so that another number of ranks is the same set. */
+static PetscErrorCode ranks_id(MPI_Comm comm, uint64_t *id)
+{
+    MPI_Group ours, world;
+    int       size, all, *of_world;
+    PetscFunctionBegin;
+    *id = 0;
+    PetscCallMPI(MPI_Comm_size(comm, &size));
+    PetscCallMPI(MPI_Comm_size(MPI_COMM_WORLD, &all));
+    if (size == all) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(PetscMalloc1(2 * size, &of_world));
+    for (int i = 0; i < size; i++) of_world[size + i] = i;
+    PetscCallMPI(MPI_Comm_group(comm, &ours));
+    PetscCallMPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    PetscCallMPI(MPI_Group_translate_ranks(ours, size, of_world + size, world, of_world));
+    PetscCallMPI(MPI_Group_free(&ours));
+    PetscCallMPI(MPI_Group_free(&world));
+    *id = 14695981039346656037ULL;
+    for (int i = 0; i < size; i++) *id = (*id ^ (uint64_t)of_world[i]) * 1099511628211ULL;
+    PetscCall(PetscFree(of_world));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* PETSc counts what was not destroyed. */
+static PetscErrorCode free_work(void)
+{
+    PetscFunctionBegin;
+    for (calls_of_ranks *of = all_calls; of; of = of->next) {
+        PetscCall(VecDestroy(&of->work));
+        PetscCall(VecDestroy(&of->probe));
+        PetscCall(VecDestroy(&of->kept_x));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static void stream_name(uint64_t id, char name[24]) { snprintf(name, 24, "%016llx", (unsigned long long)id); }
+
+/* Whether an earlier start has left versions of these ranks. */
+static PetscErrorCode has_versions(MPI_Comm comm, const char *dir, const char *stream, PetscBool *has)
+{
+    char path[PETSC_MAX_PATH_LEN];
+    int  is_there;
+    PetscFunctionBegin;
+    snprintf(path, sizeof path, "%s/%s", dir ? dir : "", stream);
+    is_there = access(path, F_OK) == 0;
+    PetscCallMPI(MPI_Bcast(&is_there, 1, MPI_INT, 0, comm));
+    *has = is_there ? PETSC_TRUE : PETSC_FALSE;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static PetscErrorCode calls_of(MPI_Comm comm, calls_of_ranks **found)
+{
+    uint64_t    id;
+    const char *dir = getenv("RECOUP_DIR");
+    char        stream[24];
+    int         size;
+    PetscFunctionBegin;
+    PetscCall(ranks_id(comm, &id));
+    for (*found = all_calls; *found && (*found)->id != id;) *found = (*found)->next;
+    if (*found) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    *found = (calls_of_ranks *)calloc(1, sizeof(calls_of_ranks));
+    PetscCheck(*found, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory");
+    (*found)->id   = id;
+    (*found)->next = all_calls;
+    if (all_calls == NULL) PetscCall(PetscRegisterFinalize(free_work));
+    all_calls      = *found;
+    PetscCallMPI(MPI_Comm_rank(comm, &(*found)->rank));
+    PetscCallMPI(MPI_Comm_size(comm, &size));
+    stream_name(id, stream);
+    PetscCall(has_versions(comm, dir, stream, &(*found)->may_resume));
+    (*found)->resumes_at = UNKNOWN;
+    if (recoup_log_open(dir, stream, (*found)->rank, size, LOG_BYTES_MAX / (uint64_t)size, &(*found)->log) != RECOUP_OK) {
+        say(*found, recoup_message());
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Values that every row has for itself, on any number of ranks. */
+static PetscErrorCode set_probe(Vec z)
+{
+    PetscInt     first, end;
+    PetscScalar *values;
+    PetscFunctionBegin;
+    PetscCall(VecGetOwnershipRange(z, &first, &end));
+    PetscCall(VecGetArrayWrite(z, &values));
+    for (PetscInt row = first; row < end; row++) {
+        uint64_t mixed = ((uint64_t)row + 1) * 0x9E3779B97F4A7C15ULL;
+        mixed ^= mixed >> 29;
+        mixed *= 0xBF58476D1CE4E5B9ULL;
+        values[row - first] = (double)(mixed >> 11) / 4503599627370496.0 - 1.0;
+    }
+    PetscCall(VecRestoreArrayWrite(z, &values));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Whether `ours`, which is as a vector of an earlier call, is as `theirs` too: then both have that one's layout. */
+static PetscErrorCode is_alike(Vec ours, Vec theirs, PetscBool *fits)
+{
+    PetscLayout layouts[2];
+    VecType     type;
+    PetscFunctionBegin;
+    *fits = PETSC_FALSE;
+    if (ours == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(VecGetLayout(ours, &layouts[0]));
+    PetscCall(VecGetLayout(theirs, &layouts[1]));
+    PetscCall(VecGetType(theirs, &type));
+    PetscCall(PetscObjectTypeCompare((PetscObject)ours, type, fits));
+    if (layouts[0] != layouts[1]) *fits = PETSC_FALSE;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Vectors as b and x are, kept from call to call. */
+static PetscErrorCode take_work(one_call *call)
+{
+    calls_of_ranks *of = call->of;
+    PetscBool       fits;
+    PetscFunctionBegin;
+    PetscCall(is_alike(of->work, call->b, &fits));
+    if (!fits) {
+        PetscCall(VecDestroy(&of->work));
+        PetscCall(VecDestroy(&of->probe));
+        PetscCall(VecDuplicate(call->b, &of->work));
+        PetscCall(VecDuplicate(call->b, &of->probe));
+        PetscCall(set_probe(of->probe));
+    }
+    PetscCall(is_alike(of->kept_x, call->x, &fits));
+    if (!fits) {
+        PetscCall(VecDestroy(&of->kept_x));
+        PetscCall(VecDuplicate(call->x, &of->kept_x));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* One product for each state of A. A shell's state says nothing of what it applies. */
+static PetscErrorCode fingerprint_matrix(one_call *call)
+{
+    calls_of_ranks  *of = call->of;
+    PetscObjectId    id;
+    PetscObjectState state;
+    PetscBool        is_shell;
+    Vec              z;
+    PetscScalar      along;
+    PetscReal        norm;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectGetId((PetscObject)call->A, &id));
+    PetscCall(PetscObjectStateGet((PetscObject)call->A, &state));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)call->A, &is_shell, MATSHELL, MATMFFD, "python", ""));
+    if (is_shell || id != of->of_matrix || state != of->at_state) {
+        PetscCall(MatCreateVecs(call->A, &z, NULL));
+        PetscCall(set_probe(z));
+        PetscCall(MatMult(call->A, z, of->work));
+        PetscCall(VecDestroy(&z));
+        PetscCall(VecNorm(of->work, NORM_2, &norm));
+        PetscCall(VecDot(of->work, of->probe, &along));
+        of->of_matrix = id;
+        of->at_state  = state;
+        of->norm_Az   = norm;
+        of->zAz       = PetscRealPart(along);
+    }
+    call->now.norm_Az = of->norm_Az;
+    call->now.zAz     = of->zAz;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* What the problem at hand is, but for its answer. */
+static PetscErrorCode fingerprint(one_call *call)
+{
+    KSP         ksp = call->ksp;
+    PetscScalar along;
+    PetscReal   norm;
+    PC          pc;
+    const char *type, *pc_type;
+    PetscFunctionBegin;
+    PetscCall(fingerprint_matrix(call));
+    PetscCall(VecDot(call->b, call->of->probe, &along));
+    PetscCall(VecNorm(call->b, NORM_2, &norm));
+    call->now.norm_b = norm;
+    call->now.zb     = PetscRealPart(along);
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(KSPGetType(ksp, &type));
+    PetscCall(PCGetType(pc, &pc_type));
+    PetscCall(PetscStrncpy(call->now.type, type ? type : "", sizeof call->now.type));
+    PetscCall(PetscStrncpy(call->now.pc_type, pc_type ? pc_type : "", sizeof call->now.pc_type));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static PetscErrorCode true_residual(one_call *call, Vec x, PetscReal *norm)
+{
+    Vec r = call->of->work;
+    PetscFunctionBegin;
+    PetscCall(MatMult(call->A, x, r));
+    PetscCall(VecAYPX(r, -1.0, call->b));
+    PetscCall(VecNorm(r, NORM_2, norm));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static PetscErrorCode rows_of(Vec x, recoup_log_rows *rows)
+{
+    PetscInt first, end, global;
+    PetscFunctionBegin;
+    PetscCall(VecGetOwnershipRange(x, &first, &end));
+    PetscCall(VecGetSize(x, &global));
+    rows->first  = (uint64_t)first;
+    rows->count  = (uint64_t)(end - first);
+    rows->global = (uint64_t)global;
+    rows->bytes  = (uint32_t)sizeof(PetscScalar);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Says whether all ranks have found the same call, and not one of them another or none. */
+static PetscErrorCode agree(MPI_Comm comm, PetscBool is_here, const char *facts, uint64_t bytes, PetscBool *is_kept)
+{
+    int64_t  mine[3] = {is_here, 0, 0}, least[3];
+    uint64_t hash = 14695981039346656037ULL;
+    PetscFunctionBegin;
+    for (uint64_t i = 0; is_here && i < bytes; i++) hash = (hash ^ (unsigned char)facts[i]) * 1099511628211ULL;
+    mine[1] = (int64_t)hash;
+    mine[2] = ~mine[1];
+    PetscCallMPI(MPI_Allreduce(mine, least, 3, MPI_INT64_T, MPI_MIN, comm));
+    *is_kept = least[0] && least[1] == ~least[2] ? PETSC_TRUE : PETSC_FALSE;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Reads what the log has of this call into `x`, and its facts; NULL when it has none that fits. */
+static PetscErrorCode find_kept(one_call *call, Vec x, const kept_facts **kept)
+{
+    calls_of_ranks *of = call->of;
+    recoup_log_rows rows;
+    PetscScalar    *values;
+    uint64_t        bytes = sizeof(kept_facts) + NORMS_MAX * sizeof(double);
+    PetscBool       is_here, is_kept = PETSC_FALSE;
+    PetscFunctionBegin;
+    *kept = NULL;
+    if (of->facts == NULL) of->facts = (char *)malloc(bytes);
+    PetscCheck(of->facts, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory");
+    PetscCall(rows_of(x, &rows));
+    PetscCall(VecGetArray(x, &values));
+    double none = 0; /* a rank may have no rows */
+    int code = recoup_log_find(of->log, call->number, &rows, of->facts, &bytes, rows.count ? (void *)values : (void *)&none);
+    PetscCall(VecRestoreArray(x, &values));
+    const kept_facts *facts = (const kept_facts *)of->facts;
+    is_here = code == RECOUP_OK && bytes >= sizeof(kept_facts) && facts->n_norms >= 0 &&
+              bytes == sizeof(kept_facts) + (uint64_t)facts->n_norms * sizeof(double)
+                  ? PETSC_TRUE
+                  : PETSC_FALSE;
+    PetscCall(agree(PetscObjectComm((PetscObject)call->ksp), is_here, of->facts, bytes, &is_kept));
+    if (is_kept) *kept = facts;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static int is_near(double one, double other) { return fabs(one - other) <= SAME * PetscMax(fabs(one), fabs(other)); }
+
+/* Another order of sums leaves a projection this much: it is a sum of terms up to the norm. */
+static int is_near_along(double one, double other, double norm) { return fabs(one - other) <= SAME * norm; }
+
+static int is_same_problem(const kept_facts *kept, const kept_facts *now, double n_rows)
+{
+    double rows = PetscSqrtReal(n_rows);
+    return is_near(kept->norm_b, now->norm_b) && is_near(kept->norm_Az, now->norm_Az) &&
+           is_near_along(kept->zb, now->zb, rows * now->norm_b) && is_near_along(kept->zAz, now->zAz, rows * now->norm_Az) &&
+           strcmp(kept->type, now->type) == 0 && strcmp(kept->pc_type, now->pc_type) == 0;
+}
+
+/* The tolerances of KSPSolve, which a hook before it may just have set. */
+static int is_as_exact(const kept_facts *kept, KSP ksp)
+{
+    return kept->rtol <= ksp->rtol * (1 + SAME) && kept->abstol <= ksp->abstol * (1 + SAME);
+}
+
+/* Puts the call into the log. */
+static PetscErrorCode put(one_call *call)
+{
+    calls_of_ranks    *of = call->of;
+    KSP                ksp = call->ksp;
+    recoup_log_rows    rows;
+    const PetscScalar *values;
+    PetscReal          residual;
+    PetscFunctionBegin;
+    PetscCall(true_residual(call, call->x, &residual));
+    if (PetscIsInfOrNanReal(residual)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    call->now.its       = ksp->its;
+    call->now.reason    = ksp->reason;
+    call->now.norm_type = ksp->normtype;
+    call->now.n_norms   = n_norms == ksp->its + 1 ? n_norms : 0;
+    call->now.rnorm     = ksp->rnorm;
+    call->now.residual  = residual;
+    call->now.rtol      = ksp->rtol;
+    call->now.abstol    = ksp->abstol;
+    call->now.divtol    = ksp->divtol;
+    call->now.max_it    = (double)ksp->max_it;
+    uint64_t bytes = sizeof(kept_facts) + (uint64_t)call->now.n_norms * sizeof(double);
+    char    *facts = (char *)malloc(bytes);
+    PetscCheck(facts, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory");
+    memcpy(facts, &call->now, sizeof(kept_facts));
+    if (call->now.n_norms > 0) memcpy(facts + sizeof(kept_facts), norms, bytes - sizeof(kept_facts));
+    PetscCall(rows_of(call->x, &rows));
+    PetscCall(VecGetArrayRead(call->x, &values));
+    const void *first = rows.count ? (const void *)values : (const void *)facts;
+    int code = recoup_log_put(of->log, call->number, &rows, facts, bytes, first);
+    PetscCall(VecRestoreArrayRead(call->x, &values));
+    free(facts);
+    if (code == RECOUP_OK) of->n_kept++;
+    else {
+        say(of, recoup_message());
+        (void)recoup_log_close(of->log);
+        of->log = 0;
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Keeps the call if that costs little beside its solve, and beside all solves so far. */
+static PetscErrorCode keep(one_call *call, double seconds)
+{
+    calls_of_ranks *of = call->of;
+    double          mine[3] = {seconds, of->cost, of->log == 0}, most[3] = {0};
+    PetscLogDouble  start, end;
+    PetscFunctionBegin;
+    PetscCallMPI(MPI_Allreduce(mine, most, 3, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)call->ksp)));
+    if (most[2] > 0) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    double share = number_of("RECOUP_SHARE", SAVES_SHARE);
+    of->budget += share * most[0];
+    if (share < 1 && (most[0] < SOLVE_MULTIPLE * most[1] || of->budget < most[1])) {
+        of->cost *= COST_REMEMBERED;
+        of->n_left++;
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    of->budget -= most[1];
+    PetscCall(PetscTime(&start));
+    if (call->now.type[0] == '\0') PetscCall(fingerprint(call));
+    PetscCall(put(call));
+    PetscCall(PetscTime(&end));
+    of->cost = end - start;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+#endif /* ENGINE_LOG_H */
