@@ -337,6 +337,24 @@ mod tests {
         assert!(log.put(number, rows, &entry(number, rows)).unwrap());
     }
 
+    /// The layout of FORMAT.md, byte for byte.
+    #[test]
+    fn an_entry_has_the_bytes_that_the_format_states() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = LogRows { first: 2, count: 3, global: 9, bytes: 1 };
+        let mut log = open(dir.path(), 1, 2);
+        log.put(5, own, &LogEntry { facts: b"abcd".to_vec(), values: b"xyz".to_vec() }).unwrap();
+        let bytes = fs::read(dir.path().join("calls/world-2-1.log")).unwrap();
+        let numbers =
+            [[5, 0, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0], [3, 0, 0, 0, 0, 0, 0, 0], [9, 0, 0, 0, 0, 0, 0, 0]];
+        assert_eq!(bytes[..8], *b"RECOUPC1");
+        assert_eq!(bytes[8..40], *numbers.as_flattened());
+        assert_eq!(bytes[40..48], [1, 0, 0, 0, 4, 0, 0, 0]);
+        assert_eq!(bytes[48..60], [49, 10, 200, 146, 133, 104, 35, 37, 0, 0, 0, 0]);
+        assert_eq!(bytes[60..64], [128, 171, 185, 155]);
+        assert_eq!(bytes[64..], *b"abcdxyz");
+    }
+
     #[test]
     fn rows_are_found_by_any_number_of_ranks() {
         let dir = tempfile::tempdir().unwrap();

@@ -183,6 +183,20 @@ static PetscErrorCode set_monitors(KSP ksp)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Says what became of a call. */
+static void explain(const one_call *call, const calls_of_ranks *before)
+{
+    const calls_of_ranks *of = call->of;
+    const char *answer = of->n_replayed > before->n_replayed ? "answered from the log"
+                         : of->n_resumed > before->n_resumed ? "resumed from a version"
+                         : of->n_guessed > before->n_guessed ? "solved from the kept x"
+                                                             : "solved";
+    const char *kept = of->n_kept > before->n_kept ? ", saved" : of->n_left > before->n_left ? ", too short to save" : "";
+    if (of->rank != 0 || getenv("RECOUP_EXPLAIN") == NULL) return;
+    fprintf(stderr, "recoup: call %llu of %016llx: %s%s\n", (unsigned long long)call->number, (unsigned long long)of->id,
+            answer, kept);
+}
+
 /* KSPSolve of the program. */
 PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_call real)
 {
@@ -194,6 +208,7 @@ PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_cal
     PetscLogDouble    start, end;
     PetscFunctionBegin;
     PetscCall(calls_of(PetscObjectComm((PetscObject)ksp), &call.of));
+    const calls_of_ranks before = *call.of;
     call.number = call.of->number++;
     if (b) PetscCall(take_vector(b, &ksp->vec_rhs));
     if (x) PetscCall(take_vector(x, &ksp->vec_sol));
@@ -227,6 +242,7 @@ PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_cal
         PetscCall(PetscTime(&end));
         if (ksp->reason > 0) PetscCall(keep(&call, end - start));
     }
+    explain(&call, &before);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

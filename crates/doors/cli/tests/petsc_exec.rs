@@ -10,7 +10,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Compiles a source of tests/exec against a package that pkg-config knows. `None`, with a line
+    /// Compiles a source of examples/exec against a package that pkg-config knows. `None`, with a line
     /// that says so, where PETSc or MPI is missing.
     fn of(source: &str, package: &str) -> Option<Self> {
         let flags = Command::new("pkg-config").args(["--cflags", "--libs", package]).output().ok();
@@ -33,7 +33,7 @@ impl Plain {
     }
 
     fn heat() -> Option<Self> {
-        Self::of("heat.c", "PETSc")
+        Self::of("../../../../../examples/exec/heat.c", "PETSc")
     }
 
     /// Runs without recoup, on one rank.
@@ -242,7 +242,7 @@ fn petsc_program_killed_within_a_solve_continues_in_there() {
 #[test]
 fn petsc_of_complex_numbers_has_an_engine_of_its_own() {
     let package = "/usr/lib/petscdir/petsc-complex/lib/pkgconfig/PETSc.pc";
-    let Some(heat) = Path::new(package).exists().then(|| Plain::of("heat.c", package)).flatten() else {
+    let Some(heat) = Path::new(package).exists().then(|| Plain::of("../../../../../examples/exec/heat.c", package)).flatten() else {
         eprintln!("SKIPPED: no {package}");
         return;
     };
@@ -251,6 +251,50 @@ fn petsc_of_complex_numbers_has_an_engine_of_its_own() {
     let (found, counts) = heat.finish(1, CG);
     assert_eq!(found, expected);
     assert_eq!(counts.replayed, 6);
+}
+
+/// The linear solves of Newton and of time steps are the calls: all else runs as before, and prints.
+#[test]
+fn petsc_time_stepper_killed_in_a_step_prints_what_it_would_have_printed() {
+    let Some(steps) = Plain::of("steps.c", "PETSc") else { return };
+    for kind in ["-ts_type beuler", "-ts_type rosw -ts_adapt_type none", "-ts_type beuler -snes_ksp_ew"] {
+        let arguments = format!("{kind} -ts_monitor -snes_monitor -ksp_monitor_short -snes_converged_reason");
+        let expected = steps.plain(&arguments);
+        steps.killed(1, &format!("{arguments} -kill_at 4"));
+        let (found, counts) = steps.finish(1, &arguments);
+        assert_eq!(found, expected, "{kind}");
+        assert!(counts.replayed >= 4 && counts.saved > 0, "{kind}: {counts:?}");
+    }
+}
+
+/// Fortran's stub is in libpetsc itself.
+#[test]
+fn petsc_program_in_fortran_is_caught() {
+    let Some(program) = Plain::of("loop.F90", "PETSc") else { return };
+    let expected = program.plain("");
+    program.killed(1, "-kill_at 3");
+    let (found, counts) = program.finish(1, "");
+    assert_eq!(found, expected);
+    assert_eq!((counts.calls, counts.replayed), (5, 3));
+}
+
+#[test]
+fn petsc_tutorial_of_exec_runs_as_printed() {
+    let Some(heat) = Plain::heat() else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let page = std::fs::read_to_string(root.join("docs/start/exec.md")).unwrap();
+    let script =
+        page.split("```bash\n").nth(1).and_then(|rest| rest.split_once("```")).expect("the page has a script").0;
+    std::os::unix::fs::symlink(root.join("examples"), heat.folder.path().join("examples")).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_recoup")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    // Each call is explained on demand.
+    let explained = heat.run(1, &format!("{CG} -steps 1"), Some("--explain"));
+    assert!(stderr(&explained).contains("recoup: call 0 of 0000000000000000: solved, saved"), "{explained:?}");
+    let output = heat.command(&["bash", "-c", script].map(str::to_owned)).env("PATH", path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(Counts::of(&output), Counts { calls: 20, replayed: 15, resumed: 0, guessed: 0, saved: 5 });
+    assert!(page.contains("`20 calls: 15 answered from the log, ..`"));
 }
 
 /// The program runs as without recoup, with its own exit code, and a line says what is missing.

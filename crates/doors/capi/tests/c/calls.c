@@ -98,6 +98,48 @@ static void test_open(void)
     if (h != 77) failures++, printf("a handle was written by a call that failed\n");
 }
 
+static void test_log(double *x)
+{
+    recoup_log log = 77;
+    recoup_log_rows rows = {0, N, N, 8}, outside = {1, N, N, 8}, empty = {0, N, N, 0}, huge = {0, UINT64_MAX / 4, UINT64_MAX, 8};
+    uint64_t bytes = 4, none = 3;
+    char facts[4] = "abc", found[4], folder[600];
+    static double values[N];
+    snprintf(folder, sizeof folder, "%s/log", directory);
+    EXPECT(recoup_log_open(NULL, "s", 0, 1, 1 << 20, &log), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_open(folder, NULL, 0, 1, 1 << 20, &log), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_open(folder, "s-1", 0, 1, 1 << 20, &log), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_open(folder, "", 0, 1, 1 << 20, &log), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_open(folder, "s", 1, 1, 1 << 20, &log), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_open(folder, "s", -1, 1, 1 << 20, &log), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_open(folder, "s", 0, 1, 1 << 20, NULL), RECOUP_E_ARGUMENT);
+    if (log != 77) failures++, printf("a log was written by a call that failed\n");
+    EXPECT(recoup_log_open(folder, "s", 0, 1, 10000, &log), RECOUP_OK);
+    EXPECT(recoup_log_put(0, 1, &rows, facts, 4, x), RECOUP_E_HANDLE);
+    EXPECT(recoup_log_put(log, 1, NULL, facts, 4, x), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_put(log, 1, &outside, facts, 4, x), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_put(log, 1, &empty, facts, 4, x), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_put(log, 1, &huge, facts, 4, x), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_put(log, 1, &rows, NULL, 4, x), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_put(log, 1, &rows, facts, UINT64_MAX, x), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_put(log, 1, &rows, facts, 4, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_put(log, 1, &rows, facts, 4, x), RECOUP_OK);
+    EXPECT(recoup_log_put(log, 2, &rows, facts, 4, x), RECOUP_E_FULL);
+    EXPECT(recoup_log_find(0, 1, &rows, found, &bytes, values), RECOUP_E_HANDLE);
+    EXPECT(recoup_log_find(log, 1, NULL, found, &bytes, values), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_find(log, 1, &outside, found, &bytes, values), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_find(log, 1, &rows, NULL, &bytes, values), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_find(log, 1, &rows, found, NULL, values), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_find(log, 1, &rows, found, &bytes, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_log_find(log, 1, &rows, found, &none, values), RECOUP_E_MISMATCH);
+    EXPECT(recoup_log_find(log, 2, &rows, found, &bytes, values), RECOUP_NO_VERSION);
+    EXPECT(recoup_log_find(log, 1, &rows, found, &bytes, values), RECOUP_OK);
+    if (bytes != 4 || memcmp(facts, found, 4) || memcmp(x, values, sizeof values)) failures++, printf("another call was found\n");
+    EXPECT(recoup_log_close(0), RECOUP_E_HANDLE);
+    EXPECT(recoup_log_close(log), RECOUP_OK);
+    EXPECT(recoup_log_close(log), RECOUP_E_HANDLE);
+}
+
 static void test_protect(double *x)
 {
     recoup_handle h;
@@ -659,6 +701,7 @@ int main(int argc, char **argv)
     directory = argc > 1 ? argv[1] : ".";
     for (int i = 0; i <= N; i++) x[i] = i;
     test_open();
+    test_log(x);
     test_protect(x);
     test_operator(x);
     test_products(x);
