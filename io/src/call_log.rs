@@ -8,7 +8,8 @@
 //! Each rank of a stream of calls appends to a file of its own. Rows have global numbers, so another
 //! number of ranks finds them too, in the files that the ranks before have left.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,15 @@ pub struct LogEntry {
     pub values: Vec<u8>,
 }
 
+/// The log of a directory, over all streams and ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSummary {
+    /// Calls, each once.
+    pub calls: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+}
+
 /// A log, seen from one rank.
 #[derive(Debug)]
 pub struct CallLog {
@@ -80,6 +90,22 @@ impl CallLog {
         let name = format!("{}-{}-{}{CLOSING}", part.stream, part.size, part.rank);
         let own = LogFile::index(folder.join(name))?;
         Ok(Self { folder, part, bytes_max, own, others: None })
+    }
+
+    /// Returns what the log of a directory holds; `None` without one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn summary(dir: &Path) -> Result<Option<LogSummary>, StoreError> {
+        let mut calls = BTreeSet::new();
+        let mut bytes = 0;
+        for path in log_files(&dir.join(CALLS), "") {
+            let stream = file_name(&path).split('-').next().unwrap_or_default().to_owned();
+            let file = LogFile::index(path)?;
+            bytes += file.end;
+            calls.extend(file.places.keys().map(|number| (stream.clone(), *number)));
+        }
+        Ok((bytes > 0).then_some(LogSummary { calls: calls.len() as u64, bytes }))
     }
 
     /// Returns a call's facts and these rows of its answer. They are of one entry, even where
@@ -130,16 +156,21 @@ impl CallLog {
 
     /// The files of this stream that other ranks have left, by name.
     fn list(&self) -> Result<Vec<LogFile>, StoreError> {
-        let stream = format!("{}-", self.part.stream);
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let is_of_stream = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(&stream) && name.ends_with(CLOSING)
-        };
-        let mut paths: Vec<_> = entries.filter(is_of_stream).collect();
-        paths.sort();
-        paths.into_iter().map(LogFile::index).collect()
+        log_files(&self.folder, &format!("{}-", self.part.stream)).into_iter().map(LogFile::index).collect()
     }
+}
+
+/// The files of a log whose names begin so, in alphabetical order.
+fn log_files(folder: &Path, beginning: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_wanted = |path: &PathBuf| file_name(path).starts_with(beginning) && file_name(path).ends_with(CLOSING);
+    let mut files: Vec<_> = files.filter(is_wanted).collect();
+    files.sort();
+    files
+}
+
+fn file_name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }
 
 /// One entry in a file.
@@ -363,6 +394,8 @@ mod tests {
             put(&mut log, 5, own);
             assert_eq!(log.find(5, own).unwrap(), Some(entry(5, own)));
         }
+        let bytes = 2 * (HEADER_BYTES as u64 + 6) + 8 * GLOBAL;
+        assert_eq!(CallLog::summary(dir.path()).unwrap(), Some(LogSummary { calls: 1, bytes }));
         for (size, all) in [(1, vec![rows(0, 10)]), (3, vec![rows(0, 2), rows(2, 0), rows(2, 8)])] {
             for (rank, own) in (0..).zip(all) {
                 let mut log = open(dir.path(), rank, size);

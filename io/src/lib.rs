@@ -25,7 +25,7 @@ mod sys;
 mod throttle;
 
 pub use array::Array;
-pub use call_log::{CALLS, CallLog, LogEntry, LogPart, LogRows};
+pub use call_log::{CALLS, CallLog, LogEntry, LogPart, LogRows, LogSummary};
 pub use clock::{SystemClock, VirtualClock};
 pub use export::{write_npy, write_plain_hdf5};
 pub use hdf5::{Access, Hdf5Store, STATUS};

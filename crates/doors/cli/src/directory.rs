@@ -9,7 +9,7 @@ use clap::Args;
 use recoup::SystemClock;
 use recoup::cache::{MEMORY_DIR, RunMemory, RunPlace, RunVersions};
 use recoup::core::{Store, VersionFiles};
-use recoup::io::{Access, Hdf5Store};
+use recoup::io::{Access, CallLog, Hdf5Store, LogSummary};
 use recoup::pipeline::{ChainReader, Codecs};
 
 use crate::exit::Exit;
@@ -74,7 +74,9 @@ impl DirectoryArgs {
     }
 
     fn empty(&self) -> anyhow::Error {
-        Exit::NoCheckpoint.because(format!("{} holds no versions of any run", self.dir.display()))
+        let calls = CallLog::summary(&self.dir).ok().flatten().map_or(0, |log| log.calls);
+        let log = if calls > 0 { format!("; recoup exec has saved {calls} calls there") } else { String::new() };
+        Exit::NoCheckpoint.because(format!("{} holds no versions of any run{log}", self.dir.display()))
     }
 }
 
@@ -106,6 +108,17 @@ impl PlaceArgs {
     /// When the directory cannot be read or holds no run.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         if self.memory { Ok(vec![self.name_in_memory()]) } else { self.directory.names() }
+    }
+
+    /// Returns what `recoup exec` has saved in the directory, unless one run or memory is asked for.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub(crate) fn log(&self) -> Result<Option<LogSummary>> {
+        if self.memory || self.directory.name.is_some() {
+            return Ok(None);
+        }
+        Ok(CallLog::summary(&self.directory.dir)?)
     }
 
     /// Returns the one run meant.

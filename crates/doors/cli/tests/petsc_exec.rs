@@ -145,6 +145,13 @@ fn petsc_program_killed_in_a_step_prints_what_it_would_have_printed() {
     for step in [3, 3, 8] {
         heat.killed(1, &format!("{CG} -kill_at {step}"));
     }
+    let told = |command: &str| {
+        let words = [env!("CARGO_BIN_EXE_recoup"), command, "log"].map(str::to_owned);
+        let output = heat.command(&words).output().unwrap();
+        stdout(&output) + &stderr(&output)
+    };
+    assert!(told("status").contains("recoup exec has saved 8 calls"), "{}", told("status"));
+    assert!(told("inspect").contains("recoup exec has saved 8 calls"), "{}", told("inspect"));
     let (found, counts) = heat.finish(1, CG);
     assert_eq!(found, expected);
     assert_eq!(counts, Counts { calls: 12, replayed: 8, resumed: 0, guessed: 0, saved: 4 });
@@ -242,7 +249,9 @@ fn petsc_program_killed_within_a_solve_continues_in_there() {
 #[test]
 fn petsc_of_complex_numbers_has_an_engine_of_its_own() {
     let package = "/usr/lib/petscdir/petsc-complex/lib/pkgconfig/PETSc.pc";
-    let Some(heat) = Path::new(package).exists().then(|| Plain::of("../../../../../examples/exec/heat.c", package)).flatten() else {
+    let Some(heat) =
+        Path::new(package).exists().then(|| Plain::of("../../../../../examples/exec/heat.c", package)).flatten()
+    else {
         eprintln!("SKIPPED: no {package}");
         return;
     };
@@ -327,7 +336,7 @@ fn petsc_program_runs_where_nothing_can_be_saved() {
 }
 
 #[test]
-fn program_that_nothing_can_be_preloaded_into_is_named() {
+fn petsc_engine_is_not_reached_from_a_static_program_which_is_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("end.c"), "int main(void) { return 3; }").unwrap();
     let made = Command::new("cc").args(["-static", "end.c", "-o", "end"]).current_dir(folder.path()).status();

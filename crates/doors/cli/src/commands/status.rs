@@ -34,6 +34,9 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct StatusReport {
     runs: Vec<RunStanding>,
+    /// Calls that `recoup exec` has saved, and the bytes of their log.
+    logged_calls: Option<u64>,
+    log_bytes: Option<u64>,
 }
 
 /// The status of one run.
@@ -86,9 +89,14 @@ struct NewestVersion {
 /// # Errors
 /// When the directory cannot be read or holds no run, or memory holds nothing of it.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
-    let names = args.place.names()?;
+    let log = args.place.log()?;
+    let names = match args.place.names() {
+        Err(error) if log.is_some() && Exit::of(&error) == Exit::NoCheckpoint => Vec::new(),
+        names => names?,
+    };
     let runs = names.into_iter().map(|name| standing(&args.place, name)).collect::<Result<_>>()?;
-    output.emit(&StatusReport { runs }, table)?;
+    let logged_calls = log.map(|log| log.calls);
+    output.emit(&StatusReport { runs, logged_calls, log_bytes: log.map(|log| log.bytes) }, table)?;
     Ok(Exit::Done)
 }
 
@@ -200,6 +208,10 @@ fn table(report: &StatusReport) -> TextTable {
     }
     for text in notes {
         table.note(text);
+    }
+    if let (Some(calls), Some(bytes)) = (report.logged_calls, report.log_bytes) {
+        table
+            .note(format!("recoup exec has saved {calls} calls ({bytes} bytes); the same command continues from them"));
     }
     table
 }
