@@ -5,8 +5,8 @@
 //! system has written it. FORMAT.md states the layout. Must not know what facts and rows mean: who
 //! asks tests the answer before it is used.
 //!
-//! Each rank of a stream of calls appends to a file of its own. Rows have global numbers, so another
-//! number of ranks finds them too, in the files that the ranks before have left.
+//! Each rank of a stream of calls appends to a file of its own. Rows have global numbers, so
+//! another number of ranks finds them too, in the files that the ranks before have left.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ pub struct CallLog {
     part: LogPart,
     bytes_max: u64,
     own: LogFile,
-    /// Those of other ranks, once rows are looked for that the own file lacks.
+    /// The files of all ranks, once rows are looked for that the own file lacks.
     others: Option<Vec<LogFile>>,
 }
 
@@ -143,7 +143,7 @@ impl CallLog {
     /// If `values` are not those rows.
     pub fn put(&mut self, number: u64, rows: LogRows, entry: &LogEntry) -> Result<bool, StoreError> {
         assert_eq!(entry.values.len() as u64, rows.count * u64::from(rows.bytes), "bytes of the rows");
-        let place = Place::of(number, rows, entry, self.own.end);
+        let place = EntryPlace::of(number, rows, entry, self.own.end);
         if place.end() > self.bytes_max || entry.facts.len() as u64 > u64::from(FACTS_BYTES_MAX) {
             return Ok(false);
         }
@@ -175,7 +175,7 @@ fn file_name(path: &Path) -> Cow<'_, str> {
 
 /// One entry in a file.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntryPlace {
     number: u64,
     rows: LogRows,
     facts_bytes: u32,
@@ -184,7 +184,7 @@ struct Place {
     start: u64,
 }
 
-impl Place {
+impl EntryPlace {
     fn of(number: u64, rows: LogRows, entry: &LogEntry, start: u64) -> Self {
         Self {
             number,
@@ -196,7 +196,7 @@ impl Place {
         }
     }
 
-    /// Where the entry after it starts.
+    /// Returns the start of the entry after it.
     fn end(&self) -> u64 {
         let values = self.rows.count.saturating_mul(u64::from(self.rows.bytes));
         (self.start + HEADER_BYTES as u64 + u64::from(self.facts_bytes)).saturating_add(values)
@@ -244,7 +244,7 @@ impl Place {
 #[derive(Debug)]
 struct LogFile {
     path: PathBuf,
-    places: BTreeMap<u64, Place>,
+    places: BTreeMap<u64, EntryPlace>,
     /// The end of the last whole entry.
     end: u64,
     /// Open to write, from the first entry on, and locked.
@@ -262,7 +262,7 @@ impl LogFile {
             if file.read_exact_at(&mut header, this.end).is_err() {
                 break;
             }
-            let Some(place) = Place::read(&header, this.end).filter(|place| place.end() <= bytes) else { break };
+            let Some(place) = EntryPlace::read(&header, this.end).filter(|place| place.end() <= bytes) else { break };
             this.end = place.end();
             this.places.insert(place.number, place);
         }
@@ -278,7 +278,7 @@ impl LogFile {
     }
 
     /// Reads an entry whole; `None` where a checksum does not hold.
-    fn read(&self, place: &Place) -> Result<Option<LogEntry>, StoreError> {
+    fn read(&self, place: &EntryPlace) -> Result<Option<LogEntry>, StoreError> {
         let Some(file) = self.open_to_read()? else { return Ok(None) };
         let start = place.start + HEADER_BYTES as u64;
         let facts_bytes = place.facts_bytes as usize;
@@ -291,7 +291,7 @@ impl LogFile {
         Ok(is_whole.then_some(LogEntry { facts, values }))
     }
 
-    fn append(&mut self, place: Place, entry: &LogEntry) -> Result<(), StoreError> {
+    fn append(&mut self, place: EntryPlace, entry: &LogEntry) -> Result<(), StoreError> {
         if self.file.is_none() {
             let mut options = File::options();
             let opened = regular::open_without_links(options.write(true).create(true), &self.path);
@@ -314,7 +314,7 @@ impl LogFile {
 
 /// Puts rows together from the parts of one entry; `None` unless all are there.
 fn gather<'a>(
-    parts: impl Iterator<Item = (&'a LogFile, &'a Place)>,
+    parts: impl Iterator<Item = (&'a LogFile, &'a EntryPlace)>,
     rows: LogRows,
 ) -> Result<Option<LogEntry>, StoreError> {
     let width = rows.bytes as usize;

@@ -17,7 +17,7 @@ use crate::status::{
 /// A log of finished calls, seen from one rank. 0 is none.
 pub type RecoupLog = u64;
 
-/// The rows of a vector that a rank has: `count` rows of `bytes` bytes from row `first` of `global`.
+/// The rows of a vector that a rank has.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RecoupLogRows {

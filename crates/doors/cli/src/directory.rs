@@ -110,7 +110,8 @@ impl PlaceArgs {
         if self.memory { Ok(vec![self.name_in_memory()]) } else { self.directory.names() }
     }
 
-    /// Returns what `recoup exec` has saved in the directory, unless one run or memory is asked for.
+    /// Returns what `recoup exec` has saved in the directory, unless one run or memory is asked
+    /// for.
     ///
     /// # Errors
     /// When the log cannot be read.

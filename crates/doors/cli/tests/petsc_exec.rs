@@ -10,8 +10,8 @@ struct Plain {
 }
 
 impl Plain {
-    /// Compiles a source of examples/exec against a package that pkg-config knows. `None`, with a line
-    /// that says so, where PETSc or MPI is missing.
+    /// Compiles a source, by its path from tests/exec, against a package that pkg-config knows.
+    /// `None`, with a line that says so, where PETSc or MPI is missing.
     fn of(source: &str, package: &str) -> Option<Self> {
         let flags = Command::new("pkg-config").args(["--cflags", "--libs", package]).output().ok();
         let Some(flags) = flags.filter(|flags| flags.status.success()) else {
@@ -131,7 +131,8 @@ fn norms(text: &str) -> Vec<f64> {
 }
 
 fn assert_near(found: &str, expected: &str, relative: f64) {
-    let (found, expected) = (norms(found), norms(expected));
+    let found = norms(found);
+    let expected = norms(expected);
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
         assert!((found - expected).abs() <= relative * expected, "{found} {expected}");
@@ -164,7 +165,7 @@ fn petsc_ranks_find_the_rows_that_others_have_saved() {
     heat.killed(2, &format!("{CG} -kill_at 4"));
     heat.killed(1, &format!("{CG} -kill_at 6"));
     let (found, counts) = heat.finish(2, CG);
-    // Every solve of 12 leaves a residual of 1e-8 ||b||, and the operator's smallest eigenvalue is 1.
+    // Each of 12 solves leaves a residual of 1e-8 ||b||, and no eigenvalue of A is below 1.
     assert_near(&found, &expected, 12.0 * 1e-8);
     assert_eq!((counts.calls, counts.replayed), (12, 6));
 }
@@ -262,7 +263,7 @@ fn petsc_of_complex_numbers_has_an_engine_of_its_own() {
     assert_eq!(counts.replayed, 6);
 }
 
-/// The linear solves of Newton and of time steps are the calls: all else runs as before, and prints.
+/// The linear solves of Newton and of time steps are the calls: all else runs as before.
 #[test]
 fn petsc_time_stepper_killed_in_a_step_prints_what_it_would_have_printed() {
     let Some(steps) = Plain::of("steps.c", "PETSc") else { return };

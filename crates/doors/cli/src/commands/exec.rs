@@ -18,9 +18,9 @@ use crate::exit::Exit;
 use crate::options::duration_or_zero;
 use crate::tell::tell;
 
-use self::launch::{Ended, launch};
-use self::outcome::Outcome;
-use self::place::Place;
+use self::launch::{ProgramEnd, launch};
+use self::outcome::CallCounts;
+use self::place::ExecPlace;
 
 /// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
@@ -51,7 +51,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0.01")]
     share: f64,
 
-    /// Options of these versions, in the words of recoup_open, as in "interval=1min scheme=lossless".
+    /// Options of these versions, in the words of recoup_open, as in "interval=1min
+    /// scheme=lossless".
     #[arg(long, value_name = "WORDS", default_value = "scheme=auto interval=auto")]
     options: String,
 
@@ -64,12 +65,25 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// Returns the options of the engine, as variables.
+fn settings(args: &Args) -> Vec<(&'static str, OsString)> {
+    let mut settings: Vec<(&'static str, OsString)> = vec![
+        ("RECOUP_AFTER", args.after.to_string().into()),
+        ("RECOUP_SHARE", args.share.to_string().into()),
+        ("RECOUP_OPTIONS", args.options.clone().into()),
+    ];
+    if args.explain {
+        settings.push(("RECOUP_EXPLAIN", "1".into()));
+    }
+    settings
+}
+
 /// Runs the program, and ends with its code.
 ///
 /// # Errors
 /// None: what cannot be done is told, and the program runs without it.
 pub(crate) fn run(args: &Args) -> Result<Exit> {
-    let prepared = engine::prepare().and_then(|engines| Ok((engines, Place::take(&args.dir)?)));
+    let prepared = engine::prepare().and_then(|engines| Ok((engines, ExecPlace::take(&args.dir)?)));
     let (engines, place) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -77,12 +91,16 @@ pub(crate) fn run(args: &Args) -> Result<Exit> {
             std::process::exit(launch(&args.command, &[]).code());
         }
     };
-    let ended = launch(&args.command, &place.environment(&engines, args));
-    let line = Outcome::read(&place.report()).line().unwrap_or_else(|| match place.holds_calls() {
-        true => "ended before it could report; the same command continues from what was saved".to_owned(),
-        false => format!("no call was caught: {}", outcome::reason(&args.command)),
+    let mut environment = place.environment(&engines);
+    environment.extend(settings(args));
+    let ended = launch(&args.command, &environment);
+    let counts = CallCounts::read(&place.report()).line();
+    let line = counts.unwrap_or_else(|| match (place.holds_calls(), ended) {
+        (false, _) => format!("no call was caught: {}", outcome::reason(&args.command)),
+        (true, ProgramEnd::Code(0)) => "ended without a report".to_owned(),
+        (true, _) => "ended before it could report; the same command continues from what was saved".to_owned(),
     });
-    if ended == Ended::Code(0) {
+    if ended == ProgramEnd::Code(0) {
         place.clear();
     }
     tell(format_args!("recoup: {line}"));

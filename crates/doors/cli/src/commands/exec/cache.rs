@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use recoup::io::put_result;
 
 /// A source, by the name that others include it by.
-pub(super) struct Source {
+pub(super) struct SourceText {
     pub(super) name: &'static str,
     pub(super) text: &'static str,
 }
@@ -19,7 +19,7 @@ pub(super) struct Recipe<'a> {
     pub(super) compiler: &'a str,
     pub(super) flags: &'a [String],
     /// The first is compiled; the others are what it includes.
-    pub(super) sources: &'a [Source],
+    pub(super) sources: &'a [SourceText],
     /// Libraries that it is linked with, by their files.
     pub(super) libraries: &'a [PathBuf],
     /// A library that it finds next to it, under a name.

@@ -12,18 +12,18 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::tell::tell;
 
-use super::cache::{Recipe, Source, compiled};
+use super::cache::{Recipe, SourceText, compiled};
 
 macro_rules! header {
     ($name:literal) => {
-        Source { name: $name, text: include_str!(concat!("../../../../capi/include/", $name)) }
+        SourceText { name: $name, text: include_str!(concat!("../../../../capi/include/", $name)) }
     };
 }
 
-const ENGINE: [Source; 11] = [
-    Source { name: "engine.c", text: include_str!("../../../exec/engine.c") },
-    Source { name: "engine_log.h", text: include_str!("../../../exec/engine_log.h") },
-    Source { name: "engine_versions.h", text: include_str!("../../../exec/engine_versions.h") },
+const ENGINE: [SourceText; 11] = [
+    SourceText { name: "engine.c", text: include_str!("../../../exec/engine.c") },
+    SourceText { name: "engine_log.h", text: include_str!("../../../exec/engine_log.h") },
+    SourceText { name: "engine_versions.h", text: include_str!("../../../exec/engine_versions.h") },
     header!("recoup.h"),
     header!("recoup_mpi.h"),
     header!("recoup_petsc.h"),
@@ -33,12 +33,12 @@ const ENGINE: [Source; 11] = [
     header!("recoup_petsc_snes.h"),
     header!("recoup_petsc_ts.h"),
 ];
-const SHIM: [Source; 1] = [Source { name: "shim.c", text: include_str!("../../../exec/shim.c") }];
+const SHIM: [SourceText; 1] = [SourceText { name: "shim.c", text: include_str!("../../../exec/shim.c") }];
 
 /// Names of librecoup: as it is installed, and as cargo builds it.
 const LIBRARY: [&str; 2] = [concat!("librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")), "librecoup_c.so"];
 
-/// What is preloaded, and the engine of each libpetsc.
+/// The library that is preloaded, and the engine of each libpetsc.
 #[derive(Debug)]
 pub(super) struct Engines {
     pub(super) shim: PathBuf,

@@ -14,14 +14,16 @@ use crate::tell::tell;
 
 /// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum ProgramEnd {
+    /// Its exit code.
     Code(i32),
+    /// The signal that ended it.
     Signal(i32),
-    /// It could not be started.
+    /// A program that could not be started, and the code a shell gives for that.
     NotStarted(i32),
 }
 
-impl Ended {
+impl ProgramEnd {
     /// Returns the exit code, as a shell gives it.
     pub(super) fn code(self) -> i32 {
         match self {
@@ -36,9 +38,9 @@ impl Ended {
 }
 
 /// Runs a command with more variables in its environment.
-pub(super) fn launch(command: &[OsString], environment: &[(&'static str, OsString)]) -> Ended {
+pub(super) fn launch(command: &[OsString], environment: &[(&'static str, OsString)]) -> ProgramEnd {
     let mut words = command.iter();
-    let Some(program) = words.next() else { return Ended::NotStarted(127) };
+    let Some(program) = words.next() else { return ProgramEnd::NotStarted(127) };
     let mut started = Command::new(program);
     if exports_by_name(program) {
         for (name, _) in environment {
@@ -52,12 +54,12 @@ pub(super) fn launch(command: &[OsString], environment: &[(&'static str, OsStrin
         Ok(child) => wait(child, signals),
         Err(error) => {
             tell(format_args!("recoup: {}: {error}", program.display()));
-            Ended::NotStarted(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+            ProgramEnd::NotStarted(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
         }
     }
 }
 
-fn wait(mut child: Child, signals: io::Result<Signals>) -> Ended {
+fn wait(mut child: Child, signals: io::Result<Signals>) -> ProgramEnd {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let (Ok(mut signals), Some(pid)) = (signals, pid) {
         std::thread::spawn(move || {
@@ -68,7 +70,7 @@ fn wait(mut child: Child, signals: io::Result<Signals>) -> Ended {
             }
         });
     }
-    child.wait().map_or(Ended::NotStarted(126), Ended::of)
+    child.wait().map_or(ProgramEnd::NotStarted(126), ProgramEnd::of)
 }
 
 /// Returns whether a program is the mpirun of Open MPI, which hands variables to other nodes only

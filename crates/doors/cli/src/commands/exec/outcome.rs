@@ -1,4 +1,4 @@
-//! What ranks have reported at the end of a job, in one line.
+//! Counts that ranks report at the end of a job, in one line.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Calls of all streams, as the first rank of each has counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct CallCounts {
     calls: u64,
     kept: u64,
     replayed: u64,
@@ -15,7 +15,7 @@ pub(super) struct Outcome {
     left: u64,
 }
 
-impl Outcome {
+impl CallCounts {
     /// Reads the report; a rank that was killed has written no line.
     pub(super) fn read(report: &Path) -> Self {
         let text = std::fs::read_to_string(report).unwrap_or_default();
@@ -84,7 +84,8 @@ fn has_interpreter(bytes: &[u8]) -> Option<bool> {
     const INTERPRETER: u32 = 3;
     let short = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
     let start = usize::try_from(u64::from_le_bytes(*bytes.get(32..)?.first_chunk()?)).ok()?;
-    let (size, count) = (short(54)?, short(56)?);
+    let size = short(54)?;
+    let count = short(56)?;
     let kind = |index: usize| {
         let at = start.checked_add(index * size)?;
         bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
@@ -101,9 +102,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let report = dir.path().join("report");
         std::fs::write(&report, "10 4 5 0 1 1\n2 2 0 0 0 0\n7 7").unwrap();
-        let outcome = Outcome::read(&report);
-        assert_eq!(outcome, Outcome { calls: 12, kept: 6, replayed: 5, guessed: 0, resumed: 1, left: 1 });
+        let outcome = CallCounts::read(&report);
+        assert_eq!(outcome, CallCounts { calls: 12, kept: 6, replayed: 5, guessed: 0, resumed: 1, left: 1 });
         assert!(outcome.line().unwrap().starts_with("12 calls: 5 answered"));
-        assert_eq!(Outcome::read(&dir.path().join("none")).line(), None);
+        assert_eq!(CallCounts::read(&dir.path().join("none")).line(), None);
     }
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow};
 use recoup::io::{CALLS, FileLock, Hdf5Store, open_without_links};
 
-use super::Args;
 use super::engine::Engines;
 
 /// The file that a job locks.
@@ -17,12 +16,12 @@ const REPORT: &str = "report";
 
 /// A directory that this job has for itself.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ExecPlace {
     dir: PathBuf,
     _lock: FileLock,
 }
 
-impl Place {
+impl ExecPlace {
     /// Takes the directory, which is made if it is not there.
     ///
     /// # Errors
@@ -47,7 +46,7 @@ impl Place {
     }
 
     /// Returns the variables that the program's ranks need.
-    pub(super) fn environment(&self, engines: &Engines, args: &Args) -> Vec<(&'static str, OsString)> {
+    pub(super) fn environment(&self, engines: &Engines) -> Vec<(&'static str, OsString)> {
         let mut preloaded = engines.shim.clone().into_os_string();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preloaded.push(":");
@@ -58,14 +57,8 @@ impl Place {
             ("RECOUP_ENGINES", engines.list()),
             ("RECOUP_DIR", self.dir.clone().into()),
             ("RECOUP_REPORT", self.report().into()),
-            ("RECOUP_AFTER", args.after.to_string().into()),
-            ("RECOUP_SHARE", args.share.to_string().into()),
-            ("RECOUP_OPTIONS", args.options.clone().into()),
         ];
-        if args.explain {
-            variables.push(("RECOUP_EXPLAIN", "1".into()));
-        }
-        // Partitions that differ from start to start would number the rows anew.
+        // Partitions that differ from start to start would give the rows other numbers.
         for (name, value) in [("SCOTCH_DETERMINISTIC", "1"), ("SCOTCH_PTHREAD_NUMBER", "1")] {
             if std::env::var_os(name).is_none() {
                 variables.push((name, value.into()));
