@@ -114,10 +114,9 @@ impl CallLog {
     /// # Errors
     /// When a file cannot be read. What is damaged is not found.
     pub fn find(&mut self, number: u64, rows: LogRows) -> Result<Option<LogEntry>, StoreError> {
-        if let Some(place) = self.own.places.get(&number).filter(|place| place.rows == rows) {
-            if let Some(entry) = self.own.read(place)? {
-                return Ok(Some(entry));
-            }
+        let own = self.own.places.get(&number).filter(|place| place.rows == rows);
+        if let Some(entry) = own.map_or(Ok(None), |place| self.own.read(place))? {
+            return Ok(Some(entry));
         }
         if self.others.is_none() {
             self.others = Some(self.list()?);
@@ -428,8 +427,9 @@ mod tests {
             let mut log = open(dir.path(), 0, 1);
             let found: Vec<_> = (0..3).map(|number| log.find(number, all).unwrap()).collect();
             assert!(found.iter().any(Option::is_none), "{what}");
-            let is_right =
-                |(number, found): (u64, &Option<LogEntry>)| *found == None || *found == Some(entry(number, all));
+            let is_right = |(number, found): (u64, &Option<LogEntry>)| {
+                found.as_ref().is_none_or(|found| *found == entry(number, all))
+            };
             assert!((0..).zip(&found).all(is_right), "{what}");
             // It is put again, and what was whole before the damage stays.
             let lost = (0..).zip(&found).find(|(_, found)| found.is_none()).unwrap().0;

@@ -1,4 +1,5 @@
 //! `recoup exec`: programs in plain PETSc, killed and started again by the same line.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -305,6 +306,52 @@ fn petsc_tutorial_of_exec_runs_as_printed() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(Counts::of(&output), Counts { calls: 20, replayed: 15, resumed: 0, guessed: 0, saved: 5 });
     assert!(page.contains("`20 calls: 15 answered from the log, ..`"));
+}
+
+/// Damage costs calls, which are solved again, and never a digit.
+#[test]
+fn petsc_log_that_is_damaged_costs_calls_alone() {
+    let Some(heat) = Plain::heat() else { return };
+    let arguments = format!("{CG} -n 8 -steps 4");
+    let expected = heat.plain(&arguments);
+    heat.killed(1, &format!("{arguments} -kill_at 3"));
+    let log = heat.log().join("calls").join("0000000000000000-1-0.log");
+    let bytes = std::fs::read(&log).unwrap();
+    // An eighth of an entry apart: in headers, facts and values.
+    for place in (0..bytes.len()).step_by(bytes.len() / 24) {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 0x10;
+        std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+        std::fs::write(&log, damaged).unwrap();
+        let (found, counts) = heat.finish(1, &arguments);
+        assert_eq!(found, expected, "byte {place}");
+        assert!(counts.replayed < 3, "byte {place}: {counts:?}");
+    }
+}
+
+/// Kills by the clock: in a solve, in a save, in a start.
+#[test]
+#[ignore = "minutes: part of make soak"]
+fn petsc_program_survives_a_hundred_kills() {
+    let Some(heat) = Plain::heat() else { return };
+    let arguments = format!("{CG} -n 100 -steps 60");
+    let expected = heat.plain(&arguments);
+    let mut state = 20_261_128_u64;
+    let mut kills = 0;
+    while kills < 100 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let seconds = format!("{:.3}", 0.3 + 1.5 * (state >> 33) as f64 / f64::from(1_u32 << 31));
+        let mut words = vec!["timeout", "-s", "KILL", &seconds, env!("CARGO_BIN_EXE_recoup"), "exec", "--dir", "log"];
+        words.extend(["--share", "1", "--", heat.program.to_str().unwrap()]);
+        words.extend(arguments.split_whitespace());
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        let output = heat.command(&words).output().unwrap();
+        if output.status.success() {
+            assert_eq!(stdout(&output), expected, "seed state {state}");
+        } else {
+            kills += 1;
+        }
+    }
 }
 
 /// The program runs as without recoup, with its own exit code, and a line says what is missing.
