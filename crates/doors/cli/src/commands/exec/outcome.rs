@@ -50,8 +50,8 @@ impl CallCounts {
 /// Returns the likely reason that nothing was caught.
 pub(super) fn reason(command: &[OsString]) -> String {
     let programs = command.iter().filter_map(|word| find(Path::new(word)));
-    let reasons = programs.filter_map(|program| Some(format!("{} {}", program.display(), unreachable(&program)?)));
-    reasons.last().unwrap_or_else(|| "no program called KSPSolve of a shared libpetsc with an engine".to_owned())
+    let mut reasons = programs.filter_map(|program| Some(format!("{} {}", program.display(), unreachable(&program)?)));
+    reasons.next_back().unwrap_or_else(|| "no program called KSPSolve of a shared libpetsc with an engine".to_owned())
 }
 
 /// Returns the file of a program, by its path or on PATH.
