@@ -1,0 +1,257 @@
+//! The disk of a world: real files in memory under the calls, and the journal of what changed.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fmt;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::call::{At, Call, Met, TOP as TOP_PATH};
+use crate::sys;
+use crate::tree::{Change, Entry, Node, NodeNumber, TOP, Tree};
+
+/// A statement to the program that must hold from then on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Promise {
+    /// What is promised.
+    pub(crate) kind: PromiseKind,
+    /// The version it is about.
+    pub(crate) version: u64,
+}
+
+/// What a promise survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromiseKind {
+    /// The version is there after the process is killed.
+    Saved,
+    /// The version is there after the loss of the node and of power, too.
+    Durable,
+}
+
+/// What happened at one place of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// The disk changed.
+    Changed(Change),
+    /// The program was promised something.
+    Promised(Promise),
+    /// A call failed on purpose, with this number of an error.
+    Failed { call: &'static str, error: i32 },
+}
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JournalLine {
+    /// The thread, in the order in which threads began.
+    pub(crate) thread: usize,
+    /// What happened.
+    pub(crate) happened: Happened,
+}
+
+/// The files of a world.
+pub(crate) struct Disk {
+    root: RootFolder,
+    tree: Tree,
+    by_inode: BTreeMap<u64, NodeNumber>,
+    journal: Vec<JournalLine>,
+}
+
+/// A folder in memory, which goes with this value.
+struct RootFolder(PathBuf);
+
+impl Drop for RootFolder {
+    fn drop(&mut self) {
+        // What cannot be removed is left in memory until the system starts again.
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} lines of journal", self.journal.len())
+    }
+}
+
+impl Disk {
+    /// Makes real files of a tree.
+    pub(crate) fn new(tree: Tree) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("/dev/shm/recoup-seed-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        std::fs::create_dir(&name)?;
+        let root = RootFolder(name.into());
+        let mut by_inode = BTreeMap::new();
+        let mut disk_of = |node, inode| by_inode.insert(inode, node);
+        make_files(&tree, TOP, &root.0, &mut disk_of)?;
+        Ok(Self { root, tree, by_inode, journal: Vec::new() })
+    }
+
+    pub(crate) fn root(&self) -> Vec<u8> {
+        self.root.0.as_os_str().as_encoded_bytes().to_vec()
+    }
+
+    pub(crate) fn write_down(&mut self, thread: usize, happened: Happened) {
+        if let Happened::Changed(change) = &happened {
+            self.tree.apply(change);
+        }
+        self.journal.push(JournalLine { thread, happened });
+    }
+
+    pub(crate) fn take(&mut self) -> (Vec<JournalLine>, Tree) {
+        (std::mem::take(&mut self.journal), self.tree.clone())
+    }
+
+    fn node_of(&self, file: i32) -> Option<NodeNumber> {
+        self.by_inode.get(&sys::facts_of(file)?.inode).copied()
+    }
+
+    /// Finds the entry that a path names; `None` for one that is elsewhere.
+    fn entry(&self, at: At<'_>) -> Option<Entry> {
+        let (mut directory, rest) = match at.path.strip_prefix(TOP_PATH.as_bytes()) {
+            Some(rest) => (TOP, rest),
+            None if at.path.first().is_none_or(|&first| first == b'/') || at.directory < 0 => return None,
+            None => (self.node_of(at.directory)?, at.path),
+        };
+        let mut names: Vec<&[u8]> =
+            rest.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")).collect();
+        let name = names.pop()?.to_vec();
+        for name in names {
+            directory = self.tree.lookup(directory, name)?;
+        }
+        Some(Entry { directory, name })
+    }
+
+    fn at(&self, entry: &Entry) -> Option<NodeNumber> {
+        self.tree.lookup(entry.directory, &entry.name)
+    }
+
+    /// Returns what a call finds; `None` where it is not about this disk.
+    pub(crate) fn meet(&self, call: &Call<'_>) -> Option<Met> {
+        let is_taken = match call {
+            Call::Open { at, .. } | Call::MakeDirectory { at } | Call::Remove { at } => {
+                let is_top = at.path == TOP_PATH.as_bytes();
+                is_top || self.at(&self.entry(*at)?).is_some()
+            }
+            Call::Rename { to, .. } | Call::Link { to, .. } => self.at(&self.entry(*to)?).is_some(),
+            Call::Write { file, .. }
+            | Call::Resize { file, .. }
+            | Call::Allocate { file, .. }
+            | Call::Sync { file } => self.node_of(*file).is_some().then_some(true)?,
+            _ => false,
+        };
+        Some(Met { is_taken })
+    }
+
+    /// Writes down what a call did that has succeeded.
+    pub(crate) fn record(&mut self, thread: usize, call: &Call<'_>, met: Met, result: isize) {
+        for change in self.changes(call, met, result).into_iter().flatten() {
+            self.write_down(thread, Happened::Changed(change));
+        }
+    }
+
+    fn changes(&mut self, call: &Call<'_>, met: Met, result: isize) -> Option<Vec<Change>> {
+        Some(match call {
+            Call::Open { at, flags } => vec![self.opened(*at, *flags, met, result as i32)?],
+            Call::MakeDirectory { at } => {
+                let entry = self.entry(*at)?;
+                let facts = sys::facts_at(&self.real_path(&entry)?)?;
+                vec![self.made(
+                    facts.inode,
+                    Change::Make { node: self.tree.next(), is_directory: true, mode: facts.mode, entry: Some(entry) },
+                )]
+            }
+            Call::Write { file, parts, offset } => {
+                let node = self.node_of(*file)?;
+                let mut bytes = parts.concat();
+                bytes.truncate(result as usize);
+                let offset = offset.unwrap_or_else(|| sys::position_of(*file) - bytes.len() as u64);
+                vec![Change::Write { node, offset, bytes: bytes.into() }]
+            }
+            Call::Resize { file, bytes } => vec![Change::Resize { node: self.node_of(*file)?, bytes: *bytes }],
+            Call::Allocate { file, bytes } => {
+                let bytes = sys::facts_of(*file)?.bytes.max(*bytes);
+                vec![Change::Resize { node: self.node_of(*file)?, bytes }]
+            }
+            Call::Sync { file } => vec![Change::Sync { node: self.node_of(*file)? }],
+            Call::Remove { at } => vec![Change::Remove { entry: self.entry(*at)? }],
+            Call::Rename { from, to, is_exchange } => {
+                vec![Change::Rename { from: self.entry(*from)?, to: self.entry(*to)?, is_exchange: *is_exchange }]
+            }
+            Call::Link { from, to } => vec![Change::Link { node: self.linked(*from)?, entry: self.entry(*to)? }],
+            _ => return None,
+        })
+    }
+
+    fn opened(&mut self, at: At<'_>, flags: i32, met: Met, file: i32) -> Option<Change> {
+        let facts = sys::facts_of(file)?;
+        let node = self.tree.next();
+        if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+            return Some(
+                self.made(facts.inode, Change::Make { node, is_directory: false, mode: facts.mode, entry: None }),
+            );
+        }
+        let entry = self.entry(at)?;
+        if !met.is_taken {
+            let entry = Some(entry);
+            return Some(self.made(facts.inode, Change::Make { node, is_directory: false, mode: facts.mode, entry }));
+        }
+        let is_emptied = flags & libc::O_TRUNC != 0;
+        is_emptied.then(|| Some(Change::Resize { node: self.at(&entry)?, bytes: 0 })).flatten()
+    }
+
+    /// Takes note of the system's number of a new file.
+    fn made(&mut self, inode: u64, change: Change) -> Change {
+        self.by_inode.insert(inode, self.tree.next());
+        change
+    }
+
+    /// The file that gets another name: an open one, or one by its path.
+    fn linked(&self, from: At<'_>) -> Option<NodeNumber> {
+        let open = from.path.strip_prefix(b"/proc/self/fd/").and_then(|number| std::str::from_utf8(number).ok());
+        match open {
+            Some(number) => self.node_of(number.parse().ok()?),
+            None => self.at(&self.entry(from)?),
+        }
+    }
+
+    /// Path of an entry in the real folder.
+    fn real_path(&self, entry: &Entry) -> Option<CString> {
+        let mut names = vec![entry.name.clone()];
+        let mut directory = entry.directory;
+        while directory != TOP {
+            let (parent, name) = self.tree.place_of(directory)?;
+            names.push(name);
+            directory = parent;
+        }
+        names.push(self.root());
+        names.reverse();
+        CString::new(names.join(&b'/')).ok()
+    }
+}
+
+fn make_files(
+    tree: &Tree,
+    directory: NodeNumber,
+    path: &Path,
+    note: &mut impl FnMut(NodeNumber, u64) -> Option<NodeNumber>,
+) -> io::Result<()> {
+    note(directory, path.metadata()?.ino());
+    for (name, &node) in tree.names(directory).into_iter().flatten() {
+        let path = path.join(std::str::from_utf8(name).map_err(io::Error::other)?);
+        match tree.node(node) {
+            Some(Node::Directory { mode, .. }) => {
+                DirBuilder::new().mode(*mode).create(&path)?;
+                make_files(tree, node, &path, note)?;
+            }
+            Some(Node::File { mode, bytes }) => {
+                let mut file = File::options().write(true).create(true).truncate(true).mode(*mode).open(&path)?;
+                file.write_all(bytes)?;
+                note(node, file.metadata()?.ino());
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}

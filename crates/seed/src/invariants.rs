@@ -1,0 +1,153 @@
+//! What must hold, by number and name.
+
+use std::fmt;
+
+use recoup::core::Scheme;
+
+use crate::disk::{Happened, JournalLine, PromiseKind};
+use crate::image::Loss;
+use crate::session::{RankState, SessionChoices, SessionStory, States};
+use crate::tree::Tree;
+
+/// A statement of ARCHITECTURE.md that a run can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// What was promised is there after a loss that the promise survives.
+    PromisedIsThere = 1,
+    /// What is given out is a state that the run had, as exact as the scheme says.
+    GivenOutIsTrue = 2,
+    /// All ranks restore the same version.
+    OneVerdict = 3,
+    /// Directories hold the versions that are kept, and nothing else, when a run has ended.
+    AllBounded = 4,
+    /// Each version that counts is whole.
+    DraftNeverCounts = 5,
+    /// No call waits without end.
+    NoEndlessWait = 6,
+    /// A run on a disk that obeys comes to its end without an error.
+    NoError = 7,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::PromisedIsThere => "promised-is-there",
+            Self::GivenOutIsTrue => "given-out-is-true",
+            Self::OneVerdict => "one-verdict",
+            Self::AllBounded => "all-bounded",
+            Self::DraftNeverCounts => "draft-never-counts",
+            Self::NoEndlessWait => "no-endless-wait",
+            Self::NoError => "no-error",
+        };
+        write!(f, "{} {name}", *self as u8)
+    }
+}
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The invariant.
+    pub invariant: Invariant,
+    /// What was expected and what was found.
+    pub words: String,
+}
+
+pub(crate) fn finding(invariant: Invariant, words: impl Into<String>) -> Result<(), Finding> {
+    Err(Finding { invariant, words: words.into() })
+}
+
+/// Checks the end of a run on a disk that obeys: `result` of the run, its story, its disk.
+pub(crate) fn check_end(
+    choices: &SessionChoices,
+    result: &Result<Result<(), String>, String>,
+    story: &SessionStory,
+    tree: &Tree,
+) -> Result<(), Finding> {
+    match result {
+        Err(waits) => return finding(Invariant::NoEndlessWait, waits),
+        Ok(Err(error)) => return finding(Invariant::NoError, error),
+        Ok(Ok(())) => {}
+    }
+    if let Some(failure) = story.failures.iter().find(|failure| !failure.contains("still on its way")) {
+        return finding(Invariant::NoError, failure);
+    }
+    if let Some(damage) = story.damaged.first() {
+        return finding(Invariant::DraftNeverCounts, damage);
+    }
+    check_names(choices, tree)
+}
+
+/// The directory holds a bounded number of versions and the lock; memory holds nothing.
+fn check_names(choices: &SessionChoices, tree: &Tree) -> Result<(), Finding> {
+    let names = |path: &str| tree.find(path).and_then(|node| tree.names(node)).into_iter().flatten();
+    let names: Vec<_> = names("ckpt/solve").map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
+    let most = choices.versions_max() + 1;
+    if names.len() > most {
+        return finding(Invariant::AllBounded, format!("the directory holds {names:?}, expected {most} at most"));
+    }
+    Ok(())
+}
+
+/// Checks what a run restored after a loss, before it went on.
+pub(crate) fn check_restored(
+    choices: &SessionChoices,
+    loss: Loss,
+    before: &[JournalLine],
+    states: &States,
+    story: &SessionStory,
+) -> Result<(), Finding> {
+    let mut restored = story.restored.values();
+    let first = restored.next().cloned().flatten();
+    let version = first.as_ref().map(|(version, _)| *version);
+    if let Some(other) =
+        restored.map(|other| other.as_ref().map(|(version, _)| *version)).find(|&other| other != version)
+    {
+        return finding(Invariant::OneVerdict, format!("rank 0 restored {version:?}, another rank {other:?}"));
+    }
+    let survives = |kind| loss == Loss::Process || kind == PromiseKind::Durable;
+    let promised = before.iter().filter_map(|line| match &line.happened {
+        Happened::Promised(promise) if survives(promise.kind) => Some(promise.version),
+        _ => None,
+    });
+    let promised = promised.max();
+    if story.restored.len() == choices.ranks && version < promised {
+        return finding(Invariant::PromisedIsThere, format!("{promised:?} was promised, {version:?} was restored"));
+    }
+    check_values(choices, states, story)
+}
+
+/// Each rank has the values of one state that the run had at this iteration.
+fn check_values(choices: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
+    for (&rank, restored) in &story.restored {
+        let Some((version, state)) = restored else { continue };
+        let known: &[RankState] = states.get(&(*version, rank)).map_or(&[], Vec::as_slice);
+        if known.is_empty() {
+            return finding(Invariant::GivenOutIsTrue, format!("version {version} of rank {rank} is of no state"));
+        }
+        if choices.scheme != Scheme::Lossy && !known.iter().any(|known| known.x == state.x) {
+            return finding(Invariant::GivenOutIsTrue, format!("version {version} of rank {rank} has other values"));
+        }
+    }
+    check_residual(choices, states, story)
+}
+
+/// `||b - A x'|| <= (1 + theta) ||b - A x||`, with the rounding of two sums.
+fn check_residual(choices: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
+    let Some(Some((version, _))) = story.restored.get(&0) else { return Ok(()) };
+    if story.restored.len() < choices.ranks {
+        return Ok(());
+    }
+    let squared = |state: &Option<(u64, RankState)>| state.as_ref().map_or(0.0, |(_, state)| state.residual_squared);
+    let found: f64 = story.restored.values().map(squared).sum();
+    let worst = |rank| {
+        let known = states.get(&(*version, rank)).into_iter().flatten();
+        known.map(|state| state.residual_squared).fold(0.0, f64::max)
+    };
+    let known: f64 = (0..choices.ranks).map(worst).sum();
+    let most = (1.0 + crate::session::THETA) * known.sqrt() + 1e-14;
+    if found.sqrt() > most {
+        let words = format!("version {version}: residual {:e}, expected {most:e} at most", found.sqrt());
+        return finding(Invariant::GivenOutIsTrue, words);
+    }
+    Ok(())
+}

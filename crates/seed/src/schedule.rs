@@ -1,0 +1,195 @@
+//! The order of threads: one runs, and at each call a choice says who is next.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use crate::choices::Choices;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// It runs, or would if it were its turn.
+    Ready,
+    Waiting {
+        address: usize,
+        until: Option<Duration>,
+    },
+    Sleeping {
+        until: Duration,
+    },
+    Joining {
+        thread: usize,
+    },
+    Ended,
+}
+
+#[derive(Debug)]
+struct ScheduledThread {
+    doing: Doing,
+    turn: Arc<AtomicU32>,
+    /// The system's name of the thread.
+    handle: usize,
+    /// Its last wait ended by time.
+    is_late: bool,
+}
+
+/// Who goes on after a call.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The same thread.
+    Same,
+    /// The thread that waits for this word.
+    Other(Arc<AtomicU32>),
+    /// No thread can go on, and some have not ended.
+    Stuck,
+    /// All threads have ended.
+    Over,
+}
+
+/// Threads of a world, and its clock.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    threads: Vec<ScheduledThread>,
+    clock: Duration,
+    /// Time that passes at each call.
+    tick: Duration,
+    /// Share of calls, of 65536, after which another thread goes on.
+    switches: u64,
+    /// Calls so far, and at most.
+    calls: u64,
+    calls_max: u64,
+}
+
+/// The time that a world begins at: no program sees a clock of 0.
+const BEGIN: Duration = Duration::from_secs(1000);
+
+impl Schedule {
+    pub(crate) fn new(tick: Duration, switches: u64, calls_max: u64) -> Self {
+        Self { threads: Vec::new(), clock: BEGIN, tick, switches, calls: 0, calls_max }
+    }
+
+    pub(crate) fn add(&mut self, turn: Arc<AtomicU32>) -> usize {
+        self.threads.push(ScheduledThread { doing: Doing::Ready, turn, handle: 0, is_late: false });
+        self.threads.len() - 1
+    }
+
+    /// Names a thread as the system does. A name that an ended thread had is its own now.
+    pub(crate) fn set_handle(&mut self, thread: usize, handle: usize) {
+        self.threads[thread].handle = handle;
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.clock
+    }
+
+    pub(crate) fn wait(&mut self, thread: usize, address: usize, until: Option<Duration>) {
+        self.threads[thread].is_late = false;
+        self.threads[thread].doing = Doing::Waiting { address, until };
+    }
+
+    pub(crate) fn sleep(&mut self, thread: usize, until: Duration) {
+        self.threads[thread].doing = Doing::Sleeping { until };
+    }
+
+    /// Returns whether the last wait of a thread ended by time.
+    pub(crate) fn is_late(&self, thread: usize) -> bool {
+        self.threads[thread].is_late
+    }
+
+    /// Lets `thread` wait for the end of the one that the system names so. Says `false` if it has
+    /// ended or is not of this world.
+    pub(crate) fn join(&mut self, thread: usize, handle: usize) -> bool {
+        let awaited = self.threads.iter().rposition(|other| other.handle == handle);
+        let Some(awaited) = awaited.filter(|&awaited| self.threads[awaited].doing != Doing::Ended) else {
+            return false;
+        };
+        self.threads[thread].doing = Doing::Joining { thread: awaited };
+        true
+    }
+
+    pub(crate) fn end(&mut self, thread: usize) {
+        self.threads[thread].doing = Doing::Ended;
+        for other in &mut self.threads {
+            if other.doing == (Doing::Joining { thread }) {
+                other.doing = Doing::Ready;
+            }
+        }
+    }
+
+    /// Wakes threads that wait at an address, `count` at most. Returns how many.
+    pub(crate) fn wake(&mut self, address: usize, count: usize, choices: &mut Choices) -> usize {
+        for woken in 0..count {
+            let is_there = |thread: &ScheduledThread| matches!(thread.doing, Doing::Waiting { address: other, .. } if other == address);
+            let waiting: Vec<usize> = (0..self.threads.len()).filter(|&i| is_there(&self.threads[i])).collect();
+            if waiting.is_empty() {
+                return woken;
+            }
+            let chosen = choices.choose(32 << 10, waiting.len() as u64 - 1);
+            self.threads[waiting[chosen as usize]].doing = Doing::Ready;
+        }
+        count
+    }
+
+    /// Chooses who goes on after a call of `thread`.
+    pub(crate) fn next(&mut self, thread: usize, choices: &mut Choices) -> Next {
+        self.clock += self.tick;
+        self.calls += 1;
+        if self.calls > self.calls_max {
+            return Next::Stuck;
+        }
+        self.wake_late();
+        let mut ready = self.ready();
+        if ready.is_empty() {
+            let Some(first) = self.threads.iter().filter_map(|thread| until(thread.doing)).min() else {
+                let is_over = self.threads.iter().all(|thread| thread.doing == Doing::Ended);
+                return if is_over { Next::Over } else { Next::Stuck };
+            };
+            self.clock = self.clock.max(first);
+            self.wake_late();
+            ready = self.ready();
+        }
+        // The one that has just run comes first: choice 0 is that it goes on.
+        let here = ready.iter().position(|&other| other == thread);
+        let share = if here.is_some() { self.switches } else { 48 << 10 };
+        if let Some(here) = here {
+            ready[..=here].rotate_right(1);
+        }
+        let chosen = ready[choices.choose(share, ready.len() as u64 - 1) as usize];
+        if chosen == thread { Next::Same } else { Next::Other(self.threads[chosen].turn.clone()) }
+    }
+
+    fn ready(&self) -> Vec<usize> {
+        (0..self.threads.len()).filter(|&i| self.threads[i].doing == Doing::Ready).collect()
+    }
+
+    /// Readies the threads whose time has come.
+    fn wake_late(&mut self) {
+        let clock = self.clock;
+        for thread in &mut self.threads {
+            if until(thread.doing).is_some_and(|until| until <= clock) {
+                thread.is_late = true;
+                thread.doing = Doing::Ready;
+            }
+        }
+    }
+
+    /// Says what each thread that has not ended waits for.
+    pub(crate) fn waits(&self) -> String {
+        let open = self.threads.iter().enumerate().filter(|(_, thread)| thread.doing != Doing::Ended);
+        let words = open.map(|(number, thread)| match thread.doing {
+            Doing::Joining { thread } => format!("thread {number} waits for the end of thread {thread}"),
+            Doing::Waiting { .. } => format!("thread {number} waits to be woken"),
+            _ => format!("thread {number} goes on without an end"),
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn until(doing: Doing) -> Option<Duration> {
+    match doing {
+        Doing::Waiting { until, .. } => until,
+        Doing::Sleeping { until } => Some(until),
+        _ => None,
+    }
+}

@@ -1,0 +1,146 @@
+//! The filter of a simulated thread: which of its system calls come to the handler.
+
+use std::sync::Once;
+
+use super::thread::{pthread_create, pthread_join};
+use super::{on_call, recoup_seed_called};
+
+/// The calls that change the disk, take time, wait, or answer by chance. All others change nothing
+/// outside of the process that a seed could make different.
+const MET: [i64; 55] = [
+    libc::SYS_access,
+    libc::SYS_chmod,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_copy_file_range,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_fallocate,
+    libc::SYS_fchmodat,
+    libc::SYS_fdatasync,
+    libc::SYS_flock,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_getcwd,
+    libc::SYS_getdents64,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_link,
+    libc::SYS_linkat,
+    libc::SYS_lstat,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_nanosleep,
+    libc::SYS_newfstatat,
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_read,
+    libc::SYS_readlink,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_rmdir,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_stat,
+    libc::SYS_statfs,
+    libc::SYS_statx,
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_sync_file_range,
+    libc::SYS_truncate,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_utimensat,
+    libc::SYS_write,
+    libc::SYS_writev,
+];
+
+/// Bytes of the function `syscall` of libc, at most.
+const SYSCALL_BYTES: u32 = 64;
+/// Offsets in the kernel's `struct seccomp_data`: the call's number, and the instruction's address.
+const NUMBER: u32 = 0;
+const ADDRESS_LOW: u32 = 8;
+const ADDRESS_HIGH: u32 = 12;
+
+/// Sends the calls of this thread, and of those it starts, to the handler.
+pub(super) fn install() {
+    static HANDLER: Once = Once::new();
+    // Naming the functions that stand for libc's makes the linker take them.
+    std::hint::black_box([super::clock_gettime as *const (), pthread_create as *const (), pthread_join as *const ()]);
+    HANDLER.call_once(install_handler);
+    let program = program(address_of_syscall());
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // SAFETY: no pointers.
+    let is_bound = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
+    // SAFETY: the kernel copies the program, which lives until then.
+    let is_set =
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, std::ptr::from_ref(&filter)) } == 0;
+    assert!(is_bound && is_set, "the kernel has no seccomp filters: {}", std::io::Error::last_os_error());
+}
+
+fn install_handler() {
+    // Memory of threads is given back after a look at a file, with the lock held that the handler
+    // would take; the memory of the first thread is not.
+    // SAFETY: no pointers.
+    let is_shared = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) } == 1;
+    assert!(is_shared, "all threads share one memory");
+    // SAFETY: zeros are an action without flags and with an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = on_call as *const () as usize;
+    // The handler's own calls of libc may come here, too.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
+    // SAFETY: the handler has the signature of SA_SIGINFO.
+    let is_set = unsafe { libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut()) } == 0;
+    assert!(is_set, "a handler of SIGSYS: {}", std::io::Error::last_os_error());
+}
+
+/// The function that the standard library waits by; libc's own waits are no business of the world.
+fn address_of_syscall() -> usize {
+    // SAFETY: the name ends with a zero.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"syscall".as_ptr()) }.addr()
+}
+
+fn program(syscall: usize) -> Vec<libc::sock_filter> {
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const IS_FROM: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    let line = |code: u32, k: u32, jt: usize, jf: usize| libc::sock_filter {
+        code: code as u16,
+        jt: jt as u8,
+        jf: jf as u8,
+        k,
+    };
+    let own = (recoup_seed_called as *const ()).addr();
+    let calls = MET.iter().enumerate().map(|(i, &number)| line(IS, number as u32, MET.len() - i + 1, 0));
+    let mut lines = vec![line(LOAD, NUMBER, 0, 0)];
+    lines.extend(calls);
+    lines.extend([
+        line(IS, libc::SYS_futex as u32, 5, 0),
+        line(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0),
+        // A call of ours comes from one instruction.
+        line(LOAD, ADDRESS_LOW, 0, 0),
+        line(IS, own as u32, 0, 7),
+        line(LOAD, ADDRESS_HIGH, 0, 0),
+        line(IS, (own >> 32) as u32, 6, 5),
+        // A wait of the standard library comes from libc's function.
+        line(LOAD, ADDRESS_HIGH, 0, 0),
+        line(IS, (syscall >> 32) as u32, 0, 4),
+        line(LOAD, ADDRESS_LOW, 0, 0),
+        line(IS_FROM, syscall as u32, 0, 2),
+        line(IS_FROM, syscall as u32 + SYSCALL_BYTES, 1, 0),
+        line(RETURN, libc::SECCOMP_RET_TRAP, 0, 0),
+        line(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ]);
+    lines
+}

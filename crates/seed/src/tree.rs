@@ -1,0 +1,192 @@
+//! Files and directories as values, and the changes that make them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Number of a file or directory, from the first change of a run on; the top is 0.
+pub(crate) type NodeNumber = usize;
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    /// The directory.
+    pub(crate) directory: NodeNumber,
+    /// The name.
+    pub(crate) name: Vec<u8>,
+}
+
+/// One change of the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A new file or directory, with a name or without.
+    Make { node: NodeNumber, is_directory: bool, mode: u32, entry: Option<Entry> },
+    /// Bytes at an offset of a file.
+    Write { node: NodeNumber, offset: u64, bytes: Arc<[u8]> },
+    /// A new length of a file.
+    Resize { node: NodeNumber, bytes: u64 },
+    /// One more name of a file.
+    Link { node: NodeNumber, entry: Entry },
+    /// A name that is gone.
+    Remove { entry: Entry },
+    /// A file or directory gets another name, in place of the one of that name; or the two change
+    /// places.
+    Rename { from: Entry, to: Entry, is_exchange: bool },
+    /// All bytes of a file, or all names of a directory, are durable.
+    Sync { node: NodeNumber },
+}
+
+/// A file or a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    /// A file, with its mode.
+    File { mode: u32, bytes: Arc<Vec<u8>> },
+    /// A directory, with its mode.
+    Directory { mode: u32, names: BTreeMap<Vec<u8>, NodeNumber> },
+}
+
+/// All files and directories of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tree {
+    nodes: BTreeMap<NodeNumber, Node>,
+    next: NodeNumber,
+}
+
+/// The top of a tree.
+pub(crate) const TOP: NodeNumber = 0;
+
+impl Default for Tree {
+    /// An empty disk.
+    fn default() -> Self {
+        let top = Node::Directory { mode: 0o755, names: BTreeMap::new() };
+        Self { nodes: BTreeMap::from([(TOP, top)]), next: TOP + 1 }
+    }
+}
+
+impl Tree {
+    /// Returns the number of the next new file or directory.
+    #[must_use]
+    pub(crate) fn next(&self) -> NodeNumber {
+        self.next
+    }
+
+    /// Returns a file or directory.
+    #[must_use]
+    pub(crate) fn node(&self, node: NodeNumber) -> Option<&Node> {
+        self.nodes.get(&node)
+    }
+
+    /// Returns what a directory has under a name.
+    #[must_use]
+    pub(crate) fn lookup(&self, directory: NodeNumber, name: &[u8]) -> Option<NodeNumber> {
+        self.names(directory)?.get(name).copied()
+    }
+
+    /// Returns what is at a path from the top.
+    #[must_use]
+    pub(crate) fn find(&self, path: &str) -> Option<NodeNumber> {
+        let names = path.split('/').filter(|name| !name.is_empty());
+        names.into_iter().try_fold(TOP, |directory, name| self.lookup(directory, name.as_bytes()))
+    }
+
+    /// Returns the names in a directory.
+    #[must_use]
+    pub(crate) fn names(&self, directory: NodeNumber) -> Option<&BTreeMap<Vec<u8>, NodeNumber>> {
+        match self.nodes.get(&directory)? {
+            Node::Directory { names, .. } => Some(names),
+            Node::File { .. } => None,
+        }
+    }
+
+    /// Returns the directory and name of a directory.
+    pub(crate) fn place_of(&self, node: NodeNumber) -> Option<(NodeNumber, Vec<u8>)> {
+        self.nodes.keys().find_map(|&directory| {
+            let (name, _) = self.names(directory)?.iter().find(|&(_, &other)| other == node)?;
+            Some((directory, name.clone()))
+        })
+    }
+
+    /// Makes a directory in the top, for what is there before a run.
+    pub(crate) fn make_directory(&mut self, name: &str) {
+        let entry = Some(Entry { directory: TOP, name: name.as_bytes().to_vec() });
+        self.apply(&Change::Make { node: self.next, is_directory: true, mode: 0o755, entry });
+    }
+
+    /// Empties the directory at a path, if it is there.
+    pub(crate) fn empty(&mut self, path: &str) {
+        if let Some(Node::Directory { names, .. }) = self.find(path).and_then(|node| self.nodes.get_mut(&node)) {
+            names.clear();
+        }
+    }
+
+    fn entries(&mut self, directory: NodeNumber) -> Option<&mut BTreeMap<Vec<u8>, NodeNumber>> {
+        match self.nodes.get_mut(&directory)? {
+            Node::Directory { names, .. } => Some(names),
+            Node::File { .. } => None,
+        }
+    }
+
+    fn set(&mut self, entry: &Entry, node: NodeNumber) {
+        if let Some(names) = self.entries(entry.directory) {
+            names.insert(entry.name.clone(), node);
+        }
+    }
+
+    fn unset(&mut self, entry: &Entry) -> Option<NodeNumber> {
+        self.entries(entry.directory)?.remove(&entry.name)
+    }
+
+    /// Makes a change. Where a loss of power took what it needs, nothing happens.
+    pub(crate) fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Make { node, is_directory, mode, entry } => {
+                let mode = *mode;
+                let made = if *is_directory {
+                    Node::Directory { mode, names: BTreeMap::new() }
+                } else {
+                    Node::File { mode, bytes: Arc::default() }
+                };
+                self.nodes.insert(*node, made);
+                self.next = self.next.max(node + 1);
+                if let Some(entry) = entry {
+                    self.set(entry, *node);
+                }
+            }
+            Change::Write { node, offset, bytes } => self.write(*node, *offset as usize, bytes),
+            Change::Resize { node, bytes } => {
+                if let Some(file) = self.bytes_mut(*node) {
+                    file.resize(*bytes as usize, 0);
+                }
+            }
+            Change::Link { node, entry } => self.set(entry, *node),
+            Change::Remove { entry } => {
+                self.unset(entry);
+            }
+            Change::Rename { from, to, is_exchange } => self.rename(from, to, *is_exchange),
+            Change::Sync { .. } => {}
+        }
+    }
+
+    fn rename(&mut self, from: &Entry, to: &Entry, is_exchange: bool) {
+        let Some(moved) = self.unset(from) else { return };
+        if is_exchange && let Some(other) = self.lookup(to.directory, &to.name) {
+            self.set(from, other);
+        }
+        self.set(to, moved);
+    }
+
+    fn bytes_mut(&mut self, node: NodeNumber) -> Option<&mut Vec<u8>> {
+        match self.nodes.get_mut(&node)? {
+            Node::File { bytes, .. } => Some(Arc::make_mut(bytes)),
+            Node::Directory { .. } => None,
+        }
+    }
+
+    fn write(&mut self, node: NodeNumber, offset: usize, bytes: &[u8]) {
+        if let Some(file) = self.bytes_mut(node) {
+            if file.len() < offset + bytes.len() {
+                file.resize(offset + bytes.len(), 0);
+            }
+            file[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+    }
+}

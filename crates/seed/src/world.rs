@@ -1,0 +1,310 @@
+//! One world: threads, clock and disk of a run, and what it answers to calls.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::call::{Call, CallAnswer, Met, Until};
+use crate::choices::{Chance, ChoiceList, Choices};
+use crate::disk::{Disk, Happened, JournalLine, Promise};
+use crate::schedule::{Next, Schedule};
+use crate::sys;
+use crate::tree::Tree;
+
+/// The habits of a world, drawn anew for each seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// Time that passes at each call.
+    pub(crate) tick: Duration,
+    /// Share of calls, of 65536, after which another thread goes on.
+    pub(crate) switches: u64,
+    /// Share of changing calls, of 65536, that fail.
+    pub(crate) faults: u64,
+    /// Number of the process.
+    pub(crate) process: isize,
+    /// Cores that the process may use.
+    pub(crate) cores: u8,
+}
+
+impl Habits {
+    /// Draws habits without faults.
+    #[must_use]
+    pub(crate) fn drawn(chance: &mut Chance) -> Self {
+        Self {
+            tick: Duration::from_nanos(1 << (8 + chance.below(12))),
+            switches: chance.one_of(&[0, 64, 1 << 10, 8 << 10, 32 << 10]),
+            faults: 0,
+            process: 2 + chance.below(1 << 15) as isize,
+            cores: 1 + chance.below(4) as u8,
+        }
+    }
+}
+
+/// Calls of one run, at most: no run of a scenario comes near it.
+const CALLS_MAX: u64 = 2_000_000;
+
+/// What is left of a world.
+#[derive(Debug)]
+pub(crate) struct Past<T> {
+    /// The result of the first thread; or why threads wait without end.
+    pub(crate) result: Result<T, String>,
+    /// All changes of the disk, in order.
+    pub(crate) journal: Vec<JournalLine>,
+    /// The disk at the end.
+    pub(crate) tree: Tree,
+    /// The choices that were made.
+    pub(crate) choices: ChoiceList,
+}
+
+/// A world, shared by its threads.
+#[derive(Debug)]
+pub(crate) struct World {
+    state: Mutex<WorldState>,
+    root: Vec<u8>,
+    habits: Habits,
+    /// Given once no thread can go on.
+    end: AtomicU32,
+    /// All threads have ended.
+    is_over: AtomicBool,
+}
+
+#[derive(Debug)]
+struct WorldState {
+    schedule: Schedule,
+    disk: Disk,
+    choices: Choices,
+    /// What the program draws.
+    chance: Chance,
+}
+
+/// A thread of a world.
+#[derive(Debug)]
+pub(crate) struct Task {
+    world: Arc<World>,
+    number: usize,
+    turn: Arc<AtomicU32>,
+}
+
+/// Runs `body` in a world of its own that begins with the disk `tree`.
+///
+/// # Errors
+/// When the files of the disk cannot be made.
+pub(crate) fn live<T: Send + 'static>(
+    tree: Tree,
+    habits: Habits,
+    choices: Choices,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<Past<T>> {
+    // Statics of the process would let worlds meet.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let disk = Disk::new(tree)?;
+    let root = disk.root();
+    let schedule = Schedule::new(habits.tick, habits.switches, CALLS_MAX);
+    let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(0, 1) });
+    let world = Arc::new(World { state, root, habits, end: AtomicU32::new(0), is_over: AtomicBool::new(false) });
+    let result = sys::simulate(&world, body);
+    let mut state = world.state();
+    let (journal, tree) = state.disk.take();
+    let result = result.ok_or_else(|| state.schedule.waits());
+    Ok(Past { result, journal, tree, choices: state.choices.made().clone() })
+}
+
+/// Writes down a promise that the program was made.
+pub(crate) fn promise(promise: Promise) {
+    if let Some(task) = sys::current() {
+        task.world.state().disk.write_down(task.number, Happened::Promised(promise));
+    }
+}
+
+impl World {
+    fn state(&self) -> MutexGuard<'_, WorldState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first thread, whose turn it is.
+    pub(crate) fn first(self: &Arc<Self>) -> Arc<Task> {
+        let task = self.task();
+        sys::give_turn(&task.turn);
+        task
+    }
+
+    fn task(self: &Arc<Self>) -> Arc<Task> {
+        let turn = Arc::new(AtomicU32::new(0));
+        let number = self.state().schedule.add(turn.clone());
+        Arc::new(Task { world: self.clone(), number, turn })
+    }
+
+    /// Waits for the end. Returns whether all threads have ended.
+    pub(crate) fn await_end(&self) -> bool {
+        sys::await_turn(&self.end);
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    fn end_with(&self, is_over: bool) {
+        self.is_over.store(is_over, Ordering::Release);
+        sys::give_turn(&self.end);
+    }
+}
+
+impl Task {
+    pub(crate) fn root(&self) -> &[u8] {
+        &self.world.root
+    }
+
+    pub(crate) fn turn(&self) -> &AtomicU32 {
+        &self.turn
+    }
+
+    /// Answers a call, or lets it enter the kernel.
+    pub(crate) fn before(&self, call: &mut Call<'_>) -> CallAnswer {
+        CallAnswer::Done(match call {
+            Call::Known(answer) => *answer,
+            Call::Process => self.world.habits.process,
+            Call::Other => return CallAnswer::Enter(Met::default()),
+            Call::Random { target } => self.random(target),
+            Call::Cores { target } => self.cores(target),
+            Call::Yield => self.go_on(0),
+            Call::Sleep { until } => self.sleep(*until),
+            Call::Wait { address, expected, until } => {
+                if !sys::is_as_expected(*address, *expected) {
+                    return CallAnswer::Done(-(libc::EAGAIN as isize));
+                }
+                self.wait(*address, *until)
+            }
+            Call::Wake { address, count } => self.wake(*address, *count),
+            _ => return self.before_disk(call),
+        })
+    }
+
+    /// Lets other threads go on before a call that others could see, and draws whether it fails.
+    fn before_disk(&self, call: &Call<'_>) -> CallAnswer {
+        let Some(_) = self.world.state().disk.meet(call) else { return CallAnswer::Enter(Met::default()) };
+        self.go_on(0);
+        let mut state = self.world.state();
+        if let Some((call, error)) = self.fault(&mut state, call) {
+            state.disk.write_down(self.number, Happened::Failed { call, error });
+            return CallAnswer::Done(-(error as isize));
+        }
+        // Others have changed the disk meanwhile.
+        CallAnswer::Enter(state.disk.meet(call).unwrap_or_default())
+    }
+
+    fn fault(&self, state: &mut WorldState, call: &Call<'_>) -> Option<(&'static str, i32)> {
+        let name = match call {
+            Call::Open { flags, .. } if flags & (libc::O_CREAT | libc::O_TMPFILE) & !libc::O_DIRECTORY != 0 => "open",
+            Call::Write { .. } => "write",
+            Call::Sync { .. } => "sync",
+            Call::MakeDirectory { .. } => "make a directory",
+            Call::Rename { .. } => "rename",
+            _ => return None,
+        };
+        const ERRORS: [i32; 3] = [libc::ENOSPC, libc::EIO, libc::EDQUOT];
+        let chosen = state.choices.choose(self.world.habits.faults, ERRORS.len() as u64);
+        (chosen > 0).then(|| (name, ERRORS[chosen as usize - 1]))
+    }
+
+    /// Writes down what a call has done.
+    pub(crate) fn after(&self, call: &Call<'_>, met: Met, result: isize) {
+        if result >= 0 {
+            self.world.state().disk.record(self.number, call, met, result);
+        }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.go_on(0);
+        self.world.state().schedule.now()
+    }
+
+    fn random(&self, target: &mut [u8]) -> isize {
+        let chance = &mut self.world.state().chance;
+        target.iter_mut().for_each(|byte| *byte = chance.next() as u8);
+        target.len() as isize
+    }
+
+    fn cores(&self, target: &mut [u8]) -> isize {
+        target.fill(0);
+        if let Some(first) = target.first_mut() {
+            *first = ((1_u16 << self.world.habits.cores) - 1) as u8;
+        }
+        target.len().min(8) as isize
+    }
+
+    fn until(&self, until: Until) -> Duration {
+        match until {
+            Until::After(time) => self.world.state().schedule.now() + time,
+            Until::At(time) => time,
+        }
+    }
+
+    fn sleep(&self, until: Until) -> isize {
+        let until = self.until(until);
+        self.world.state().schedule.sleep(self.number, until);
+        self.go_on(0)
+    }
+
+    fn wait(&self, address: usize, until: Option<Until>) -> isize {
+        let until = until.map(|until| self.until(until));
+        self.world.state().schedule.wait(self.number, address, until);
+        self.go_on(0);
+        if self.world.state().schedule.is_late(self.number) { -(libc::ETIMEDOUT as isize) } else { 0 }
+    }
+
+    fn wake(&self, address: usize, count: usize) -> isize {
+        let mut state = self.world.state();
+        let WorldState { schedule, choices, .. } = &mut *state;
+        let woken = schedule.wake(address, count, choices);
+        drop(state);
+        self.go_on(woken as isize)
+    }
+
+    fn next(&self) -> Next {
+        let mut state = self.world.state();
+        let WorldState { schedule, choices, .. } = &mut *state;
+        schedule.next(self.number, choices)
+    }
+
+    /// Lets the next thread go on, and returns `answer` when it is this one's turn again.
+    fn go_on(&self, answer: isize) -> isize {
+        match self.next() {
+            Next::Same => return answer,
+            Next::Other(turn) => sys::give_turn(&turn),
+            Next::Stuck | Next::Over => self.world.end_with(false),
+        }
+        sys::await_turn(&self.turn);
+        answer
+    }
+
+    /// A new thread of the same world, which has not begun.
+    pub(crate) fn fork(&self) -> Arc<Self> {
+        self.world.task()
+    }
+
+    /// Takes note that the system has started a thread.
+    pub(crate) fn started(&self, task: &Self, handle: usize) {
+        self.world.state().schedule.set_handle(task.number, handle);
+        self.go_on(0);
+    }
+
+    /// Ends a thread that the system has not started.
+    pub(crate) fn end_unborn(&self) {
+        self.world.state().schedule.end(self.number);
+    }
+
+    /// Waits for the end of a thread.
+    pub(crate) fn join(&self, handle: usize) {
+        if self.world.state().schedule.join(self.number, handle) {
+            self.go_on(0);
+        }
+    }
+
+    /// Ends this thread, and lets another one go on.
+    pub(crate) fn end(&self) {
+        self.world.state().schedule.end(self.number);
+        match self.next() {
+            Next::Other(turn) => sys::give_turn(&turn),
+            Next::Over => self.world.end_with(true),
+            Next::Same | Next::Stuck => self.world.end_with(false),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Does a seed repeat a run, and does no crash break an invariant?
