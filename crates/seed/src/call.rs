@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::tree::NodeNumber;
+
 /// Top of the paths that are on the disk of the world.
 pub(crate) const TOP: &str = "/seed";
 
@@ -101,6 +103,8 @@ pub(crate) enum CallAnswer {
 pub(crate) struct Met {
     /// A name that the call could make was taken.
     pub(crate) is_taken: bool,
+    /// The open file of the world's disk that the call changes.
+    pub(crate) node: Option<NodeNumber>,
 }
 
 /// Facts about a file that the kernel has.

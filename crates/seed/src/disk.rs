@@ -14,7 +14,7 @@ use crate::sys;
 use crate::tree::{Change, Entry, Node, NodeNumber, TOP, Tree};
 
 /// A statement to the program that must hold from then on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
     /// What is promised.
     pub(crate) kind: PromiseKind,
@@ -23,7 +23,7 @@ pub(crate) struct Promise {
 }
 
 /// What a promise survives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PromiseKind {
     /// The version is there after the process is killed.
     Saved,
@@ -32,7 +32,7 @@ pub(crate) enum PromiseKind {
 }
 
 /// What happened at one place of the journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Happened {
     /// The disk changed.
     Changed(Change),
@@ -43,7 +43,7 @@ pub(crate) enum Happened {
 }
 
 /// One line of the journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct JournalLine {
     /// The thread, in the order in which threads began.
     pub(crate) thread: usize,
@@ -138,10 +138,10 @@ impl Disk {
             Call::Write { file, .. }
             | Call::Resize { file, .. }
             | Call::Allocate { file, .. }
-            | Call::Sync { file } => self.node_of(*file).is_some().then_some(true)?,
+            | Call::Sync { file } => return Some(Met { is_taken: true, node: Some(self.node_of(*file)?) }),
             _ => false,
         };
-        Some(Met { is_taken })
+        Some(Met { is_taken, node: None })
     }
 
     /// Writes down what a call did that has succeeded.
@@ -163,18 +163,17 @@ impl Disk {
                 )]
             }
             Call::Write { file, parts, offset } => {
-                let node = self.node_of(*file)?;
                 let mut bytes = parts.concat();
                 bytes.truncate(result as usize);
                 let offset = offset.unwrap_or_else(|| sys::position_of(*file) - bytes.len() as u64);
-                vec![Change::Write { node, offset, bytes: bytes.into() }]
+                vec![Change::Write { node: met.node?, offset, bytes: bytes.into() }]
             }
-            Call::Resize { file, bytes } => vec![Change::Resize { node: self.node_of(*file)?, bytes: *bytes }],
+            Call::Resize { file, bytes } => vec![Change::Resize { node: met.node?, bytes: *bytes }],
             Call::Allocate { file, bytes } => {
                 let bytes = sys::facts_of(*file)?.bytes.max(*bytes);
-                vec![Change::Resize { node: self.node_of(*file)?, bytes }]
+                vec![Change::Resize { node: met.node?, bytes }]
             }
-            Call::Sync { file } => vec![Change::Sync { node: self.node_of(*file)? }],
+            Call::Sync { file } => vec![Change::Sync { node: met.node? }],
             Call::Remove { at } => vec![Change::Remove { entry: self.entry(*at)? }],
             Call::Rename { from, to, is_exchange } => {
                 vec![Change::Rename { from: self.entry(*from)?, to: self.entry(*to)?, is_exchange: *is_exchange }]

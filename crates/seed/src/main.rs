@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<ExitCode> {
         if let Some((place, finding)) = report.finding {
             println!("seed {seed}: {}: {}\n    {place}", finding.invariant, finding.words);
         } else {
-            println!("seed {seed}: {} lines, {} crashes", report.lines, report.crashes);
+            println!("seed {seed}: {} lines, {} crashes, journals {:016x}", report.lines, report.crashes, report.digest);
         }
     }
     println!("{crashes} crashes");

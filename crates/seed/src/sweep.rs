@@ -1,5 +1,6 @@
 //! One seed: a run, its crashes, and the recoveries from them.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex};
 
 use crate::choices::{Chance, Choices};
@@ -19,6 +20,8 @@ pub struct SeedReport {
     pub crashes: u64,
     /// Lines of the journal of the first run.
     pub lines: usize,
+    /// A digest of the journals of all runs: the same for the same seed.
+    pub digest: u64,
     /// The first invariant that does not hold, and where.
     pub finding: Option<(String, Finding)>,
 }
@@ -53,7 +56,9 @@ pub fn run_seed(seed: u64) -> std::io::Result<SeedReport> {
     let choices = SessionChoices::drawn(&mut chance);
     let habits = Habits::drawn(&mut chance);
     let first = lived(&choices, fresh(), habits, Chance::new(seed, 1))?;
-    let mut report = SeedReport { lines: first.past.journal.len(), ..SeedReport::default() };
+    let mut digest = DefaultHasher::new();
+    first.past.journal.hash(&mut digest);
+    let mut report = SeedReport { lines: first.past.journal.len(), digest: digest.finish(), ..SeedReport::default() };
     if let Err(finding) = check_end(&choices, &first.past.result, &first.story, &first.past.tree) {
         report.finding = Some((format!("{choices:?}, {habits:?}, first run"), finding));
         return Ok(report);
@@ -64,6 +69,8 @@ pub fn run_seed(seed: u64) -> std::io::Result<SeedReport> {
         let image = image(&fresh(), &first.past.journal[..line], loss, MEMORY, &mut chance);
         let second = lived(&choices, image, Habits::drawn(&mut chance), Chance::new(seed, 2 + crash))?;
         report.crashes += 1;
+        second.past.journal.hash(&mut digest);
+        report.digest = digest.finish();
         if let Err(finding) = recovered(&choices, loss, &first, line, &second) {
             report.finding = Some((format!("{choices:?}, {loss:?} lost after line {line}"), finding));
             return Ok(report);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub(crate) type NodeNumber = usize;
 
 /// A name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Entry {
     /// The directory.
     pub(crate) directory: NodeNumber,
@@ -16,7 +16,7 @@ pub(crate) struct Entry {
 }
 
 /// One change of the disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     /// A new file or directory, with a name or without.
     Make { node: NodeNumber, is_directory: bool, mode: u32, entry: Option<Entry> },

@@ -179,15 +179,15 @@ impl Task {
 
     /// Lets other threads go on before a call that others could see, and draws whether it fails.
     fn before_disk(&self, call: &Call<'_>) -> CallAnswer {
-        let Some(_) = self.world.state().disk.meet(call) else { return CallAnswer::Enter(Met::default()) };
+        let Some(met) = self.world.state().disk.meet(call) else { return CallAnswer::Enter(Met::default()) };
         self.go_on(0);
         let mut state = self.world.state();
         if let Some((call, error)) = self.fault(&mut state, call) {
             state.disk.write_down(self.number, Happened::Failed { call, error });
             return CallAnswer::Done(-(error as isize));
         }
-        // Others have changed the disk meanwhile.
-        CallAnswer::Enter(state.disk.meet(call).unwrap_or_default())
+        // Others may have changed names meanwhile.
+        CallAnswer::Enter(if met.node.is_some() { met } else { state.disk.meet(call).unwrap_or_default() })
     }
 
     fn fault(&self, state: &mut WorldState, call: &Call<'_>) -> Option<(&'static str, i32)> {
