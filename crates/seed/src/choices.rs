@@ -94,6 +94,14 @@ impl Choices {
         choice
     }
 
+    /// Returns the choices that were made before.
+    pub(crate) fn list(&self) -> &ChoiceList {
+        match &self.source {
+            ChoiceSource::List(list) => list,
+            ChoiceSource::Seed(_) => &self.made,
+        }
+    }
+
     /// Returns the choices made so far.
     #[must_use]
     pub(crate) fn made(&self) -> &ChoiceList {

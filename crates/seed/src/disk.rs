@@ -57,6 +57,7 @@ pub(crate) struct Disk {
     tree: Tree,
     by_inode: BTreeMap<u64, NodeNumber>,
     journal: Vec<JournalLine>,
+    threads: Vec<String>,
 }
 
 /// A folder in memory, which goes with this value.
@@ -85,7 +86,7 @@ impl Disk {
         let mut by_inode = BTreeMap::new();
         let mut disk_of = |node, inode| by_inode.insert(inode, node);
         make_files(&tree, TOP, &root.0, &mut disk_of)?;
-        Ok(Self { root, tree, by_inode, journal: Vec::new() })
+        Ok(Self { root, tree, by_inode, journal: Vec::new(), threads: Vec::new() })
     }
 
     pub(crate) fn root(&self) -> Vec<u8> {
@@ -96,7 +97,17 @@ impl Disk {
         if let Happened::Changed(change) = &happened {
             self.tree.apply(change);
         }
+        if self.threads.len() <= thread {
+            self.threads.resize(thread + 1, String::new());
+        }
+        if self.threads[thread].is_empty() {
+            self.threads[thread] = sys::name_of_thread();
+        }
         self.journal.push(JournalLine { thread, happened });
+    }
+
+    pub(crate) fn take_threads(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.threads)
     }
 
     pub(crate) fn take(&mut self) -> (Vec<JournalLine>, Tree) {
@@ -168,12 +179,12 @@ impl Disk {
                 let offset = offset.unwrap_or_else(|| sys::position_of(*file) - bytes.len() as u64);
                 vec![Change::Write { node: met.node?, offset, bytes: bytes.into() }]
             }
-            Call::Resize { file, bytes } => vec![Change::Resize { node: met.node?, bytes: *bytes }],
+            Call::Resize { bytes, .. } => vec![Change::Resize { node: met.node?, bytes: *bytes }],
             Call::Allocate { file, bytes } => {
                 let bytes = sys::facts_of(*file)?.bytes.max(*bytes);
                 vec![Change::Resize { node: met.node?, bytes }]
             }
-            Call::Sync { file } => vec![Change::Sync { node: met.node? }],
+            Call::Sync { .. } => vec![Change::Sync { node: met.node? }],
             Call::Remove { at } => vec![Change::Remove { entry: self.entry(*at)? }],
             Call::Rename { from, to, is_exchange } => {
                 vec![Change::Rename { from: self.entry(*from)?, to: self.entry(*to)?, is_exchange: *is_exchange }]

@@ -1,5 +1,7 @@
 //! What a crash leaves of a disk: the journal up to a line, less what the crash takes.
 
+use std::fmt;
+
 use crate::choices::Chance;
 use crate::disk::{Happened, JournalLine};
 use crate::tree::{Change, Entry, NodeNumber, Tree};
@@ -14,6 +16,16 @@ pub enum Loss {
     /// Power is gone: memory is empty, and the directory has what was synced and what the seed
     /// draws of the rest.
     Power,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Process => "the process is killed",
+            Self::Node => "the node is lost",
+            Self::Power => "power is lost",
+        })
+    }
 }
 
 /// All kinds of loss.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use recoup::core::Scheme;
 
+use crate::case::Lived;
 use crate::disk::{Happened, JournalLine, PromiseKind};
 use crate::image::Loss;
 use crate::session::{RankState, SessionChoices, SessionStory, States};
@@ -26,6 +27,8 @@ pub enum Invariant {
     NoEndlessWait = 6,
     /// A run on a disk that obeys comes to its end without an error.
     NoError = 7,
+    /// No fault of the disk is a panic.
+    NoPanic = 8,
 }
 
 impl fmt::Display for Invariant {
@@ -38,6 +41,7 @@ impl fmt::Display for Invariant {
             Self::DraftNeverCounts => "draft-never-counts",
             Self::NoEndlessWait => "no-endless-wait",
             Self::NoError => "no-error",
+            Self::NoPanic => "no-panic",
         };
         write!(f, "{} {name}", *self as u8)
     }
@@ -56,25 +60,29 @@ pub(crate) fn finding(invariant: Invariant, words: impl Into<String>) -> Result<
     Err(Finding { invariant, words: words.into() })
 }
 
-/// Checks the end of a run on a disk that obeys: `result` of the run, its story, its disk.
-pub(crate) fn check_end(
-    choices: &SessionChoices,
-    result: &Result<Result<(), String>, String>,
-    story: &SessionStory,
-    tree: &Tree,
-) -> Result<(), Finding> {
-    match result {
-        Err(waits) => return finding(Invariant::NoEndlessWait, waits),
-        Ok(Err(error)) => return finding(Invariant::NoError, error),
-        Ok(Ok(())) => {}
+/// Checks the end of a run on a disk that obeys.
+pub(crate) fn check_end(session: &SessionChoices, lived: &Lived) -> Result<(), Finding> {
+    check_faulty_end(lived)?;
+    if let Ok(Err(error)) = &lived.past.result {
+        return finding(Invariant::NoError, error);
     }
+    let story = &lived.story;
     if let Some(failure) = story.failures.iter().find(|failure| !failure.contains("still on its way")) {
         return finding(Invariant::NoError, failure);
     }
     if let Some(damage) = story.damaged.first() {
         return finding(Invariant::DraftNeverCounts, damage);
     }
-    check_names(choices, tree)
+    check_names(session, &lived.past.tree)
+}
+
+/// Checks the end of a run that may fail, because its disk did.
+pub(crate) fn check_faulty_end(lived: &Lived) -> Result<(), Finding> {
+    match &lived.past.result {
+        Err(waits) => finding(Invariant::NoEndlessWait, waits),
+        Ok(Err(error)) if error.contains("panicked") => finding(Invariant::NoPanic, error),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// The directory holds a bounded number of versions and the lock; memory holds nothing.

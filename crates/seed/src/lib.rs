@@ -8,12 +8,15 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod call;
+mod case;
 mod choices;
 mod disk;
 mod image;
 mod invariants;
 mod schedule;
 mod session;
+mod shrink;
+mod story;
 mod sweep;
 mod sys;
 mod tree;

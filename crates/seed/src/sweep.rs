@@ -1,14 +1,16 @@
 //! One seed: a run, its crashes, and the recoveries from them.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex};
+use std::io;
 
-use crate::choices::{Chance, Choices};
-use crate::image::{LOSSES, Loss, image};
-use crate::invariants::{Finding, check_end, check_restored};
-use crate::session::{self, MEMORY, SessionChoices, SessionStory};
-use crate::tree::Tree;
-use crate::world::{Habits, Past, live};
+use crate::case::{Crash, Life, fresh};
+use crate::choices::Chance;
+use crate::image::Loss;
+use crate::invariants::Finding;
+use crate::session::SessionChoices;
+use crate::shrink::{Case, shrunk};
+use crate::story::place_of;
 
 /// Crash points that are drawn of one run.
 const CRASHES: u64 = 16;
@@ -22,64 +24,47 @@ pub struct SeedReport {
     pub lines: usize,
     /// A digest of the journals of all runs: the same for the same seed.
     pub digest: u64,
-    /// The first invariant that does not hold, and where.
-    pub finding: Option<(String, Finding)>,
+    /// Crashes by what was lost, and by what had just happened.
+    pub places: BTreeMap<(Loss, String), u64>,
+    /// The first invariant that does not hold.
+    pub finding: Option<Finding>,
+    /// The shortest case that breaks it, in words; empty unless it was asked for.
+    pub story: String,
 }
 
-struct Lived {
-    past: Past<Result<(), String>>,
-    story: SessionStory,
-}
-
-fn lived(choices: &SessionChoices, tree: Tree, habits: Habits, drawn: Chance) -> std::io::Result<Lived> {
-    let story = Arc::new(Mutex::new(SessionStory::default()));
-    let (theirs, own) = (story.clone(), choices.clone());
-    let past = live(tree, habits, Choices::drawn(drawn), move || session::run(&own, &theirs))?;
-    // A thread that waits without end may hold it.
-    let story = story.try_lock().map(|story| story.clone()).unwrap_or_default();
-    Ok(Lived { past, story })
-}
-
-/// The disk before a run.
-fn fresh() -> Tree {
-    let mut tree = Tree::default();
-    tree.make_directory(MEMORY);
-    tree
-}
-
-/// Runs a seed.
+/// Runs a seed. With `tells`, a finding is shortened and told.
 ///
 /// # Errors
 /// When the files of a world cannot be made.
-pub fn run_seed(seed: u64) -> std::io::Result<SeedReport> {
+pub fn run_seed(seed: u64, tells: bool) -> io::Result<SeedReport> {
     let mut chance = Chance::new(seed, 0);
-    let choices = SessionChoices::drawn(&mut chance);
-    let habits = Habits::drawn(&mut chance);
-    let first = lived(&choices, fresh(), habits, Chance::new(seed, 1))?;
+    let session = SessionChoices::drawn(&mut chance);
+    let mut life = Life::drawn(&mut chance);
+    life.habits.draw_faults(&mut chance);
+    let first = life.run(&session, fresh())?;
     let mut digest = DefaultHasher::new();
     first.past.journal.hash(&mut digest);
     let mut report = SeedReport { lines: first.past.journal.len(), digest: digest.finish(), ..SeedReport::default() };
-    if let Err(finding) = check_end(&choices, &first.past.result, &first.story, &first.past.tree) {
-        report.finding = Some((format!("{choices:?}, {habits:?}, first run"), finding));
-        return Ok(report);
-    }
-    for crash in 0..CRASHES {
-        let line = chance.below(first.past.journal.len() as u64 + 1) as usize;
-        let loss = chance.one_of(&LOSSES);
-        let image = image(&fresh(), &first.past.journal[..line], loss, MEMORY, &mut chance);
-        let second = lived(&choices, image, Habits::drawn(&mut chance), Chance::new(seed, 2 + crash))?;
-        report.crashes += 1;
-        second.past.journal.hash(&mut digest);
-        report.digest = digest.finish();
-        if let Err(finding) = recovered(&choices, loss, &first, line, &second) {
-            report.finding = Some((format!("{choices:?}, {loss:?} lost after line {line}"), finding));
-            return Ok(report);
+    let ended = life.check(&session, &first);
+    let mut failed = ended.err().map(|finding| (finding, None));
+    for _ in 0..CRASHES {
+        if failed.is_some() {
+            break;
         }
+        let crash = Crash::drawn(&first.past.journal, &mut chance);
+        let second = Life::drawn(&mut chance);
+        let (lived, verdict) = crash.recover(&session, &first, &second)?;
+        lived.past.journal.hash(&mut digest);
+        report.crashes += 1;
+        report.digest = digest.finish();
+        *report.places.entry((crash.loss, place_of(&first.past.journal[..crash.line]))).or_default() += 1;
+        failed = verdict.err().map(|finding| (finding, Some((crash, second))));
+    }
+    if let Some((finding, crash)) = failed {
+        if tells {
+            report.story = shrunk(Case { session, life, crash }, finding.invariant)?;
+        }
+        report.finding = Some(finding);
     }
     Ok(report)
-}
-
-fn recovered(choices: &SessionChoices, loss: Loss, first: &Lived, line: usize, second: &Lived) -> Result<(), Finding> {
-    check_restored(choices, loss, &first.past.journal[..line], &first.story.states, &second.story)?;
-    check_end(choices, &second.past.result, &second.story, &second.past.tree)
 }

@@ -27,6 +27,11 @@ pub(crate) struct Habits {
 }
 
 impl Habits {
+    /// Draws the share of calls that fail: none in most runs.
+    pub(crate) fn draw_faults(&mut self, chance: &mut Chance) {
+        self.faults = chance.one_of(&[0, 0, 0, 64, 1 << 10]);
+    }
+
     /// Draws habits without faults.
     #[must_use]
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
@@ -52,6 +57,8 @@ pub(crate) struct Past<T> {
     pub(crate) journal: Vec<JournalLine>,
     /// The disk at the end.
     pub(crate) tree: Tree,
+    /// Names of the threads that are in the journal.
+    pub(crate) threads: Vec<String>,
     /// The choices that were made.
     pub(crate) choices: ChoiceList,
 }
@@ -107,7 +114,8 @@ pub(crate) fn live<T: Send + 'static>(
     let mut state = world.state();
     let (journal, tree) = state.disk.take();
     let result = result.ok_or_else(|| state.schedule.waits());
-    Ok(Past { result, journal, tree, choices: state.choices.made().clone() })
+    let threads = state.disk.take_threads();
+    Ok(Past { result, journal, tree, threads, choices: state.choices.made().clone() })
 }
 
 /// Writes down a promise that the program was made.

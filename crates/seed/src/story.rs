@@ -1,0 +1,126 @@
+//! A journal in words.
+
+use std::collections::BTreeMap;
+
+use crate::disk::{Happened, JournalLine, PromiseKind};
+use crate::tree::{Change, Entry, NodeNumber, TOP, Tree};
+use crate::world::Past;
+
+/// Lines of a story that are told, from its end.
+const LINES: usize = 60;
+
+/// Names of files and directories as a journal goes on.
+struct Names {
+    names: BTreeMap<NodeNumber, Entry>,
+}
+
+impl Names {
+    fn of(tree: &Tree) -> Self {
+        let mut names = Self { names: BTreeMap::new() };
+        let mut left = vec![TOP];
+        while let Some(directory) = left.pop() {
+            for (name, &node) in tree.names(directory).into_iter().flatten() {
+                names.names.insert(node, Entry { directory, name: name.clone() });
+                left.push(node);
+            }
+        }
+        names
+    }
+
+    fn path(&self, node: NodeNumber) -> String {
+        match self.names.get(&node) {
+            Some(entry) => self.path_of(entry),
+            None if node == TOP => String::new(),
+            None => format!("a file without a name ({node})"),
+        }
+    }
+
+    fn path_of(&self, entry: &Entry) -> String {
+        let parent = if entry.directory == TOP { String::new() } else { self.path(entry.directory) + "/" };
+        parent + &String::from_utf8_lossy(&entry.name)
+    }
+
+    /// Tells a change, and takes note of the names it makes.
+    fn tell(&mut self, change: &Change) -> String {
+        match change {
+            Change::Make { node, is_directory, entry, .. } => {
+                if let Some(entry) = entry {
+                    self.names.insert(*node, entry.clone());
+                }
+                let kind = if *is_directory { "directory" } else { "file" };
+                format!("makes the {kind} {}", self.path(*node))
+            }
+            Change::Write { node, offset, bytes } => {
+                format!("writes {} bytes at {offset} of {}", bytes.len(), self.path(*node))
+            }
+            Change::Resize { node, bytes } => format!("cuts {} to {bytes} bytes", self.path(*node)),
+            Change::Link { node, entry } => {
+                self.names.insert(*node, entry.clone());
+                format!("names a file {}", self.path_of(entry))
+            }
+            Change::Remove { entry } => format!("removes {}", self.path_of(entry)),
+            Change::Rename { from, to, is_exchange } => {
+                let words = (self.path_of(from), self.path_of(to));
+                let moved = self.names.iter().find(|(_, entry)| *entry == from).map(|(&node, _)| node);
+                let other = self.names.iter().find(|(_, entry)| *entry == to).map(|(&node, _)| node);
+                if let (true, Some(other)) = (*is_exchange, other) {
+                    self.names.insert(other, from.clone());
+                }
+                if let Some(moved) = moved {
+                    self.names.insert(moved, to.clone());
+                }
+                let verb = if *is_exchange { "exchanges" } else { "renames" };
+                format!("{verb} {} to {}", words.0, words.1)
+            }
+            Change::Sync { node } => format!("syncs {}", self.path(*node)),
+        }
+    }
+
+    fn line(&mut self, happened: &Happened) -> String {
+        match happened {
+            Happened::Changed(change) => self.tell(change),
+            Happened::Promised(promise) => match promise.kind {
+                PromiseKind::Saved => format!("was told that version {} is saved", promise.version),
+                PromiseKind::Durable => format!("was told that version {} is durable", promise.version),
+            },
+            Happened::Failed { call, error } => {
+                format!("could not {call}: {}", std::io::Error::from_raw_os_error(*error))
+            }
+        }
+    }
+}
+
+/// Tells the last lines of a journal that began with a disk.
+pub(crate) fn of<T>(before: &Tree, past: &Past<T>, lines: usize) -> String {
+    let mut names = Names::of(before);
+    let told = past.journal[..lines].iter().map(|line| {
+        let thread = past.threads.get(line.thread).map_or("", String::as_str);
+        format!("{:3} {thread} {}\n", line.thread, names.line(&line.happened))
+    });
+    let told: Vec<String> = told.collect();
+    told[told.len().saturating_sub(LINES)..].concat()
+}
+
+/// Names the kind of what has just happened: the change, and the file without its numbers.
+pub(crate) fn place_of(journal: &[JournalLine]) -> String {
+    let mut names = Names::of(&crate::case::fresh());
+    let mut words = "nothing".to_owned();
+    for line in journal {
+        words = names.line(&line.happened);
+    }
+    let path_begins = words.rfind(['/', ' ']).map_or(0, |at| at + 1);
+    let verb = words.split(' ').next().unwrap_or_default();
+    let file: String = words[path_begins..].chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();
+    format!("{verb} {}", squeezed(&file))
+}
+
+/// Leaves one of each run of `#`.
+fn squeezed(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if c != '#' || !out.ends_with('#') {
+            out.push(c);
+        }
+    }
+    out
+}
