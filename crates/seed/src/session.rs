@@ -62,9 +62,10 @@ impl SessionChoices {
         self.tiers != "pfs"
     }
 
-    /// Versions that the directory may hold once all is over.
+    /// Versions that the directory may hold once all is over: those that the library promises, and
+    /// one that a killed process had not retired when the last version was drained past retention.
     pub(crate) fn versions_max(&self) -> usize {
-        self.keep + self.key_every
+        self.keep + self.key_every + 1
     }
 
     fn plan(&self) -> Plan {
