@@ -70,6 +70,8 @@ soak:
 	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 	$(RUN) $(CARGO) xtask faults --release --calls 0
 	if [ "$$(id -u)" = 0 ]; then $(RUN) $(CARGO) xtask cluster; fi
+	$(RUN) $(CARGO) xtask seeds --from 1000000 --count 625000
+	$(RUN) $(CARGO) xtask seeds --mistakes
 	RECOUP_PROGRAM=$(BUILT)/recoup $(RUN) \
 	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long

@@ -16,6 +16,8 @@ use crate::world::{Habits, Past, live};
 pub(crate) struct Life {
     pub(crate) habits: Habits,
     pub(crate) choices: Choices,
+    /// Iterations after which the program stops of its own; `None` for one that goes on to the end.
+    pub(crate) stops_after: Option<u64>,
 }
 
 /// The end of a life, and the disk that it leaves.
@@ -45,14 +47,20 @@ impl Life {
     /// Draws the habits of a life and the source of its choices.
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
         let habits = Habits::drawn(chance);
-        Self { habits, choices: Choices::drawn(Chance::new(chance.next(), 0)) }
+        Self { habits, choices: Choices::drawn(Chance::new(chance.next(), 0)), stops_after: None }
+    }
+
+    /// Draws a life after a crash: most end soon, because what was lost shows at once.
+    pub(crate) fn drawn_after(chance: &mut Chance) -> Self {
+        let stops_after = if chance.is_in(48 << 10) { Some(chance.below(4)) } else { None };
+        Self { stops_after, ..Self::drawn(chance) }
     }
 
     /// Lives on a disk.
     pub(crate) fn run(&self, session: &SessionChoices, tree: Tree) -> io::Result<Lived> {
         let story = Arc::new(Mutex::new(SessionStory::default()));
-        let (theirs, own) = (story.clone(), session.clone());
-        let past = live(tree, self.habits, self.choices.clone(), move || session::run(&own, &theirs))?;
+        let (theirs, own, stops_after) = (story.clone(), session.clone(), self.stops_after);
+        let past = live(tree, self.habits, self.choices.clone(), move || session::run(&own, stops_after, &theirs))?;
         // A thread that waits without end may hold it.
         let story = story.try_lock().map(|story| story.clone()).unwrap_or_default();
         Ok(Lived { past, story })
@@ -60,7 +68,7 @@ impl Life {
 
     /// Checks the end of a first life.
     pub(crate) fn check(&self, session: &SessionChoices, lived: &Lived) -> Result<(), Finding> {
-        if self.habits.faults > 0 { check_faulty_end(lived) } else { check_end(session, lived) }
+        if self.habits.faults > 0 { check_faulty_end(lived) } else { check_end(session, lived, 0) }
     }
 }
 
@@ -72,8 +80,16 @@ impl Crash {
     }
 
     /// The disk that the next life begins with.
-    pub(crate) fn image(&self, first: &Lived) -> Tree {
-        image(&fresh(), &first.past.journal[..self.line], self.loss, MEMORY, &mut Chance::new(self.seed, 0))
+    pub(crate) fn image(&self, session: &SessionChoices, first: &Lived) -> Tree {
+        image(&first.past.journal[..self.line], self.loss, session.ranks, &mut Chance::new(self.seed, 0))
+    }
+
+    /// The first version that must be whole. Without power, a version that was retired may come
+    /// back, with the bytes of the one that reused its files: it is named as damaged, and older
+    /// than what is restored.
+    fn whole_from(&self, second: &Lived) -> u64 {
+        let restored = second.story.restored.values().flatten().map(|(version, _)| *version).next();
+        if self.loss == Loss::Power { restored.unwrap_or(0) } else { 0 }
     }
 
     /// Recovers from the crash, and checks what was recovered and how it went on.
@@ -83,10 +99,10 @@ impl Crash {
         first: &Lived,
         second: &Life,
     ) -> io::Result<(Lived, Result<(), Finding>)> {
-        let lived = second.run(session, self.image(first))?;
+        let lived = second.run(session, self.image(session, first))?;
         let before = &first.past.journal[..self.line];
         let verdict = check_restored(session, self.loss, before, &first.story.states, &lived.story)
-            .and_then(|()| check_end(session, &lived));
+            .and_then(|()| check_end(session, &lived, self.whole_from(&lived)));
         Ok((lived, verdict))
     }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use crate::case::fresh;
 use crate::choices::Chance;
 use crate::disk::{Happened, JournalLine};
+use crate::session::MEMORY;
 use crate::tree::{Change, Entry, NodeNumber, Tree};
 
 /// A way to lose what runs.
@@ -11,8 +13,10 @@ use crate::tree::{Change, Entry, NodeNumber, Tree};
 pub enum Loss {
     /// The process is killed: what it wrote is there.
     Process,
-    /// The node is gone with its memory; the directory is elsewhere, and whole.
+    /// One node is gone with its memory; the directory is elsewhere, and whole.
     Node,
+    /// All nodes are gone, and the directory is whole.
+    AllNodes,
     /// Power is gone: memory is empty, and the directory has what was synced and what the seed
     /// draws of the rest.
     Power,
@@ -22,35 +26,51 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Process => "the process is killed",
-            Self::Node => "the node is lost",
+            Self::Node => "a node is lost",
+            Self::AllNodes => "all nodes are lost",
             Self::Power => "power is lost",
         })
     }
 }
 
 /// All kinds of loss.
-pub(crate) const LOSSES: [Loss; 3] = [Loss::Process, Loss::Node, Loss::Power];
+pub(crate) const LOSSES: [Loss; 4] = [Loss::Process, Loss::Node, Loss::AllNodes, Loss::Power];
 
 /// Bytes that a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// Returns the disk after a loss behind the last line of a journal that began with `before`.
-/// `memory` is the folder that stands for the memory of the node.
-pub(crate) fn image(before: &Tree, journal: &[JournalLine], loss: Loss, memory: &str, chance: &mut Chance) -> Tree {
+/// Returns the disk after a loss behind the last line of a journal.
+/// Each of the `ranks` has a node of its own.
+pub(crate) fn image(journal: &[JournalLine], loss: Loss, ranks: usize, chance: &mut Chance) -> Tree {
     let changes = journal.iter().filter_map(|line| match &line.happened {
         Happened::Changed(change) => Some(change),
         _ => None,
     });
-    let mut tree = before.clone();
+    let mut tree = fresh();
     if loss == Loss::Power {
         left_without_power(&mut tree, &changes.collect::<Vec<_>>(), chance);
     } else {
         changes.for_each(|change| tree.apply(change));
     }
-    if loss != Loss::Process {
-        tree.empty(memory);
+    match loss {
+        Loss::Process => {}
+        Loss::Node => lose_node(&mut tree, MEMORY, chance.below(ranks as u64)),
+        Loss::AllNodes | Loss::Power => tree.empty(MEMORY),
     }
     tree
+}
+
+/// Empties the folder of one node in the memory of each run.
+fn lose_node(tree: &mut Tree, memory: &str, node: u64) {
+    let names = |tree: &Tree, path: &str| -> Vec<String> {
+        let names = tree.find(path).and_then(|node| tree.names(node)).into_iter().flatten();
+        names.map(|(name, _)| format!("{path}/{}", String::from_utf8_lossy(name))).collect()
+    };
+    for user in names(tree, memory) {
+        for run in names(tree, &user) {
+            tree.empty(&format!("{run}/node-{node:06}"));
+        }
+    }
 }
 
 /// Makes the changes that were durable, and those of the others that the seed draws: names up to
@@ -95,5 +115,87 @@ fn write_some(tree: &mut Tree, node: NodeNumber, offset: usize, bytes: &[u8], ch
             tree.apply(&change);
         }
         start = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Node, TOP};
+
+    fn journal(changes: Vec<Change>) -> Vec<JournalLine> {
+        let line = |change| JournalLine { thread: 0, happened: Happened::Changed(change) };
+        changes.into_iter().map(line).collect()
+    }
+
+    fn entry(name: &str) -> Entry {
+        Entry { directory: TOP, name: name.as_bytes().to_vec() }
+    }
+
+    /// A file of 1500 bytes gets a name; the steps of `durable` make it last.
+    fn written(durable: Vec<Change>) -> Vec<JournalLine> {
+        let node = fresh().next();
+        let mut changes = vec![
+            Change::Make { node, is_directory: false, mode: 0o644, entry: Some(entry("draft")) },
+            Change::Write { node, offset: 0, bytes: vec![7; 1500].into() },
+        ];
+        changes.extend(durable);
+        changes.push(Change::Rename { from: entry("draft"), to: entry("file"), is_exchange: false });
+        journal(changes)
+    }
+
+    /// The bytes of the file after each of many losses of power; `None` where it has no name.
+    fn found(journal: &[JournalLine], name: &str) -> Vec<Option<Vec<u8>>> {
+        let after = |seed| {
+            let tree = image(journal, Loss::Power, 1, &mut Chance::new(seed, 0));
+            match tree.node(tree.find(name)?) {
+                Some(Node::File { bytes, .. }) => Some(bytes.to_vec()),
+                _ => None,
+            }
+        };
+        (0..200).map(after).collect()
+    }
+
+    #[test]
+    fn bytes_that_were_synced_are_whole_wherever_their_name_is() {
+        let synced = written(vec![Change::Sync { node: fresh().next() }]);
+        let (before, after) = (found(&synced, "draft"), found(&synced, "file"));
+        assert!(before.iter().flatten().chain(after.iter().flatten()).all(|bytes| *bytes == [7; 1500]));
+        assert!(before.iter().zip(&after).all(|(before, after)| before.is_some() != after.is_some()));
+        assert!(before.iter().any(Option::is_some) && after.iter().any(Option::is_some));
+    }
+
+    #[test]
+    fn bytes_that_were_not_synced_are_there_or_not_or_in_part() {
+        let found = found(&written(Vec::new()), "file");
+        let is_torn = |bytes: &Vec<u8>| bytes.contains(&0) && bytes.contains(&7);
+        assert!(found.iter().flatten().any(|bytes| *bytes == [7; 1500]));
+        assert!(found.iter().flatten().any(Vec::is_empty));
+        assert!(found.iter().flatten().any(is_torn));
+        assert!(
+            found
+                .iter()
+                .flatten()
+                .filter(|bytes| is_torn(bytes))
+                .all(|bytes| bytes[..512].windows(2).all(|pair| pair[0] == pair[1]))
+        );
+    }
+
+    #[test]
+    fn a_lost_node_loses_its_own_memory_alone() {
+        let mut tree = fresh();
+        let mut above = tree.find(MEMORY).unwrap();
+        for name in ["user", "run", "node-000000"] {
+            let node = tree.next();
+            let entry = Some(Entry { directory: above, name: name.as_bytes().to_vec() });
+            tree.apply(&Change::Make { node, is_directory: true, mode: 0o700, entry });
+            above = node;
+        }
+        let entry = Some(Entry { directory: above, name: b"part".to_vec() });
+        tree.apply(&Change::Make { node: tree.next(), is_directory: false, mode: 0o600, entry });
+        lose_node(&mut tree, MEMORY, 1);
+        assert!(tree.find("memory/user/run/node-000000/part").is_some());
+        lose_node(&mut tree, MEMORY, 0);
+        assert!(tree.find("memory/user/run/node-000000").is_some_and(|node| tree.names(node).unwrap().is_empty()));
     }
 }

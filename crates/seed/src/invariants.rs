@@ -60,8 +60,8 @@ pub(crate) fn finding(invariant: Invariant, words: impl Into<String>) -> Result<
     Err(Finding { invariant, words: words.into() })
 }
 
-/// Checks the end of a run on a disk that obeys.
-pub(crate) fn check_end(session: &SessionChoices, lived: &Lived) -> Result<(), Finding> {
+/// Checks the end of a run on a disk that obeys. Versions from `whole_from` on must be whole.
+pub(crate) fn check_end(session: &SessionChoices, lived: &Lived, whole_from: u64) -> Result<(), Finding> {
     check_faulty_end(lived)?;
     if let Ok(Err(error)) = &lived.past.result {
         return finding(Invariant::NoError, error);
@@ -70,10 +70,38 @@ pub(crate) fn check_end(session: &SessionChoices, lived: &Lived) -> Result<(), F
     if let Some(failure) = story.failures.iter().find(|failure| !failure.contains("still on its way")) {
         return finding(Invariant::NoError, failure);
     }
-    if let Some(damage) = story.damaged.first() {
-        return finding(Invariant::DraftNeverCounts, damage);
+    if let Some((version, damage)) = story.damaged.range(whole_from..).next() {
+        return finding(Invariant::DraftNeverCounts, format!("version {version}: {damage}"));
     }
+    check_durable(&lived.past.journal, &lived.past.tree)?;
     check_names(session, &lived.past.tree)
+}
+
+/// The newest version that is said to be durable is in the directory, or a newer one.
+fn check_durable(journal: &[JournalLine], tree: &Tree) -> Result<(), Finding> {
+    let Some(version) = promised(journal, |kind| kind == PromiseKind::Durable) else { return Ok(()) };
+    let names: Vec<_> = names_in(tree, DIRECTORY_OF_RUN);
+    if names.iter().any(|name| *name >= format!("v{version:012}")) {
+        return Ok(());
+    }
+    finding(Invariant::PromisedIsThere, format!("version {version} was promised, the directory holds {names:?}"))
+}
+
+/// The directory of a run's versions.
+const DIRECTORY_OF_RUN: &str = "ckpt/solve";
+
+fn names_in(tree: &Tree, path: &str) -> Vec<String> {
+    let names = tree.find(path).and_then(|node| tree.names(node)).into_iter().flatten();
+    names.map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
+/// Returns the newest version of the promises of these kinds.
+fn promised(journal: &[JournalLine], is_meant: impl Fn(PromiseKind) -> bool) -> Option<u64> {
+    let promised = journal.iter().filter_map(|line| match &line.happened {
+        Happened::Promised(promise) if is_meant(promise.kind) => Some(promise.version),
+        _ => None,
+    });
+    promised.max()
 }
 
 /// Checks the end of a run that may fail, because its disk did.
@@ -85,11 +113,10 @@ pub(crate) fn check_faulty_end(lived: &Lived) -> Result<(), Finding> {
     }
 }
 
-/// The directory holds a bounded number of versions and the lock; memory holds nothing.
-fn check_names(choices: &SessionChoices, tree: &Tree) -> Result<(), Finding> {
-    let names = |path: &str| tree.find(path).and_then(|node| tree.names(node)).into_iter().flatten();
-    let names: Vec<_> = names("ckpt/solve").map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect();
-    let most = choices.versions_max() + 1;
+/// The directory holds a bounded number of versions and the lock.
+fn check_names(session: &SessionChoices, tree: &Tree) -> Result<(), Finding> {
+    let names = names_in(tree, DIRECTORY_OF_RUN);
+    let most = session.versions_max() + 1;
     if names.len() > most {
         return finding(Invariant::AllBounded, format!("the directory holds {names:?}, expected {most} at most"));
     }
@@ -98,7 +125,7 @@ fn check_names(choices: &SessionChoices, tree: &Tree) -> Result<(), Finding> {
 
 /// Checks what a run restored after a loss, before it went on.
 pub(crate) fn check_restored(
-    choices: &SessionChoices,
+    session: &SessionChoices,
     loss: Loss,
     before: &[JournalLine],
     states: &States,
@@ -112,37 +139,37 @@ pub(crate) fn check_restored(
     {
         return finding(Invariant::OneVerdict, format!("rank 0 restored {version:?}, another rank {other:?}"));
     }
-    let survives = |kind| loss == Loss::Process || kind == PromiseKind::Durable;
-    let promised = before.iter().filter_map(|line| match &line.happened {
-        Happened::Promised(promise) if survives(promise.kind) => Some(promise.version),
-        _ => None,
-    });
-    let promised = promised.max();
-    if story.restored.len() == choices.ranks && version < promised {
+    let survives = |kind| match loss {
+        Loss::Process => true,
+        Loss::Node => kind == PromiseKind::Durable || session.has_partner(),
+        Loss::AllNodes | Loss::Power => kind == PromiseKind::Durable,
+    };
+    let promised = promised(before, survives);
+    if story.restored.len() == session.ranks && version < promised {
         return finding(Invariant::PromisedIsThere, format!("{promised:?} was promised, {version:?} was restored"));
     }
-    check_values(choices, states, story)
+    check_values(session, states, story)
 }
 
 /// Each rank has the values of one state that the run had at this iteration.
-fn check_values(choices: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
+fn check_values(session: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
     for (&rank, restored) in &story.restored {
         let Some((version, state)) = restored else { continue };
         let known: &[RankState] = states.get(&(*version, rank)).map_or(&[], Vec::as_slice);
         if known.is_empty() {
             return finding(Invariant::GivenOutIsTrue, format!("version {version} of rank {rank} is of no state"));
         }
-        if choices.scheme != Scheme::Lossy && !known.iter().any(|known| known.x == state.x) {
+        if session.scheme != Scheme::Lossy && !known.iter().any(|known| known.x == state.x) {
             return finding(Invariant::GivenOutIsTrue, format!("version {version} of rank {rank} has other values"));
         }
     }
-    check_residual(choices, states, story)
+    check_residual(session, states, story)
 }
 
 /// `||b - A x'|| <= (1 + theta) ||b - A x||`, with the rounding of two sums.
-fn check_residual(choices: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
+fn check_residual(session: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
     let Some(Some((version, _))) = story.restored.get(&0) else { return Ok(()) };
-    if story.restored.len() < choices.ranks {
+    if story.restored.len() < session.ranks {
         return Ok(());
     }
     let squared = |state: &Option<(u64, RankState)>| state.as_ref().map_or(0.0, |(_, state)| state.residual_squared);
@@ -151,7 +178,7 @@ fn check_residual(choices: &SessionChoices, states: &States, story: &SessionStor
         let known = states.get(&(*version, rank)).into_iter().flatten();
         known.map(|state| state.residual_squared).fold(0.0, f64::max)
     };
-    let known: f64 = (0..choices.ranks).map(worst).sum();
+    let known: f64 = (0..session.ranks).map(worst).sum();
     let most = (1.0 + crate::session::THETA) * known.sqrt() + 1e-14;
     if found.sqrt() > most {
         let words = format!("version {version}: residual {:e}, expected {most:e} at most", found.sqrt());

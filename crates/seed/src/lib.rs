@@ -25,3 +25,4 @@ mod world;
 pub use image::Loss;
 pub use invariants::{Finding, Invariant};
 pub use sweep::{SeedReport, run_seed};
+pub use world::Mistake;

@@ -1,11 +1,13 @@
 //! Runs seeds: see the library.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
+use anyhow::Context as _;
 use clap::Parser;
 use recoup::SystemClock;
 use recoup::core::Clock as _;
+use recoup_seed::{Loss, Mistake, SeedReport, run_seed};
 
 #[derive(Debug, Parser)]
 #[command(name = "recoup-seed", about = "Runs of the library under a seed")]
@@ -16,7 +18,10 @@ struct Arguments {
     /// The number of seeds.
     #[arg(long, default_value = "1")]
     count: u64,
-    /// Print each seed.
+    /// Processes that share the seeds.
+    #[arg(long, default_value = "1")]
+    jobs: u64,
+    /// Print each seed, with a digest of its journals.
     #[arg(long)]
     each: bool,
     /// Shorten what is found, and tell it.
@@ -28,37 +33,87 @@ struct Arguments {
     /// Print how often each loss met each place.
     #[arg(long)]
     places: bool,
+    /// Let the world make a mistake that must be found.
+    #[arg(long, value_enum)]
+    mistake: Option<Mistake>,
 }
 
-#[expect(clippy::print_stdout, reason = "a program for people")]
+/// What the seeds of a process came to.
+#[derive(Default)]
+struct Totals {
+    crashes: u64,
+    findings: u64,
+    places: BTreeMap<(Loss, String), u64>,
+}
+
+impl Totals {
+    fn add(&mut self, report: SeedReport) {
+        self.crashes += report.crashes;
+        self.findings += u64::from(report.finding.is_some());
+        for (place, count) in report.places {
+            *self.places.entry(place).or_default() += count;
+        }
+    }
+}
+
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let clock = SystemClock::new();
-    let mut places = BTreeMap::<_, u64>::new();
-    let (mut crashes, mut findings) = (0, 0_u64);
+    let totals = if arguments.jobs > 1 { share(&arguments)? } else { run(&arguments)? };
+    let hours = clock.now().as_secs_f64() / 3600.0;
+    tell(&format!("{} crashes, {} findings", totals.crashes, totals.findings));
+    if arguments.jobs > 1 {
+        tell(&format!("{:.0} crashes an hour", totals.crashes as f64 / hours));
+    }
+    Ok(if totals.findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[expect(clippy::print_stdout, reason = "a program for people")]
+fn tell(line: &str) {
+    println!("{line}");
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<Totals> {
+    let mut totals = Totals::default();
     for seed in arguments.from..arguments.from + arguments.count {
-        let report = recoup_seed::run_seed(seed, arguments.story)?;
-        crashes += report.crashes;
-        for (place, count) in report.places {
-            *places.entry(place).or_default() += count;
-        }
-        if let Some(finding) = report.finding {
-            findings += 1;
-            println!("seed {seed}: {}: {}\n{}", finding.invariant, finding.words, report.story);
-            if arguments.first {
-                break;
-            }
+        let report = run_seed(seed, arguments.mistake, arguments.story)?;
+        if let Some(finding) = &report.finding {
+            tell(&format!("seed {seed}: {}: {}\n{}", finding.invariant, finding.words, report.story));
         } else if arguments.each {
-            println!(
-                "seed {seed}: {} lines, {} crashes, journals {:016x}",
-                report.lines, report.crashes, report.digest
-            );
+            tell(&format!("seed {seed}: {} crashes, journals {:016x}", report.crashes, report.digest));
+        }
+        totals.add(report);
+        if arguments.first && totals.findings > 0 {
+            break;
         }
     }
     if arguments.places {
-        places.iter().for_each(|((loss, place), count)| println!("{count:6} {loss}, after: {place}"));
+        totals.places.iter().for_each(|((loss, place), count)| tell(&format!("{count:6} {loss}, after: {place}")));
     }
-    let hours = clock.now().as_secs_f64() / 3600.0;
-    println!("{crashes} crashes, {findings} findings, {:.0} crashes an hour", crashes as f64 / hours);
-    Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(totals)
+}
+
+/// Shares the seeds among processes: statics of the library are one world's at a time.
+fn share(arguments: &Arguments) -> anyhow::Result<Totals> {
+    let each = arguments.count.div_ceil(arguments.jobs);
+    let mut children = Vec::new();
+    for job in 0..arguments.jobs {
+        let count = each.min(arguments.count.saturating_sub(job * each));
+        let mut child = Command::new(std::env::current_exe()?);
+        child.arg(format!("--from={}", arguments.from + job * each)).arg(format!("--count={count}"));
+        let flags = [(arguments.story, "--story"), (arguments.first, "--first"), (arguments.places, "--places")];
+        child.args(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag));
+        children.push(child.stdout(Stdio::piped()).spawn()?);
+    }
+    let mut totals = Totals::default();
+    for child in children {
+        let output = child.wait_with_output()?;
+        let text = String::from_utf8(output.stdout)?;
+        let (lines, last) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+        tell(lines);
+        let mut numbers = last.split(' ').filter_map(|word| word.parse::<u64>().ok());
+        totals.crashes += numbers.next().context("a process came to no end")?;
+        totals.findings += numbers.next().context("a process came to no end")?;
+    }
+    Ok(totals)
 }

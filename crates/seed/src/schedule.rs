@@ -193,3 +193,59 @@ fn until(doing: Doing) -> Option<Duration> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choices::ChoiceList;
+
+    const TICK: Duration = Duration::from_micros(1);
+
+    fn schedule(threads: usize) -> (Schedule, Choices) {
+        let mut schedule = Schedule::new(TICK, 0, 100);
+        for _ in 0..threads {
+            schedule.add(Arc::default());
+        }
+        (schedule, Choices::listed(ChoiceList::new()))
+    }
+
+    #[test]
+    fn the_same_thread_goes_on_where_nothing_is_chosen() {
+        let (mut schedule, mut choices) = schedule(3);
+        assert!((0..50).all(|_| matches!(schedule.next(1, &mut choices), Next::Same)));
+        assert!(choices.made().is_empty());
+    }
+
+    #[test]
+    fn a_wait_that_nobody_can_end_is_told_and_one_with_a_limit_ends_in_time() {
+        let (mut schedule, mut choices) = schedule(2);
+        schedule.end(0);
+        let until = schedule.now() + Duration::from_secs(3600);
+        schedule.wait(1, 64, Some(until));
+        assert!(matches!(schedule.next(1, &mut choices), Next::Same));
+        assert!(schedule.is_late(1) && schedule.now() == until);
+        schedule.wait(1, 64, None);
+        assert!(matches!(schedule.next(1, &mut choices), Next::Stuck));
+        assert_eq!(schedule.waits(), "thread 1 waits to be woken");
+    }
+
+    #[test]
+    fn threads_are_woken_at_their_address_and_by_an_end_they_wait_for() {
+        let (mut schedule, mut choices) = schedule(3);
+        schedule.set_handle(2, 77);
+        schedule.wait(0, 64, None);
+        assert!(schedule.join(1, 77));
+        assert_eq!(schedule.wake(128, 1, &mut choices), 0);
+        assert_eq!(schedule.wake(64, 5, &mut choices), 1);
+        schedule.end(2);
+        assert_eq!(schedule.ready(), [0, 1]);
+        assert!(!schedule.join(1, 77), "it has ended");
+    }
+
+    #[test]
+    fn a_run_without_an_end_is_stuck() {
+        let (mut schedule, mut choices) = schedule(1);
+        assert!((0..100).all(|_| matches!(schedule.next(0, &mut choices), Next::Same)));
+        assert!(matches!(schedule.next(0, &mut choices), Next::Stuck));
+    }
+}

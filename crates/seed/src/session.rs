@@ -9,7 +9,7 @@ use recoup::cache::TierList;
 use recoup::comm::Threads;
 use recoup::core::{
     BoundRule, BoundScale, CodecId, Comm, Iteration, Operator, Plan, Registered as _, Resume, Scheme, Status,
-    Store as _, Values,
+    Store as _, StoreError, Values,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Outcome, Session};
@@ -41,13 +41,17 @@ pub(crate) struct SessionChoices {
     pfs_every: u64,
     drain: Option<Drain>,
     is_synchronous: bool,
+    /// Times that another process reads all versions while the run goes on.
+    reads: u64,
 }
 
 impl SessionChoices {
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
+        let ranks = chance.one_of(&[1, 1, 2, 2, 3, 4]);
+        let partner = if ranks > 1 { "memory,partner:ring1,pfs" } else { "memory,pfs" };
         Self {
-            ranks: chance.one_of(&[1, 1, 2, 2, 3]),
-            tiers: chance.one_of(&["pfs", "memory,pfs", "memory,pfs"]),
+            ranks,
+            tiers: chance.one_of(&["pfs", "memory,pfs", partner]),
             scheme: chance.one_of(&[Scheme::Lossy, Scheme::Lossless, Scheme::Exact]),
             every: 1 + chance.below(4),
             keep: 1 + chance.below(3) as usize,
@@ -55,10 +59,16 @@ impl SessionChoices {
             pfs_every: 1 + chance.below(3),
             drain: chance.one_of(&[Some(Drain::Skip), Some(Drain::Wait), Some(Drain::Off), None]),
             is_synchronous: chance.is_in(16 << 10),
+            reads: chance.one_of(&[0, 0, 0, 4, 16]),
         }
     }
 
-    pub(crate) fn has_memory(&self) -> bool {
+    /// Returns whether each rank's part is on two nodes.
+    pub(crate) fn has_partner(&self) -> bool {
+        self.tiers.contains("partner")
+    }
+
+    fn has_memory(&self) -> bool {
         self.tiers != "pfs"
     }
 
@@ -113,9 +123,7 @@ pub(crate) struct SessionStory {
     /// Versions that failed, and why.
     pub(crate) failures: Vec<String>,
     /// Versions that are not whole in the directory at the end.
-    pub(crate) damaged: Vec<String>,
-    /// Ranks that came to the end of the solve.
-    pub(crate) converged: usize,
+    pub(crate) damaged: BTreeMap<u64, String>,
 }
 
 type Shared = Arc<Mutex<SessionStory>>;
@@ -124,11 +132,15 @@ fn told(story: &Shared) -> std::sync::MutexGuard<'_, SessionStory> {
     story.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a job: it continues from what it finds, until it has converged and memory is cleared. What
-/// it went through is in `story` even when it does not come to an end.
-pub(crate) fn run(choices: &SessionChoices, story: &Shared) -> Result<(), String> {
-    let ends =
-        Threads::launch_each(choices.ranks, |comm| rank(choices, &comm, story).map_err(|error| error.to_string()));
+/// Runs a job: it continues from what it finds, until it has converged and memory is cleared, or
+/// stops after some iterations. What it went through is in `story` even when it does not come to an
+/// end.
+pub(crate) fn run(choices: &SessionChoices, stops_after: Option<u64>, story: &Shared) -> Result<(), String> {
+    let run_rank = |comm| Rank { choices, comm: &comm, story, stops_after }.run().map_err(|error| error.to_string());
+    let ends = std::thread::scope(|scope| {
+        scope.spawn(|| (0..choices.reads).try_for_each(|_| inspect(story)));
+        Threads::launch_each(choices.ranks, run_rank)
+    });
     for (rank, end) in ends.into_iter().enumerate() {
         let end = end.map_err(|panic| format!("rank {rank} panicked: {}", words_of(panic.as_ref())))?;
         end.map_err(|error| format!("rank {rank}: {error}"))?;
@@ -141,68 +153,116 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
 }
 
-/// Reads all versions of the directory, as another process would.
-fn inspect(story: &Shared) -> Result<(), recoup::core::StoreError> {
+/// Reads all versions of the directory, as another process would. One that is retired meanwhile is
+/// none of them.
+fn inspect(story: &Shared) -> Result<(), StoreError> {
     let store = Hdf5Store::open(DIRECTORY, "solve", Access::Read)?;
     for version in store.versions()? {
-        let damages = store.inspect_damage(version)?;
-        told(story).damaged.extend(damages.iter().map(|damage| format!("version {version}: {damage}")));
+        let damages: Vec<String> = match store.inspect_damage(version) {
+            Ok(damages) => damages.iter().map(ToString::to_string).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        if !damages.is_empty() && store.versions()?.contains(&version) {
+            told(story).damaged.insert(version, damages.join(", "));
+        }
     }
     Ok(())
 }
 
 type AnyError = Box<dyn std::error::Error>;
 
-fn rank(choices: &SessionChoices, comm: &dyn Comm, story: &Shared) -> Result<(), AnyError> {
-    let pool = Arc::new(Pool::new(1));
-    let a = DistributedPoisson3d::new(comm.dup()?, EDGE, pool.clone());
-    let global = RightHandSide::Random { seed: 7 }.build(&Csr::poisson3d(EDGE))?;
-    let b: Arc<[f64]> = global[a.first_row() as usize..][..a.rows()].into();
-    let reference = Arc::new(a.over(comm.dup()?));
-    let system = System { a: &a, b: &b, comm, pool: &pool };
-    let mut solver = Cg::new(system, &Identity, &vec![0.0; b.len()], Stop::at(RTOL))?;
-    let state = |solver: &Cg<'_>| -> Result<RankState, AnyError> {
-        let variables = solver.variables();
-        let Some(Values::F64(x)) = variables[0].values.host() else { return Err("x is the first variable".into()) };
-        let residual_squared = a.residual(&b, x, &mut vec![0.0; x.len()])?;
-        Ok(RankState { x: x.iter().map(|x| x.to_bits()).collect(), residual_squared })
-    };
-    let mut session = choices.builder(reference.clone(), b.clone()).build_on(comm)?;
-    let restored = session.restore(&mut solver)?;
-    let first = restored.map(|restored| Ok::<_, AnyError>((restored.version, state(&solver)?))).transpose()?;
-    told(story).restored.insert(comm.rank(), first);
-    while solver.progress().status == Status::Running {
-        let iteration = solver.step()?.iteration;
-        let reached = state(&solver)?;
-        told(story).states.entry((iteration, comm.rank())).or_default().push(reached);
-        session.step(&solver)?;
-        hear(&mut session, comm.rank(), choices, story);
-    }
-    if session.newest_version()? != Some(solver.progress().iteration) {
-        session.checkpoint_last(choices.plan(), solver.progress(), &[&solver])?;
-    }
-    let notes = session.finish()?;
-    hear(&mut session, comm.rank(), choices, story);
-    told(story).failures.extend(notes.iter().map(ToString::to_string));
-    drop(session);
-    choices.builder(reference, b.clone()).forget_memory(comm)?;
-    if comm.rank() == 0 {
-        promise(Promise { kind: PromiseKind::Durable, version: solver.progress().iteration });
-    }
-    told(story).converged += 1;
-    Ok(())
+/// One rank of a run.
+struct Rank<'a> {
+    choices: &'a SessionChoices,
+    comm: &'a dyn Comm,
+    story: &'a Shared,
+    stops_after: Option<u64>,
 }
 
-/// Writes down what the session promises.
-fn hear(session: &mut Session, rank: usize, choices: &SessionChoices, story: &Shared) {
-    for outcome in session.take_outcomes() {
-        match outcome {
-            Outcome::Saved(saved) if rank == 0 => {
-                let kind = if choices.has_memory() { PromiseKind::Saved } else { PromiseKind::Durable };
-                promise(Promise { kind, version: saved.version });
+/// What a rank computes with.
+struct Problem {
+    pool: Arc<Pool>,
+    a: DistributedPoisson3d,
+    b: Arc<[f64]>,
+    /// The operator as a session has it: its messages are not the solver's.
+    reference: Arc<DistributedPoisson3d>,
+}
+
+impl Problem {
+    fn new(comm: &dyn Comm) -> Result<Self, AnyError> {
+        let pool = Arc::new(Pool::new(1));
+        let a = DistributedPoisson3d::new(comm.dup()?, EDGE, pool.clone());
+        let global = RightHandSide::Random { seed: 7 }.build(&Csr::poisson3d(EDGE))?;
+        let b = global[a.first_row() as usize..][..a.rows()].into();
+        let reference = Arc::new(a.over(comm.dup()?));
+        Ok(Self { pool, a, b, reference })
+    }
+
+    /// Returns the state of a solver. Collective.
+    fn state(&self, solver: &Cg<'_>) -> Result<RankState, AnyError> {
+        let variables = solver.variables();
+        let Some(Values::F64(x)) = variables[0].values.host() else { return Err("x is the first variable".into()) };
+        let residual_squared = self.a.residual(&self.b, x, &mut vec![0.0; x.len()])?;
+        Ok(RankState { x: x.iter().map(|x| x.to_bits()).collect(), residual_squared })
+    }
+}
+
+impl Rank<'_> {
+    fn run(&self) -> Result<(), AnyError> {
+        let problem = Problem::new(self.comm)?;
+        let system = System { a: &problem.a, b: &problem.b, comm: self.comm, pool: &problem.pool };
+        let mut solver = Cg::new(system, &Identity, &vec![0.0; problem.b.len()], Stop::at(RTOL))?;
+        let builder = || self.choices.builder(problem.reference.clone(), problem.b.clone());
+        let mut session = builder().build_on(self.comm)?;
+        let restored = session.restore(&mut solver)?.map(|restored| restored.version);
+        let state = restored.map(|version| problem.state(&solver).map(|state| (version, state))).transpose()?;
+        told(self.story).restored.insert(self.comm.rank(), state);
+        let first = solver.progress().iteration;
+        let is_stopped = |iteration| self.stops_after.is_some_and(|after| iteration >= first + after);
+        let mut newest = restored;
+        while solver.progress().status == Status::Running && !is_stopped(solver.progress().iteration) {
+            let iteration = solver.step()?.iteration;
+            let reached = problem.state(&solver)?;
+            told(self.story).states.entry((iteration, self.comm.rank())).or_default().push(reached);
+            session.step(&solver)?;
+            newest = newest.max(self.hear(&mut session));
+        }
+        if solver.progress().status == Status::Running {
+            return Ok(());
+        }
+        session.wait()?;
+        newest = newest.max(self.hear(&mut session));
+        if newest != Some(solver.progress().iteration) {
+            session.checkpoint_last(self.choices.plan(), solver.progress(), &[&solver])?;
+        }
+        let notes = session.finish()?;
+        newest = newest.max(self.hear(&mut session));
+        told(self.story).failures.extend(notes.iter().map(ToString::to_string));
+        drop(session);
+        builder().forget_memory(self.comm)?;
+        newest.into_iter().for_each(|newest| self.promise(PromiseKind::Durable, newest));
+        Ok(())
+    }
+
+    /// Takes what the session promises. Returns the newest version that it says is saved.
+    fn hear(&self, session: &mut Session) -> Option<u64> {
+        let mut newest = None;
+        for outcome in session.take_outcomes() {
+            match outcome {
+                Outcome::Saved(saved) => {
+                    let kind = if self.choices.has_memory() { PromiseKind::Saved } else { PromiseKind::Durable };
+                    self.promise(kind, saved.version);
+                    newest = Some(saved.version);
+                }
+                other => told(self.story).failures.push(format!("{other:?}")),
             }
-            Outcome::Saved(_) => {}
-            other => told(story).failures.push(format!("{other:?}")),
+        }
+        newest
+    }
+
+    fn promise(&self, kind: PromiseKind, version: u64) {
+        if self.comm.rank() == 0 {
+            promise(Promise { kind, version });
         }
     }
 }

@@ -124,7 +124,7 @@ fn tell(case: &Case, end: &CaseEnd) -> String {
     words += &story::of(&fresh(), &end.first.past, line);
     if let (Some((crash, _)), Some(second)) = (&case.crash, &end.second) {
         words += &format!("-- {}\n", crash.loss);
-        words += &story::of(&crash.image(&end.first), &second.past, second.past.journal.len());
+        words += &story::of(&crash.image(&case.session, &end.first), &second.past, second.past.journal.len());
         for (rank, restored) in &second.story.restored {
             let version = restored.as_ref().map_or("nothing".to_owned(), |(version, _)| format!("version {version}"));
             words += &format!("rank {rank} restored {version}\n");

@@ -11,6 +11,7 @@ use crate::invariants::Finding;
 use crate::session::SessionChoices;
 use crate::shrink::{Case, shrunk};
 use crate::story::place_of;
+use crate::world::Mistake;
 
 /// Crash points that are drawn of one run.
 const CRASHES: u64 = 16;
@@ -32,15 +33,17 @@ pub struct SeedReport {
     pub story: String,
 }
 
-/// Runs a seed. With `tells`, a finding is shortened and told.
+/// Runs a seed, in worlds that make a mistake or none. With `tells`, a finding is shortened and
+/// told.
 ///
 /// # Errors
 /// When the files of a world cannot be made.
-pub fn run_seed(seed: u64, tells: bool) -> io::Result<SeedReport> {
+pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<SeedReport> {
     let mut chance = Chance::new(seed, 0);
     let session = SessionChoices::drawn(&mut chance);
     let mut life = Life::drawn(&mut chance);
     life.habits.draw_faults(&mut chance);
+    life.habits.mistake = mistake;
     let first = life.run(&session, fresh())?;
     let mut digest = DefaultHasher::new();
     first.past.journal.hash(&mut digest);
@@ -52,7 +55,8 @@ pub fn run_seed(seed: u64, tells: bool) -> io::Result<SeedReport> {
             break;
         }
         let crash = Crash::drawn(&first.past.journal, &mut chance);
-        let second = Life::drawn(&mut chance);
+        let mut second = Life::drawn_after(&mut chance);
+        second.habits.mistake = mistake;
         let (lived, verdict) = crash.recover(&session, &first, &second)?;
         lived.past.journal.hash(&mut digest);
         report.crashes += 1;

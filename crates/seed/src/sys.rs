@@ -88,7 +88,7 @@ pub(crate) fn await_turn(turn: &AtomicU32) {
     while turn.compare_exchange(1, 0, Ordering::Acquire, Ordering::Relaxed).is_err() {
         let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: the word lives as long as the borrow.
-        unsafe { enter(libc::SYS_futex, &[turn.as_ptr().addr(), wait as usize, 0, 0, 0, 0]) };
+        unsafe { enter(libc::SYS_futex, &[turn.as_ptr().expose_provenance(), wait as usize, 0, 0, 0, 0]) };
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn give_turn(turn: &AtomicU32) {
     turn.store(1, Ordering::Release);
     let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the word lives as long as the borrow.
-    unsafe { enter(libc::SYS_futex, &[turn.as_ptr().addr(), wake as usize, 1, 0, 0, 0]) };
+    unsafe { enter(libc::SYS_futex, &[turn.as_ptr().expose_provenance(), wake as usize, 1, 0, 0, 0]) };
 }
 
 /// Returns what the kernel knows of an open file.
@@ -108,14 +108,14 @@ pub(crate) fn facts_of(file: i32) -> Option<NodeFacts> {
 /// Returns what the kernel knows of a file by its place.
 pub(crate) fn facts_at(path: &CStr) -> Option<NodeFacts> {
     let follow_none = libc::AT_SYMLINK_NOFOLLOW as usize;
-    let arguments = |found| [libc::AT_FDCWD as usize, path.as_ptr().addr(), found, follow_none, 0, 0];
+    let arguments = |found| [libc::AT_FDCWD as usize, path.as_ptr().expose_provenance(), found, follow_none, 0, 0];
     facts(arguments, libc::SYS_newfstatat)
 }
 
 fn facts(arguments: impl Fn(usize) -> [usize; 6], number: i64) -> Option<NodeFacts> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the kernel fills the structure; the path of the caller, if any, ends with a zero.
-    let result = unsafe { enter(number, &arguments(found.as_mut_ptr().addr())) };
+    let result = unsafe { enter(number, &arguments(found.as_mut_ptr().expose_provenance())) };
     // SAFETY: a call that succeeds has filled it.
     let found = (result == 0).then(|| unsafe { found.assume_init() })?;
     Some(NodeFacts { inode: found.st_ino, bytes: found.st_size as u64, mode: found.st_mode & 0o7777 })
@@ -133,7 +133,7 @@ pub(crate) fn name_of_thread() -> String {
     let mut name = [0_u8; 16];
     let get = libc::PR_GET_NAME as usize;
     // SAFETY: the kernel writes 16 bytes, the last of them 0.
-    unsafe { enter(libc::SYS_prctl, &[get, name.as_mut_ptr().addr(), 0, 0, 0, 0]) };
+    unsafe { enter(libc::SYS_prctl, &[get, name.as_mut_ptr().expose_provenance(), 0, 0, 0, 0]) };
     CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -151,7 +151,8 @@ fn word(address: usize) -> u32 {
 pub(crate) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, target: *mut libc::timespec) -> c_int {
     let Some(task) = current() else {
         // SAFETY: the caller's call.
-        return unsafe { enter(libc::SYS_clock_gettime, &[clock as usize, target.addr(), 0, 0, 0, 0]) } as c_int;
+        return unsafe { enter(libc::SYS_clock_gettime, &[clock as usize, target.expose_provenance(), 0, 0, 0, 0]) }
+            as c_int;
     };
     let now = task.now() + if clock == libc::CLOCK_REALTIME { SINCE_1970 } else { Duration::ZERO };
     // SAFETY: the caller gives room for a time.

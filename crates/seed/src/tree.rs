@@ -190,3 +190,30 @@ impl Tree {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_move_with_what_they_name() {
+        let entry = |name: &str| Entry { directory: TOP, name: name.as_bytes().to_vec() };
+        let mut tree = Tree::default();
+        for name in ["a", "b"] {
+            let node = tree.next();
+            tree.apply(&Change::Make { node, is_directory: false, mode: 0o644, entry: Some(entry(name)) });
+            tree.apply(&Change::Write { node, offset: 2, bytes: name.as_bytes().into() });
+        }
+        let bytes = |tree: &Tree, name: &str| match tree.node(tree.find(name)?)? {
+            Node::File { bytes, .. } => Some(bytes.to_vec()),
+            Node::Directory { .. } => None,
+        };
+        tree.apply(&Change::Rename { from: entry("a"), to: entry("b"), is_exchange: true });
+        assert_eq!((bytes(&tree, "a").unwrap(), bytes(&tree, "b").unwrap()), (b"\0\0b".to_vec(), b"\0\0a".to_vec()));
+        tree.apply(&Change::Rename { from: entry("a"), to: entry("b"), is_exchange: false });
+        assert_eq!((bytes(&tree, "a"), bytes(&tree, "b").unwrap()), (None, b"\0\0b".to_vec()));
+        let gone = tree.clone();
+        tree.apply(&Change::Rename { from: entry("a"), to: entry("b"), is_exchange: false });
+        assert_eq!(tree, gone, "what is not there is not renamed");
+    }
+}

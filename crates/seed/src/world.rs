@@ -11,6 +11,17 @@ use crate::schedule::{Next, Schedule};
 use crate::sys;
 use crate::tree::Tree;
 
+/// A mistake that a world makes on purpose: what looks for it must find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mistake {
+    /// Nothing that is synced becomes durable by that.
+    ForgetsSyncs,
+    /// Some threads that wait are not woken.
+    LosesWakes,
+    /// A directory in the place of another is not seen to be renamed by a crash.
+    ForgetsRenames,
+}
+
 /// The habits of a world, drawn anew for each seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
@@ -24,6 +35,7 @@ pub(crate) struct Habits {
     pub(crate) process: isize,
     /// Cores that the process may use.
     pub(crate) cores: u8,
+    pub(crate) mistake: Option<Mistake>,
 }
 
 impl Habits {
@@ -41,6 +53,7 @@ impl Habits {
             faults: 0,
             process: 2 + chance.below(1 << 15) as isize,
             cores: 1 + chance.below(4) as u8,
+            mistake: None,
         }
     }
 }
@@ -214,7 +227,12 @@ impl Task {
 
     /// Writes down what a call has done.
     pub(crate) fn after(&self, call: &Call<'_>, met: Met, result: isize) {
-        if result >= 0 {
+        let is_forgotten = match self.world.habits.mistake {
+            Some(Mistake::ForgetsSyncs) => matches!(call, Call::Sync { .. }),
+            Some(Mistake::ForgetsRenames) => matches!(call, Call::Rename { .. }),
+            _ => false,
+        };
+        if result >= 0 && !is_forgotten {
             self.world.state().disk.record(self.number, call, met, result);
         }
     }
@@ -261,7 +279,8 @@ impl Task {
     fn wake(&self, address: usize, count: usize) -> isize {
         let mut state = self.world.state();
         let WorldState { schedule, choices, .. } = &mut *state;
-        let woken = schedule.wake(address, count, choices);
+        let is_lost = self.world.habits.mistake == Some(Mistake::LosesWakes) && choices.choose(1 << 10, 1) > 0;
+        let woken = if is_lost { count } else { schedule.wake(address, count, choices) };
         drop(state);
         self.go_on(woken as isize)
     }

@@ -1,1 +1,44 @@
-//! Does a seed repeat a run, and does no crash break an invariant?
+//! Does a seed repeat a run, does no crash break an invariant, and would one be noticed that does?
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use std::process::Command;
+
+/// Runs the program. Returns whether nothing was found, and what it said.
+fn seeds(options: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_recoup-seed")).args(options).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), said)
+}
+
+/// The digest is that of every byte written, every name changed and every promise, in order.
+#[test]
+fn a_seed_repeats_its_journals_to_the_byte_in_any_process() {
+    let (_, first) = seeds(&["--count=6", "--each"]);
+    let (_, again) = seeds(&["--from=3", "--count=3", "--each"]);
+    let lines = |said: &str| -> Vec<String> {
+        said.lines().filter(|line| line.contains("journals")).map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&first).len(), 6, "{first}");
+    assert_eq!(lines(&first)[3..], lines(&again));
+}
+
+#[test]
+fn two_thousand_crashes_break_no_invariant() {
+    let (is_clean, said) = seeds(&["--count=125", "--jobs=2"]);
+    assert!(is_clean, "{said}");
+    assert!(said.contains("2000 crashes, 0 findings"), "{said}");
+}
+
+/// What the world does wrong on purpose stands for the same mistake of the library.
+#[test]
+fn mistakes_of_the_world_are_found_and_told() {
+    for (mistake, invariant) in [
+        ("forgets-syncs", "promised-is-there"),
+        ("loses-wakes", "no-endless-wait"),
+        ("writes-other-bytes", "draft-never-counts"),
+    ] {
+        let (is_clean, said) = seeds(&["--count=200", "--first", "--story", "--mistake", mistake]);
+        assert!(!is_clean && said.contains(invariant), "{mistake}: {said}");
+        assert!(said.contains("recoup-worker") || said.contains("main"), "the story: {said}");
+    }
+}

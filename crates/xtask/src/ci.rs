@@ -8,10 +8,14 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{cargo, header, succeed, tidy};
+use crate::{cargo, header, seeds, succeed, tidy};
 
 /// Features that compile a large foreign library.
 const LONG_FEATURES: [&str; 2] = ["lmdb", "sz3"];
+
+/// Seeds of a check, of 16 crashes each, beyond those of the simulator's own tests.
+const SEEDS: u64 = 1250;
+const SEEDS_FROM: u64 = 1000;
 
 /// The share of the checks that a run takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +35,7 @@ struct CheckStep {
     run: fn(&Path, CheckExtent) -> Result<()>,
 }
 
-const STEPS: [CheckStep; 14] = [
+const STEPS: [CheckStep; 15] = [
     everyday("format", |root, _| succeed(cargo(root).args(["fmt", "--all", "--check"]))),
     everyday("tidy", |root, _| tidy::run(root)),
     everyday("C header", |root, _| header::check(root)),
@@ -44,6 +48,7 @@ const STEPS: [CheckStep; 14] = [
     rest("Python package", python),
     rest("examples", examples),
     rest("programs on disks that fail", disks_that_fail),
+    rest("crashes by seeds", |root, _| seeds::sweep(root, SEEDS_FROM, SEEDS)),
     rest("features", features),
     rest("licences, oldest compiler", licences_and_oldest_compiler),
 ];
@@ -57,7 +62,7 @@ const fn rest(name: &'static str, run: fn(&Path, CheckExtent) -> Result<()>) -> 
 }
 
 /// The packages of the everyday tests: the road, what stands on it, and the main doors.
-const EVERYDAY: [&str; 13] = [
+const EVERYDAY: [&str; 14] = [
     "recoup-core",
     "recoup-comm",
     "recoup-pipeline",
@@ -71,6 +76,7 @@ const EVERYDAY: [&str; 13] = [
     "recoup-tests",
     "recoup-cli",
     "recoup-capi",
+    "recoup-seed",
 ];
 
 /// Targets of those packages that the everyday tests leave out: the double of a device, and the

@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`, `cluster`, `faults`, `figures`, `gpu`, `site`, `release`.
+//! `anchor`, `cluster`, `faults`, `figures`, `gpu`, `seed`, `seeds`, `site`, `release`.
 //!
 //! Promises: `ci --all` is what a server runs, no more and no less; `tidy` checks what the style
 //! rules mark as checkable; only `golden` writes frozen files. Must not know any product crate: it
@@ -18,6 +18,7 @@ mod header;
 mod markdown;
 mod recoveries;
 mod release;
+mod seeds;
 mod site;
 mod tidy;
 
@@ -110,6 +111,24 @@ enum ProjectTask {
         #[arg(long, conflicts_with = "pack")]
         quick: bool,
     },
+    /// One run of the simulator of `crates/seed` again: what it finds is shortened and told.
+    Seed {
+        /// The seed.
+        seed: u64,
+    },
+    /// Runs of the simulator of `crates/seed` on all cores.
+    Seeds {
+        /// The first seed.
+        #[arg(long, default_value = "0")]
+        from: u64,
+        /// The number of seeds.
+        #[arg(long, default_value = "1000")]
+        count: u64,
+        /// Put mistakes back instead, one at a time, and look for the seed that finds each: those
+        /// that are named, or all. Minutes.
+        #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with_all = ["from", "count"])]
+        mistakes: Option<Vec<String>>,
+    },
     /// The site: pages, references of the interfaces, and a check of both.
     #[command(after_help = site::HELP)]
     Site {
@@ -163,6 +182,9 @@ fn main() -> ExitCode {
         ProjectTask::Faults(arguments) => faults::run(&root(), &arguments),
         ProjectTask::Figures { only, list } => figures::run(&root(), &only, list),
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
+        ProjectTask::Seed { seed } => seeds::tell(&root(), seed),
+        ProjectTask::Seeds { mistakes: Some(only), .. } => seeds::find_mistakes(&root(), &only),
+        ProjectTask::Seeds { from, count, mistakes: None } => seeds::sweep(&root(), from, count),
         ProjectTask::Site { check: true, .. } => site::check(&root()),
         ProjectTask::Site { book: true, .. } => site::build(&root(), site::SiteBuild::Book),
         ProjectTask::Site { pictures: true, .. } => site::build(&root(), site::SiteBuild::AllAndPictures),

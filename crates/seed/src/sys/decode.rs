@@ -64,7 +64,7 @@ unsafe fn on_files<'a>(number: i64, arguments: &[usize; 6]) -> Option<Call<'a>> 
 }
 
 unsafe fn other<'a>(number: i64, arguments: &[usize; 6]) -> Call<'a> {
-    let [a, b, c, d, ..] = *arguments;
+    let [a, b, c, ..] = *arguments;
     // SAFETY: the caller's promise, for all arms.
     unsafe {
         match number {
@@ -82,10 +82,7 @@ unsafe fn other<'a>(number: i64, arguments: &[usize; 6]) -> Call<'a> {
             libc::SYS_getpid => Call::Process,
             // A link would lead out of the world's disk.
             libc::SYS_symlink | libc::SYS_symlinkat => Call::Known(-(libc::EPERM as isize)),
-            _ => {
-                let _ = d;
-                Call::Other
-            }
+            _ => Call::Other,
         }
     }
 }
@@ -161,8 +158,7 @@ pub(super) unsafe fn moved(number: i64, arguments: &mut [usize; 6], root: &[u8])
             continue;
         };
         let Ok(path) = CString::new([root, rest].concat()) else { continue };
-        arguments[position] = path.as_ptr().addr();
-        path.as_ptr().expose_provenance();
+        arguments[position] = path.as_ptr().expose_provenance();
         made.push(path);
     }
     made
