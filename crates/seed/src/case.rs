@@ -1,13 +1,14 @@
-//! A case: a run, and a crash of it with the recovery, or none. All of it repeats.
+//! A case: a run, its crashes, and the recoveries from them. All of it repeats.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use crate::choices::{Chance, Choices};
-use crate::disk::JournalLine;
+use crate::disk::{JournalLine, Promise, PromiseKind, promises};
 use crate::image::{LOSSES, Loss, image};
 use crate::invariants::{Finding, check_end, check_faulty_end, check_restored};
-use crate::session::{self, MEMORY, SessionChoices, SessionStory};
+use crate::program::{Program, RunStory, States};
+use crate::session::MEMORY;
 use crate::tree::Tree;
 use crate::world::{Habits, Past, live};
 
@@ -30,17 +31,28 @@ pub(crate) struct Crash {
     pub(crate) seed: u64,
 }
 
-/// What one life came to.
-pub(crate) struct Lived {
-    pub(crate) past: Past<Result<(), String>>,
-    pub(crate) story: SessionStory,
+/// What lives before leave to the next one.
+#[derive(Clone, Debug)]
+pub(crate) struct Legacy {
+    pub(crate) tree: Tree,
+    /// Promises that hold still.
+    promises: Vec<Promise>,
+    /// The states that the program went through.
+    states: States,
 }
 
-/// The disk before a run.
-pub(crate) fn fresh() -> Tree {
+/// What one life came to.
+pub(crate) struct Lived {
+    pub(crate) before: Legacy,
+    pub(crate) past: Past<Result<(), String>>,
+    pub(crate) story: RunStory,
+}
+
+/// The disk before the first life.
+pub(crate) fn fresh() -> Legacy {
     let mut tree = Tree::default();
     tree.make_directory(MEMORY);
-    tree
+    Legacy { tree, promises: Vec::new(), states: States::new() }
 }
 
 impl Life {
@@ -57,18 +69,19 @@ impl Life {
     }
 
     /// Lives on a disk.
-    pub(crate) fn run(&self, session: &SessionChoices, tree: Tree) -> io::Result<Lived> {
-        let story = Arc::new(Mutex::new(SessionStory::default()));
-        let (theirs, own, stops_after) = (story.clone(), session.clone(), self.stops_after);
-        let past = live(tree, self.habits, self.choices.clone(), move || session::run(&own, stops_after, &theirs))?;
+    pub(crate) fn run(&self, program: &Program, before: Legacy) -> io::Result<Lived> {
+        let story = Arc::new(Mutex::new(RunStory::default()));
+        let (theirs, own, stops_after) = (story.clone(), program.clone(), self.stops_after);
+        let body = move || own.run(stops_after, &theirs);
+        let past = live(before.tree.clone(), self.habits, self.choices.clone(), body)?;
         // A thread that waits without end may hold it.
         let story = story.try_lock().map(|story| story.clone()).unwrap_or_default();
-        Ok(Lived { past, story })
+        Ok(Lived { before, past, story })
     }
 
     /// Checks the end of a first life.
-    pub(crate) fn check(&self, session: &SessionChoices, lived: &Lived) -> Result<(), Finding> {
-        if self.habits.faults > 0 { check_faulty_end(lived) } else { check_end(session, lived, 0) }
+    pub(crate) fn check(&self, program: &Program, lived: &Lived) -> Result<(), Finding> {
+        if self.habits.faults > 0 { check_faulty_end(lived) } else { check_end(program, lived, 0) }
     }
 }
 
@@ -79,9 +92,35 @@ impl Crash {
         Self { loss: chance.one_of(&LOSSES), line, seed: chance.next() }
     }
 
-    /// The disk that the next life begins with.
-    pub(crate) fn image(&self, session: &SessionChoices, first: &Lived) -> Tree {
-        image(&first.past.journal[..self.line], self.loss, session.ranks, &mut Chance::new(self.seed, 0))
+    /// What the crash of a life leaves to the next one.
+    pub(crate) fn legacy(&self, program: &Program, first: &Lived) -> Legacy {
+        let journal = &first.past.journal[..self.line];
+        let tree = image(&first.before.tree, journal, self.loss, program.ranks(), &mut Chance::new(self.seed, 0));
+        let survives = |promise: &&Promise| match self.loss {
+            Loss::Process => true,
+            Loss::Node => promise.kind == PromiseKind::Durable || program.has_partner(),
+            Loss::AllNodes | Loss::Power => promise.kind == PromiseKind::Durable,
+        };
+        let promises = first.before.promises.iter().chain(promises(journal)).filter(survives).cloned().collect();
+        let mut states = first.before.states.clone();
+        for (place, reached) in &first.story.states {
+            states.entry(*place).or_default().extend(reached.iter().cloned());
+        }
+        Legacy { tree, promises, states }
+    }
+
+    /// Recovers from the crash, and checks what was recovered and how it went on.
+    pub(crate) fn recover(
+        &self,
+        program: &Program,
+        first: &Lived,
+        second: &Life,
+    ) -> io::Result<(Lived, Result<(), Finding>)> {
+        let lived = second.run(program, self.legacy(program, first))?;
+        let promised = lived.before.promises.iter().map(|promise| promise.version).max();
+        let verdict = check_restored(program, promised, &lived.before.states, &lived.story)
+            .and_then(|()| check_end(program, &lived, self.whole_from(&lived)));
+        Ok((lived, verdict))
     }
 
     /// The first version that must be whole. Without power, a version that was retired may come
@@ -90,19 +129,5 @@ impl Crash {
     fn whole_from(&self, second: &Lived) -> u64 {
         let restored = second.story.restored.values().flatten().map(|(version, _)| *version).next();
         if self.loss == Loss::Power { restored.unwrap_or(0) } else { 0 }
-    }
-
-    /// Recovers from the crash, and checks what was recovered and how it went on.
-    pub(crate) fn recover(
-        &self,
-        session: &SessionChoices,
-        first: &Lived,
-        second: &Life,
-    ) -> io::Result<(Lived, Result<(), Finding>)> {
-        let lived = second.run(session, self.image(session, first))?;
-        let before = &first.past.journal[..self.line];
-        let verdict = check_restored(session, self.loss, before, &first.story.states, &lived.story)
-            .and_then(|()| check_end(session, &lived, self.whole_from(&lived)));
-        Ok((lived, verdict))
     }
 }

@@ -51,6 +51,14 @@ pub(crate) struct JournalLine {
     pub(crate) happened: Happened,
 }
 
+/// Returns the promises of a journal.
+pub(crate) fn promises(journal: &[JournalLine]) -> impl Iterator<Item = &Promise> {
+    journal.iter().filter_map(|line| match &line.happened {
+        Happened::Promised(promise) => Some(promise),
+        _ => None,
+    })
+}
+
 /// The files of a world.
 pub(crate) struct Disk {
     root: RootFolder,

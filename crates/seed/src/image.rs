@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::case::fresh;
 use crate::choices::Chance;
 use crate::disk::{Happened, JournalLine};
 use crate::session::MEMORY;
@@ -39,14 +38,14 @@ pub(crate) const LOSSES: [Loss; 4] = [Loss::Process, Loss::Node, Loss::AllNodes,
 /// Bytes that a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// Returns the disk after a loss behind the last line of a journal.
+/// Returns the disk after a loss behind the last line of a journal that began with `before`.
 /// Each of the `ranks` has a node of its own.
-pub(crate) fn image(journal: &[JournalLine], loss: Loss, ranks: usize, chance: &mut Chance) -> Tree {
+pub(crate) fn image(before: &Tree, journal: &[JournalLine], loss: Loss, ranks: usize, chance: &mut Chance) -> Tree {
     let changes = journal.iter().filter_map(|line| match &line.happened {
         Happened::Changed(change) => Some(change),
         _ => None,
     });
-    let mut tree = fresh();
+    let mut tree = before.clone();
     if loss == Loss::Power {
         left_without_power(&mut tree, &changes.collect::<Vec<_>>(), chance);
     } else {
@@ -121,7 +120,12 @@ fn write_some(tree: &mut Tree, node: NodeNumber, offset: usize, bytes: &[u8], ch
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case;
     use crate::tree::{Node, TOP};
+
+    fn fresh() -> Tree {
+        case::fresh().tree
+    }
 
     fn journal(changes: Vec<Change>) -> Vec<JournalLine> {
         let line = |change| JournalLine { thread: 0, happened: Happened::Changed(change) };
@@ -147,7 +151,7 @@ mod tests {
     /// The bytes of the file after each of many losses of power; `None` where it has no name.
     fn found(journal: &[JournalLine], name: &str) -> Vec<Option<Vec<u8>>> {
         let after = |seed| {
-            let tree = image(journal, Loss::Power, 1, &mut Chance::new(seed, 0));
+            let tree = image(&fresh(), journal, Loss::Power, 1, &mut Chance::new(seed, 0));
             match tree.node(tree.find(name)?) {
                 Some(Node::File { bytes, .. }) => Some(bytes.to_vec()),
                 _ => None,

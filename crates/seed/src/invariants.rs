@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use recoup::core::Scheme;
-
 use crate::case::Lived;
-use crate::disk::{Happened, JournalLine, PromiseKind};
-use crate::image::Loss;
-use crate::session::{RankState, SessionChoices, SessionStory, States};
+use crate::disk::{JournalLine, PromiseKind, promises};
+use crate::program::{Program, RankState, RunStory, States};
+use crate::session::SessionChoices;
 use crate::tree::Tree;
 
 /// A statement of ARCHITECTURE.md that a run can break.
@@ -61,7 +59,7 @@ pub(crate) fn finding(invariant: Invariant, words: impl Into<String>) -> Result<
 }
 
 /// Checks the end of a run on a disk that obeys. Versions from `whole_from` on must be whole.
-pub(crate) fn check_end(session: &SessionChoices, lived: &Lived, whole_from: u64) -> Result<(), Finding> {
+pub(crate) fn check_end(program: &Program, lived: &Lived, whole_from: u64) -> Result<(), Finding> {
     check_faulty_end(lived)?;
     if let Ok(Err(error)) = &lived.past.result {
         return finding(Invariant::NoError, error);
@@ -73,13 +71,19 @@ pub(crate) fn check_end(session: &SessionChoices, lived: &Lived, whole_from: u64
     if let Some((version, damage)) = story.damaged.range(whole_from..).next() {
         return finding(Invariant::DraftNeverCounts, format!("version {version}: {damage}"));
     }
-    check_durable(&lived.past.journal, &lived.past.tree)?;
-    check_names(session, &lived.past.tree)
+    match program {
+        Program::Session(session) => {
+            check_durable(&lived.past.journal, &lived.past.tree)?;
+            check_names(session, &lived.past.tree)
+        }
+        Program::Memory(_) => Ok(()),
+    }
 }
 
 /// The newest version that is said to be durable is in the directory, or a newer one.
 fn check_durable(journal: &[JournalLine], tree: &Tree) -> Result<(), Finding> {
-    let Some(version) = promised(journal, |kind| kind == PromiseKind::Durable) else { return Ok(()) };
+    let durable = promises(journal).filter(|promise| promise.kind == PromiseKind::Durable);
+    let Some(version) = durable.map(|promise| promise.version).max() else { return Ok(()) };
     let names: Vec<_> = names_in(tree, DIRECTORY_OF_RUN);
     if names.iter().any(|name| *name >= format!("v{version:012}")) {
         return Ok(());
@@ -93,15 +97,6 @@ const DIRECTORY_OF_RUN: &str = "ckpt/solve";
 fn names_in(tree: &Tree, path: &str) -> Vec<String> {
     let names = tree.find(path).and_then(|node| tree.names(node)).into_iter().flatten();
     names.map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect()
-}
-
-/// Returns the newest version of the promises of these kinds.
-fn promised(journal: &[JournalLine], is_meant: impl Fn(PromiseKind) -> bool) -> Option<u64> {
-    let promised = journal.iter().filter_map(|line| match &line.happened {
-        Happened::Promised(promise) if is_meant(promise.kind) => Some(promise.version),
-        _ => None,
-    });
-    promised.max()
 }
 
 /// Checks the end of a run that may fail, because its disk did.
@@ -123,13 +118,12 @@ fn check_names(session: &SessionChoices, tree: &Tree) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Checks what a run restored after a loss, before it went on.
+/// Checks what a run restored after a loss, before it went on: `promised` or newer, of `states`.
 pub(crate) fn check_restored(
-    session: &SessionChoices,
-    loss: Loss,
-    before: &[JournalLine],
+    program: &Program,
+    promised: Option<u64>,
     states: &States,
-    story: &SessionStory,
+    story: &RunStory,
 ) -> Result<(), Finding> {
     let mut restored = story.restored.values();
     let first = restored.next().cloned().flatten();
@@ -139,37 +133,31 @@ pub(crate) fn check_restored(
     {
         return finding(Invariant::OneVerdict, format!("rank 0 restored {version:?}, another rank {other:?}"));
     }
-    let survives = |kind| match loss {
-        Loss::Process => true,
-        Loss::Node => kind == PromiseKind::Durable || session.has_partner(),
-        Loss::AllNodes | Loss::Power => kind == PromiseKind::Durable,
-    };
-    let promised = promised(before, survives);
-    if story.restored.len() == session.ranks && version < promised {
+    if story.restored.len() == program.ranks() && version < promised {
         return finding(Invariant::PromisedIsThere, format!("{promised:?} was promised, {version:?} was restored"));
     }
-    check_values(session, states, story)
+    check_values(program, states, story)
 }
 
 /// Each rank has the values of one state that the run had at this iteration.
-fn check_values(session: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
+fn check_values(program: &Program, states: &States, story: &RunStory) -> Result<(), Finding> {
     for (&rank, restored) in &story.restored {
         let Some((version, state)) = restored else { continue };
         let known: &[RankState] = states.get(&(*version, rank)).map_or(&[], Vec::as_slice);
         if known.is_empty() {
             return finding(Invariant::GivenOutIsTrue, format!("version {version} of rank {rank} is of no state"));
         }
-        if session.scheme != Scheme::Lossy && !known.iter().any(|known| known.x == state.x) {
+        if !program.is_lossy() && !known.iter().any(|known| known.x == state.x) {
             return finding(Invariant::GivenOutIsTrue, format!("version {version} of rank {rank} has other values"));
         }
     }
-    check_residual(session, states, story)
+    check_residual(program, states, story)
 }
 
 /// `||b - A x'|| <= (1 + theta) ||b - A x||`, with the rounding of two sums.
-fn check_residual(session: &SessionChoices, states: &States, story: &SessionStory) -> Result<(), Finding> {
+fn check_residual(program: &Program, states: &States, story: &RunStory) -> Result<(), Finding> {
     let Some(Some((version, _))) = story.restored.get(&0) else { return Ok(()) };
-    if story.restored.len() < session.ranks {
+    if story.restored.len() < program.ranks() {
         return Ok(());
     }
     let squared = |state: &Option<(u64, RankState)>| state.as_ref().map_or(0.0, |(_, state)| state.residual_squared);
@@ -178,7 +166,7 @@ fn check_residual(session: &SessionChoices, states: &States, story: &SessionStor
         let known = states.get(&(*version, rank)).into_iter().flatten();
         known.map(|state| state.residual_squared).fold(0.0, f64::max)
     };
-    let known: f64 = (0..session.ranks).map(worst).sum();
+    let known: f64 = (0..program.ranks()).map(worst).sum();
     let most = (1.0 + crate::session::THETA) * known.sqrt() + 1e-14;
     if found.sqrt() > most {
         let words = format!("version {version}: residual {:e}, expected {most:e} at most", found.sqrt());

@@ -13,6 +13,8 @@ mod choices;
 mod disk;
 mod image;
 mod invariants;
+mod memory;
+mod program;
 mod schedule;
 mod session;
 mod shrink;

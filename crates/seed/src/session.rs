@@ -1,9 +1,8 @@
 //! A solve with versions: ranks, tiers, worker and drain, until it has converged and memory is
 //! cleared.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use recoup::cache::TierList;
 use recoup::comm::Threads;
@@ -18,6 +17,7 @@ use recoup::{Builder, Drain, PfsEvery, TierOptions};
 
 use crate::choices::Chance;
 use crate::disk::{Promise, PromiseKind};
+use crate::program::{RankState, SharedStory, told};
 use crate::world::promise;
 
 /// The directory of versions.
@@ -29,7 +29,7 @@ const EDGE: usize = 4;
 const RTOL: f64 = 1e-8;
 pub(crate) const THETA: f64 = 0.5;
 
-/// What a seed chooses of a run.
+/// What a seed chooses of a solve.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionChoices {
     pub(crate) ranks: usize,
@@ -103,39 +103,10 @@ impl SessionChoices {
     }
 }
 
-/// The state of the solve on one rank.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RankState {
-    pub(crate) x: Vec<u64>,
-    /// The local part of `||b - A x||^2`.
-    pub(crate) residual_squared: f64,
-}
-
-/// What the ranks of a run went through, by iteration and rank.
-pub(crate) type States = BTreeMap<(u64, usize), Vec<RankState>>;
-
-/// What a run tells.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SessionStory {
-    pub(crate) states: States,
-    /// The version that each rank restored, and its state then.
-    pub(crate) restored: BTreeMap<usize, Option<(u64, RankState)>>,
-    /// Versions that failed, and why.
-    pub(crate) failures: Vec<String>,
-    /// Versions that are not whole in the directory at the end.
-    pub(crate) damaged: BTreeMap<u64, String>,
-}
-
-type Shared = Arc<Mutex<SessionStory>>;
-
-fn told(story: &Shared) -> std::sync::MutexGuard<'_, SessionStory> {
-    story.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Runs a job: it continues from what it finds, until it has converged and memory is cleared, or
 /// stops after some iterations. What it went through is in `story` even when it does not come to an
 /// end.
-pub(crate) fn run(choices: &SessionChoices, stops_after: Option<u64>, story: &Shared) -> Result<(), String> {
+pub(crate) fn run(choices: &SessionChoices, stops_after: Option<u64>, story: &SharedStory) -> Result<(), String> {
     let run_rank = |comm| Rank { choices, comm: &comm, story, stops_after }.run().map_err(|error| error.to_string());
     let ends = std::thread::scope(|scope| {
         scope.spawn(|| (0..choices.reads).try_for_each(|_| inspect(story)));
@@ -155,7 +126,7 @@ fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Reads all versions of the directory, as another process would. One that is retired meanwhile is
 /// none of them.
-fn inspect(story: &Shared) -> Result<(), StoreError> {
+fn inspect(story: &SharedStory) -> Result<(), StoreError> {
     let store = Hdf5Store::open(DIRECTORY, "solve", Access::Read)?;
     for version in store.versions()? {
         let damages: Vec<String> = match store.inspect_damage(version) {
@@ -175,7 +146,7 @@ type AnyError = Box<dyn std::error::Error>;
 struct Rank<'a> {
     choices: &'a SessionChoices,
     comm: &'a dyn Comm,
-    story: &'a Shared,
+    story: &'a SharedStory,
     stops_after: Option<u64>,
 }
 

@@ -5,36 +5,46 @@ use std::io;
 use crate::case::{Crash, Life, Lived, fresh};
 use crate::choices::{ChoiceList, Choices};
 use crate::invariants::{Finding, Invariant};
-use crate::session::SessionChoices;
+use crate::program::Program;
 use crate::story;
 
-/// A run, and a crash with the life after it, or none.
+/// A run, and crashes each with the life after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    pub(crate) session: SessionChoices,
+    pub(crate) program: Program,
     pub(crate) life: Life,
-    pub(crate) crash: Option<(Crash, Life)>,
+    pub(crate) crashes: Vec<(Crash, Life)>,
 }
 
-/// What a case came to.
+/// What a case came to: its lives, up to the one that breaks an invariant.
 struct CaseEnd {
-    first: Lived,
-    second: Option<Lived>,
+    lives: Vec<Lived>,
     finding: Option<Finding>,
 }
 
 impl Case {
     fn run(&self) -> io::Result<CaseEnd> {
-        let first = self.life.run(&self.session, fresh())?;
-        let Some((crash, life)) = &self.crash else {
-            let finding = self.life.check(&self.session, &first).err();
-            return Ok(CaseEnd { first, second: None, finding });
-        };
-        if crash.line > first.past.journal.len() {
-            return Ok(CaseEnd { first, second: None, finding: None });
+        let first = self.life.run(&self.program, fresh())?;
+        if self.crashes.is_empty() {
+            let finding = self.life.check(&self.program, &first).err();
+            return Ok(CaseEnd { lives: vec![first], finding });
         }
-        let (second, verdict) = crash.recover(&self.session, &first, life)?;
-        Ok(CaseEnd { first, second: Some(second), finding: verdict.err() })
+        let mut end = CaseEnd { lives: vec![first], finding: None };
+        for (crash, life) in &self.crashes {
+            let Some(before) = end.lives.last().filter(|before| crash.line <= before.past.journal.len()) else { break };
+            let (lived, verdict) = crash.recover(&self.program, before, life)?;
+            end.lives.push(lived);
+            end.finding = verdict.err();
+            if end.finding.is_some() {
+                break;
+            }
+        }
+        Ok(end)
+    }
+
+    /// The first life for 0, then those after crashes.
+    fn life(&mut self, number: usize) -> &mut Life {
+        if number == 0 { &mut self.life } else { &mut self.crashes[number - 1].1 }
     }
 
     fn breaks(&self, invariant: Invariant) -> io::Result<bool> {
@@ -50,41 +60,34 @@ const RUNS_MAX: usize = 300;
 /// # Errors
 /// When the files of a world cannot be made.
 pub(crate) fn shrunk(mut case: Case, invariant: Invariant) -> io::Result<String> {
-    let end = case.run()?;
-    case.life.choices = Choices::listed(end.first.past.choices);
-    if let (Some((_, life)), Some(second)) = (&mut case.crash, end.second) {
-        life.choices = Choices::listed(second.past.choices);
+    for (number, lived) in case.run()?.lives.into_iter().enumerate() {
+        case.life(number).choices = Choices::listed(lived.past.choices);
     }
     if !case.breaks(invariant)? {
         return Ok("the case does not repeat: something outside of the world decides it\n".to_owned());
     }
     let mut runs = RUNS_MAX;
-    shorten_list(&mut case, invariant, &mut runs, |case| case.crash.as_mut().map(|(_, life)| life))?;
-    crash_earlier(&mut case, invariant, &mut runs)?;
-    shorten_list(&mut case, invariant, &mut runs, |case| Some(&mut case.life))?;
-    crash_earlier(&mut case, invariant, &mut runs)?;
+    for _ in 0..2 {
+        for number in (0..=case.crashes.len()).rev() {
+            shorten_list(&mut case, invariant, &mut runs, number)?;
+            crash_earlier(&mut case, invariant, &mut runs, number)?;
+        }
+    }
     let end = case.run()?;
     Ok(tell(&case, &end))
 }
 
-/// Leaves out choices of a life, half of them first, as long as the case breaks the invariant.
-fn shorten_list(
-    case: &mut Case,
-    invariant: Invariant,
-    runs: &mut usize,
-    life: impl Fn(&mut Case) -> Option<&mut Life>,
-) -> io::Result<()> {
-    let Some(mut list) = life(case).map(|life| life.choices.list().clone()) else { return Ok(()) };
+/// Leaves out choices of a life, many at once at first, as long as the case breaks the invariant.
+fn shorten_list(case: &mut Case, invariant: Invariant, runs: &mut usize, number: usize) -> io::Result<()> {
+    let mut list = case.life(number).choices.list().clone();
     let mut piece = list.len();
     while piece > 0 && *runs > 0 {
         let mut at = 0;
         while at < list.len() && *runs > 0 {
             *runs -= 1;
-            let shorter: ChoiceList = without(&list, at, piece);
+            let shorter = without(&list, at, piece);
             let mut candidate = case.clone();
-            if let Some(life) = life(&mut candidate) {
-                life.choices = Choices::listed(shorter.clone());
-            }
+            candidate.life(number).choices = Choices::listed(shorter.clone());
             if candidate.breaks(invariant)? {
                 (*case, list) = (candidate, shorter);
             } else {
@@ -101,15 +104,15 @@ fn without(list: &ChoiceList, at: usize, piece: usize) -> ChoiceList {
 }
 
 /// Crashes at the earliest line that still breaks the invariant, of those that halving meets.
-fn crash_earlier(case: &mut Case, invariant: Invariant, runs: &mut usize) -> io::Result<()> {
-    let mut step = case.crash.as_ref().map_or(0, |(crash, _)| crash.line);
+fn crash_earlier(case: &mut Case, invariant: Invariant, runs: &mut usize, number: usize) -> io::Result<()> {
+    let Some(mut step) = case.crashes.get(number).map(|(crash, _)| crash.line) else { return Ok(()) };
     while step > 0 && *runs > 0 {
         *runs -= 1;
         let mut candidate = case.clone();
-        let Some((crash, _)) = &mut candidate.crash else { return Ok(()) };
-        let is_earlier = crash.line >= step;
-        crash.line = crash.line.saturating_sub(step);
-        if is_earlier && candidate.breaks(invariant)? {
+        let line = &mut candidate.crashes[number].0.line;
+        let earlier = line.checked_sub(step);
+        *line = earlier.unwrap_or(*line);
+        if earlier.is_some() && candidate.breaks(invariant)? {
             *case = candidate;
         } else {
             step /= 2;
@@ -119,16 +122,16 @@ fn crash_earlier(case: &mut Case, invariant: Invariant, runs: &mut usize) -> io:
 }
 
 fn tell(case: &Case, end: &CaseEnd) -> String {
-    let mut words = format!("{:?}\n{:?}\n", case.session, case.life.habits);
-    let line = case.crash.as_ref().map_or(end.first.past.journal.len(), |(crash, _)| crash.line);
-    words += &story::of(&fresh(), &end.first.past, line);
-    if let (Some((crash, _)), Some(second)) = (&case.crash, &end.second) {
-        words += &format!("-- {}\n", crash.loss);
-        words += &story::of(&crash.image(&case.session, &end.first), &second.past, second.past.journal.len());
-        for (rank, restored) in &second.story.restored {
+    let mut words = format!("{:?}\n{:?}\n", case.program, case.life.habits);
+    for (number, lived) in end.lives.iter().enumerate() {
+        let crash = case.crashes.get(number).map(|(crash, _)| crash).filter(|_| number + 1 < end.lives.len());
+        let line = crash.map_or(lived.past.journal.len(), |crash| crash.line);
+        for (rank, restored) in &lived.story.restored {
             let version = restored.as_ref().map_or("nothing".to_owned(), |(version, _)| format!("version {version}"));
-            words += &format!("rank {rank} restored {version}\n");
+            words += &format!("rank {rank} restores {version}\n");
         }
+        words += &story::of(lived, line);
+        words += &crash.map(|crash| format!("-- {}\n", crash.loss)).unwrap_or_default();
     }
     words
 }

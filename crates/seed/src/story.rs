@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::disk::{Happened, JournalLine, PromiseKind};
+use crate::case::Lived;
+use crate::disk::{Happened, PromiseKind};
 use crate::tree::{Change, Entry, NodeNumber, TOP, Tree};
-use crate::world::Past;
 
 /// Lines of a story that are told, from its end.
 const LINES: usize = 60;
@@ -90,11 +90,11 @@ impl Names {
     }
 }
 
-/// Tells the last lines of a journal that began with a disk.
-pub(crate) fn of<T>(before: &Tree, past: &Past<T>, lines: usize) -> String {
-    let mut names = Names::of(before);
-    let told = past.journal[..lines].iter().map(|line| {
-        let thread = past.threads.get(line.thread).map_or("", String::as_str);
+/// Tells the last lines of the first `lines` of a journal.
+pub(crate) fn of(lived: &Lived, lines: usize) -> String {
+    let mut names = Names::of(&lived.before.tree);
+    let told = lived.past.journal[..lines].iter().map(|line| {
+        let thread = lived.past.threads.get(line.thread).map_or("", String::as_str);
         format!("{:3} {thread} {}\n", line.thread, names.line(&line.happened))
     });
     let told: Vec<String> = told.collect();
@@ -102,10 +102,10 @@ pub(crate) fn of<T>(before: &Tree, past: &Past<T>, lines: usize) -> String {
 }
 
 /// Names the kind of what has just happened: the change, and the file without its numbers.
-pub(crate) fn place_of(journal: &[JournalLine]) -> String {
-    let mut names = Names::of(&crate::case::fresh());
+pub(crate) fn place_of(lived: &Lived, lines: usize) -> String {
+    let mut names = Names::of(&lived.before.tree);
     let mut words = "nothing".to_owned();
-    for line in journal {
+    for line in &lived.past.journal[..lines] {
         words = names.line(&line.happened);
     }
     let path_begins = words.rfind(['/', ' ']).map_or(0, |at| at + 1);

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 
-use crate::case::{Crash, Life, fresh};
+use crate::case::{Crash, Life, Lived, fresh};
 use crate::choices::Chance;
 use crate::image::Loss;
 use crate::invariants::Finding;
-use crate::session::SessionChoices;
+use crate::program::Program;
 use crate::shrink::{Case, shrunk};
 use crate::story::place_of;
 use crate::world::Mistake;
 
-/// Crash points that are drawn of one run.
+/// Crashes that are drawn of one seed.
 const CRASHES: u64 = 16;
 
 /// What one seed came to.
@@ -21,8 +21,6 @@ const CRASHES: u64 = 16;
 pub struct SeedReport {
     /// Crashes that a recovery was run from.
     pub crashes: u64,
-    /// Lines of the journal of the first run.
-    pub lines: usize,
     /// A digest of the journals of all runs: the same for the same seed.
     pub digest: u64,
     /// Crashes by what was lost, and by what had just happened.
@@ -40,33 +38,41 @@ pub struct SeedReport {
 /// When the files of a world cannot be made.
 pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<SeedReport> {
     let mut chance = Chance::new(seed, 0);
-    let session = SessionChoices::drawn(&mut chance);
+    let program = Program::drawn(&mut chance);
     let mut life = Life::drawn(&mut chance);
     life.habits.draw_faults(&mut chance);
     life.habits.mistake = mistake;
-    let first = life.run(&session, fresh())?;
+    let first = life.run(&program, fresh())?;
+    let mut report = SeedReport::default();
     let mut digest = DefaultHasher::new();
     first.past.journal.hash(&mut digest);
-    let mut report = SeedReport { lines: first.past.journal.len(), digest: digest.finish(), ..SeedReport::default() };
-    let ended = life.check(&session, &first);
-    let mut failed = ended.err().map(|finding| (finding, None));
-    for _ in 0..CRASHES {
-        if failed.is_some() {
-            break;
+    let ended = life.check(&program, &first).err();
+    let mut failed = ended.map(|finding| (finding, Vec::new()));
+    while failed.is_none() && report.crashes < CRASHES {
+        let mut lives: Vec<(Crash, Life)> = Vec::new();
+        let mut lived: Option<Lived> = None;
+        loop {
+            let before = lived.as_ref().unwrap_or(&first);
+            let crash = Crash::drawn(&before.past.journal, &mut chance);
+            let mut next = Life::drawn_after(&mut chance);
+            next.habits.mistake = mistake;
+            let (after, verdict) = crash.recover(&program, before, &next)?;
+            report.crashes += 1;
+            *report.places.entry((crash.loss, place_of(before, crash.line))).or_default() += 1;
+            after.past.journal.hash(&mut digest);
+            lives.push((crash, next));
+            lived = Some(after);
+            failed = verdict.err().map(|finding| (finding, lives.clone()));
+            // Some recoveries crash, too.
+            if failed.is_some() || report.crashes == CRASHES || chance.is_in(48 << 10) {
+                break;
+            }
         }
-        let crash = Crash::drawn(&first.past.journal, &mut chance);
-        let mut second = Life::drawn_after(&mut chance);
-        second.habits.mistake = mistake;
-        let (lived, verdict) = crash.recover(&session, &first, &second)?;
-        lived.past.journal.hash(&mut digest);
-        report.crashes += 1;
-        report.digest = digest.finish();
-        *report.places.entry((crash.loss, place_of(&first.past.journal[..crash.line]))).or_default() += 1;
-        failed = verdict.err().map(|finding| (finding, Some((crash, second))));
     }
-    if let Some((finding, crash)) = failed {
+    report.digest = digest.finish();
+    if let Some((finding, crashes)) = failed {
         if tells {
-            report.story = shrunk(Case { session, life, crash }, finding.invariant)?;
+            report.story = shrunk(Case { program, life, crashes }, finding.invariant)?;
         }
         report.finding = Some(finding);
     }
