@@ -430,6 +430,24 @@ fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
     assert!(store.can_follow(2, 1));
 }
 
+/// A restart removed the mark of each version and wrote it again. A second kill in between took away
+/// the newest version, which the program had been told of.
+#[test]
+fn a_restart_leaves_the_marks_of_versions_as_they_are() {
+    use std::os::unix::fs::MetadataExt as _;
+    let machine = machine();
+    let job = Job::new(2, &[RING]);
+    job.save(machine.path(), &[1, 2]);
+    let mark = |rank: usize, version: u64| {
+        let path = node(machine.path(), rank).join(format!("rank-{rank:06}/v{version:012}/commit"));
+        fs::metadata(path).unwrap().ino()
+    };
+    let marks = || [(0, 1), (0, 2), (1, 1), (1, 2)].map(|(rank, version)| mark(rank, version));
+    let before = marks();
+    assert_eq!(job.restored(machine.path()).0, [1, 2]);
+    assert_eq!(marks(), before);
+}
+
 /// The pace knows nothing of the slow tier at first, and on rank 0 alone what it took later.
 #[test]
 fn rank_0_chooses_intervals_for_all_from_the_seconds_of_versions() {
