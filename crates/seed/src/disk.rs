@@ -61,21 +61,12 @@ pub(crate) fn promises(journal: &[JournalLine]) -> impl Iterator<Item = &Promise
 
 /// The files of a world.
 pub(crate) struct Disk {
-    root: RootFolder,
+    /// The folder of the files, in memory.
+    root: PathBuf,
     tree: Tree,
     by_inode: BTreeMap<u64, NodeNumber>,
     journal: Vec<JournalLine>,
     threads: Vec<String>,
-}
-
-/// A folder in memory, which goes with this value.
-struct RootFolder(PathBuf);
-
-impl Drop for RootFolder {
-    fn drop(&mut self) {
-        // What cannot be removed is left in memory until the system starts again.
-        std::fs::remove_dir_all(&self.0).ok();
-    }
 }
 
 impl fmt::Debug for Disk {
@@ -90,15 +81,15 @@ impl Disk {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!("/dev/shm/recoup-seed-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         std::fs::create_dir(&name)?;
-        let root = RootFolder(name.into());
+        let root = PathBuf::from(name);
         let mut by_inode = BTreeMap::new();
         let mut disk_of = |node, inode| by_inode.insert(inode, node);
-        make_files(&tree, TOP, &root.0, &mut disk_of)?;
+        make_files(&tree, TOP, &root, &mut disk_of)?;
         Ok(Self { root, tree, by_inode, journal: Vec::new(), threads: Vec::new() })
     }
 
     pub(crate) fn root(&self) -> Vec<u8> {
-        self.root.0.as_os_str().as_encoded_bytes().to_vec()
+        self.root.as_os_str().as_encoded_bytes().to_vec()
     }
 
     pub(crate) fn write_down(&mut self, thread: usize, happened: Happened) {
@@ -118,7 +109,10 @@ impl Disk {
         std::mem::take(&mut self.threads)
     }
 
+    /// Removes the files. Returns the journal, and the files as values.
     pub(crate) fn take(&mut self) -> (Vec<JournalLine>, Tree) {
+        // What cannot be removed is left in memory until the system starts again.
+        std::fs::remove_dir_all(&self.root).ok();
         (std::mem::take(&mut self.journal), self.tree.clone())
     }
 

@@ -43,32 +43,14 @@ pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<
     life.habits.draw_faults(&mut chance);
     life.habits.mistake = mistake;
     let first = life.run(&program, fresh())?;
-    let mut report = SeedReport::default();
-    let mut digest = DefaultHasher::new();
-    first.past.journal.hash(&mut digest);
-    let ended = life.check(&program, &first).err();
+    let mut sweep = SeedSweep { program, chance, mistake, digest: DefaultHasher::new(), report: SeedReport::default() };
+    first.past.journal.hash(&mut sweep.digest);
+    let ended = life.check(&sweep.program, &first).err();
     let mut failed = ended.map(|finding| (finding, Vec::new()));
-    while failed.is_none() && report.crashes < CRASHES {
-        let mut lives: Vec<(Crash, Life)> = Vec::new();
-        let mut lived: Option<Lived> = None;
-        loop {
-            let before = lived.as_ref().unwrap_or(&first);
-            let crash = Crash::drawn(&before.past.journal, &mut chance);
-            let mut next = Life::drawn_after(&mut chance);
-            next.habits.mistake = mistake;
-            let (after, verdict) = crash.recover(&program, before, &next)?;
-            report.crashes += 1;
-            *report.places.entry((crash.loss, place_of(before, crash.line))).or_default() += 1;
-            after.past.journal.hash(&mut digest);
-            lives.push((crash, next));
-            lived = Some(after);
-            failed = verdict.err().map(|finding| (finding, lives.clone()));
-            // Some recoveries crash, too.
-            if failed.is_some() || report.crashes == CRASHES || chance.is_in(48 << 10) {
-                break;
-            }
-        }
+    while failed.is_none() && sweep.report.crashes < CRASHES {
+        failed = sweep.crash(&first)?;
     }
+    let SeedSweep { program, digest, mut report, .. } = sweep;
     report.digest = digest.finish();
     if let Some((finding, crashes)) = failed {
         if tells {
@@ -77,4 +59,42 @@ pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<
         report.finding = Some(finding);
     }
     Ok(report)
+}
+
+/// The crashes of one seed.
+struct SeedSweep {
+    program: Program,
+    chance: Chance,
+    mistake: Option<Mistake>,
+    digest: DefaultHasher,
+    report: SeedReport,
+}
+
+/// An invariant that does not hold, and the crashes before that.
+type FailedCase = (Finding, Vec<(Crash, Life)>);
+
+impl SeedSweep {
+    /// Crashes the first life and recovers. Some recoveries crash, too.
+    fn crash(&mut self, first: &Lived) -> io::Result<Option<FailedCase>> {
+        let mut lives: Vec<(Crash, Life)> = Vec::new();
+        let mut lived: Option<Lived> = None;
+        loop {
+            let before = lived.as_ref().unwrap_or(first);
+            let crash = Crash::drawn(&before.past.journal, &mut self.chance);
+            let mut next = Life::drawn_after(&mut self.chance);
+            next.habits.mistake = self.mistake;
+            *self.report.places.entry((crash.loss, place_of(before, crash.line))).or_default() += 1;
+            let (after, verdict) = crash.recover(&self.program, before, &next)?;
+            self.report.crashes += 1;
+            after.past.journal.hash(&mut self.digest);
+            lives.push((crash, next));
+            if let Err(finding) = verdict {
+                return Ok(Some((finding, lives)));
+            }
+            if self.report.crashes == CRASHES || self.chance.is_in(48 << 10) {
+                return Ok(None);
+            }
+            lived = Some(after);
+        }
+    }
 }

@@ -18,8 +18,6 @@ pub enum Mistake {
     ForgetsSyncs,
     /// Some threads that wait are not woken.
     LosesWakes,
-    /// A directory in the place of another is not seen to be renamed by a crash.
-    ForgetsRenames,
 }
 
 /// The habits of a world, drawn anew for each seed.
@@ -227,11 +225,8 @@ impl Task {
 
     /// Writes down what a call has done.
     pub(crate) fn after(&self, call: &Call<'_>, met: Met, result: isize) {
-        let is_forgotten = match self.world.habits.mistake {
-            Some(Mistake::ForgetsSyncs) => matches!(call, Call::Sync { .. }),
-            Some(Mistake::ForgetsRenames) => matches!(call, Call::Rename { .. }),
-            _ => false,
-        };
+        let forgets = self.world.habits.mistake == Some(Mistake::ForgetsSyncs);
+        let is_forgotten = forgets && matches!(call, Call::Sync { .. });
         if result >= 0 && !is_forgotten {
             self.world.state().disk.record(self.number, call, met, result);
         }
