@@ -1,5 +1,6 @@
 //! Does a seed repeat a run, does no crash break an invariant, and would one be noticed that does?
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 use std::process::Command;
 

@@ -44,14 +44,15 @@ unsafe fn on_paths<'a>(number: i64, arguments: &[usize; 6]) -> Option<Call<'a>> 
 unsafe fn on_files<'a>(number: i64, arguments: &[usize; 6]) -> Option<Call<'a>> {
     let [a, b, c, d, ..] = *arguments;
     let file = a as c_int;
+    // SAFETY: the caller's promise.
+    let one = || vec![unsafe { bytes(b, c) }];
+    // SAFETY: the caller's promise.
+    let many = || unsafe { parts(b, c) };
     Some(match number {
-        // SAFETY: the caller's promise, for all four.
-        libc::SYS_write => Call::Write { file, parts: vec![unsafe { bytes(b, c) }], offset: None },
-        libc::SYS_pwrite64 => Call::Write { file, parts: vec![unsafe { bytes(b, c) }], offset: Some(d as u64) },
-        libc::SYS_writev => Call::Write { file, parts: unsafe { parts(b, c) }, offset: None },
-        libc::SYS_pwritev | libc::SYS_pwritev2 => {
-            Call::Write { file, parts: unsafe { parts(b, c) }, offset: Some(d as u64) }
-        }
+        libc::SYS_write => Call::Write { file, parts: one(), offset: None },
+        libc::SYS_pwrite64 => Call::Write { file, parts: one(), offset: Some(d as u64) },
+        libc::SYS_writev => Call::Write { file, parts: many(), offset: None },
+        libc::SYS_pwritev | libc::SYS_pwritev2 => Call::Write { file, parts: many(), offset: Some(d as u64) },
         libc::SYS_ftruncate => Call::Resize { file, bytes: b as u64 },
         libc::SYS_fallocate if b == 0 => Call::Allocate { file, bytes: (c + d) as u64 },
         libc::SYS_fallocate | libc::SYS_copy_file_range | libc::SYS_splice | libc::SYS_sendfile => {
