@@ -78,7 +78,8 @@ impl Choices {
         let position = self.count;
         self.count += 1;
         let choice = match &mut self.source {
-            _ if most == 0 => 0,
+            // A list of choices that was shortened has some at other places than they were made for.
+            _ if most == 0 || share == 0 => 0,
             ChoiceSource::Seed(chance) => {
                 if chance.is_in(share) {
                     1 + chance.below(most)
