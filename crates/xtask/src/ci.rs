@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{cargo, header, seeds, succeed, tidy};
+use crate::{cargo, header, succeed, tidy};
 
 /// Features that compile a large foreign library.
 const LONG_FEATURES: [&str; 2] = ["lmdb", "sz3"];
@@ -48,7 +48,7 @@ const STEPS: [CheckStep; 15] = [
     rest("Python package", python),
     rest("examples", examples),
     rest("programs on disks that fail", disks_that_fail),
-    rest("crashes by seeds", |root, _| seeds::sweep(root, SEEDS_FROM, SEEDS)),
+    rest("crashes by seeds", crashes_by_seeds),
     rest("features", features),
     rest("licences, oldest compiler", licences_and_oldest_compiler),
 ];
@@ -200,6 +200,19 @@ fn disks_that_fail(root: &Path, _: CheckExtent) -> Result<()> {
         return succeed(Command::new(std::env::current_exe()?).args(["faults", "--short"]).current_dir(root));
     }
     Ok(())
+}
+
+/// Sweeps seeds with the program that the tests of the workspace have built.
+fn crashes_by_seeds(root: &Path, _: CheckExtent) -> Result<()> {
+    if cfg!(not(all(target_os = "linux", target_arch = "x86_64"))) {
+        println!("SKIPPED: the simulator is for Linux on x86-64");
+        return Ok(());
+    }
+    let metadata = metadata(root)?;
+    let target = metadata["target_directory"].as_str().context("no target directory")?;
+    let cores = std::thread::available_parallelism()?;
+    let range = [format!("--from={SEEDS_FROM}"), format!("--count={SEEDS}"), format!("--jobs={cores}")];
+    succeed(Command::new(Path::new(target).join("debug/recoup-seed")).args(range).arg("--places"))
 }
 
 /// Counts the device tests of the workspace, which ran on the double of the driver or in its
