@@ -40,10 +40,13 @@ static PetscErrorCode begin_versions(one_call *call, RecoupKSP *saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Ends what could not be done, without a word: the solve goes on without it. */
-static void give_up(RecoupKSP *saved)
+/* Ends versions of a call. What fails there is said, and costs the solve nothing. */
+static void end_versions(const calls_of_ranks *of, RecoupKSP *saved)
 {
-    if (*saved) (void)RecoupKSPDetach(saved);
+    if (*saved == NULL) return;
+    (void)PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL);
+    if (RecoupKSPDetach(saved)) say(of, recoup_message());
+    (void)PetscPopErrorHandler();
     *saved = NULL;
 }
 
@@ -67,7 +70,7 @@ static PetscErrorCode watch_call(KSP ksp, PetscInt n, PetscReal norm, void *unus
     PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL));
     if (begin_versions(watch.call, &watch.saved)) {
         say(watch.call->of, recoup_message());
-        give_up(&watch.saved);
+        end_versions(watch.call->of, &watch.saved);
         watch.call = NULL;
     }
     PetscCall(PetscPopErrorHandler());
@@ -87,7 +90,7 @@ static PetscErrorCode resume(one_call *call, RecoupKSP *saved, PetscInt *iterati
         of->resumes_at = (uint64_t)index;
     }
     if (!of->may_resume || of->resumes_at != call->number) {
-        give_up(saved);
+        end_versions(of, saved);
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
     of->may_resume = PETSC_FALSE;
@@ -108,12 +111,12 @@ static PetscErrorCode solve_resumed(one_call *call, Vec own, solve_call real, Pe
     PetscCall(VecCopy(call->x, own));
     PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL));
     code = (int)resume(call, &saved, &iterations);
-    if (code || iterations == 0) give_up(&saved);
+    if (code || iterations == 0) end_versions(call->of, &saved);
     PetscCall(PetscPopErrorHandler());
     if (saved) {
         PetscCall(real(ksp, has_null ? NULL : call->b, has_null ? NULL : call->x));
         *is_done = ksp->reason > 0 ? PETSC_TRUE : PETSC_FALSE;
-        PetscCall(RecoupKSPDetach(&saved));
+        end_versions(call->of, &saved);
         ksp->its += iterations;
         ksp->totalits += iterations;
     }
@@ -131,7 +134,7 @@ static PetscErrorCode solve_watched(one_call *call, solve_call real, PetscBool h
     PetscCall(PetscTime(&watch.start));
     PetscErrorCode code = real(call->ksp, has_null ? NULL : call->b, has_null ? NULL : call->x);
     watch.call = NULL;
-    if (watch.saved) PetscCall(RecoupKSPDetach(&watch.saved));
+    end_versions(call->of, &watch.saved);
     PetscCall(code);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
