@@ -292,8 +292,8 @@ impl NodeStore {
         Ok(mask)
     }
 
-    /// Makes a version count. A mark that is there stays as it is: a restart looks after each version
-    /// again, and a kill between two marks would take away a version that counts.
+    /// Makes a version count. A mark that is there stays as it is: a restart looks after each
+    /// version again, and a kill between two marks would take away a version that counts.
     pub(crate) fn commit(&self, version: u64, mark: CommitMark) -> Result<(), StoreError> {
         let text = serde_json::to_vec(&mark).map_err(|e| unreadable(version, e.to_string()))?;
         if self.shelf.get(version, ShelfPart::Commit).is_ok_and(|held| held == text) {

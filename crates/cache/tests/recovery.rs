@@ -430,8 +430,8 @@ fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
     assert!(store.can_follow(2, 1));
 }
 
-/// A restart removed the mark of each version and wrote it again. A second kill in between took away
-/// the newest version, which the program had been told of.
+/// A restart removed the mark of each version and wrote it again. A second kill in between took
+/// away the newest version, which the program had been told of.
 #[test]
 fn a_restart_leaves_the_marks_of_versions_as_they_are() {
     use std::os::unix::fs::MetadataExt as _;

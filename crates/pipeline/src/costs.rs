@@ -218,8 +218,8 @@ impl CostAccount {
         self.costs.iter().map(|(&choice, &cost)| (choice, cost)).collect()
     }
 
-    /// Returns the costs of versions of these sizes, in proportion: one of GMRES holds one vector at
-    /// the end of a cycle, and all those of the cycle so far within it.
+    /// Returns the costs of versions of these sizes, in proportion: one of GMRES holds one vector
+    /// at the end of a cycle, and all those of the cycle so far within it.
     fn costs_of(&self, raw_bytes: &[(Resume, u64)]) -> Vec<(Choice, Cost)> {
         let sized = |(&choice, &cost): (&Choice, &Cost)| {
             let now = raw_bytes.iter().find(|(resume, _)| *resume == choice.resume);

@@ -9,7 +9,7 @@ pub(crate) const TOP: &str = "/seed";
 
 /// A file by its path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At<'a> {
+pub(crate) struct CallPlace<'a> {
     /// The open directory that a relative path begins at.
     pub(crate) directory: i32,
     pub(crate) path: &'a [u8],
@@ -17,9 +17,9 @@ pub(crate) struct At<'a> {
 
 /// One call of a thread.
 #[derive(Debug)]
-pub(crate) enum Call<'a> {
+pub(crate) enum SystemCall<'a> {
     Open {
-        at: At<'a>,
+        at: CallPlace<'a>,
         flags: i32,
     },
     Write {
@@ -39,19 +39,19 @@ pub(crate) enum Call<'a> {
         file: i32,
     },
     MakeDirectory {
-        at: At<'a>,
+        at: CallPlace<'a>,
     },
     Remove {
-        at: At<'a>,
+        at: CallPlace<'a>,
     },
     Rename {
-        from: At<'a>,
-        to: At<'a>,
+        from: CallPlace<'a>,
+        to: CallPlace<'a>,
         is_exchange: bool,
     },
     Link {
-        from: At<'a>,
-        to: At<'a>,
+        from: CallPlace<'a>,
+        to: CallPlace<'a>,
     },
     /// Reads what others may be changing.
     Read,
@@ -87,7 +87,7 @@ pub(crate) enum Call<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     After(Duration),
-    At(Duration),
+    CallPlace(Duration),
 }
 
 /// The world's answer to a call.

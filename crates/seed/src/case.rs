@@ -3,63 +3,40 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::choices::{Chance, Choices};
+use crate::choices::{Chance, ChoiceStream};
 use crate::disk::{JournalLine, Promise, PromiseKind, promises};
-use crate::image::{LOSSES, Loss, image};
-use crate::invariants::{Finding, check_end, check_faulty_end, check_restored};
-use crate::program::{Program, RunStory, States};
-use crate::session::MEMORY;
-use crate::tree::Tree;
-use crate::world::{Habits, Past, live};
+use crate::image::{LOSSES, LossKind, image};
+use crate::invariants::{BrokenInvariant, check_end, check_faulty_end, check_restored};
+use crate::live::live;
+use crate::lived::{Legacy, Lived};
+use crate::program::SeedProgram;
+use crate::run_story::RunStory;
+use crate::world::Habits;
 
 /// One run of a program: what decides it.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
     pub(crate) habits: Habits,
-    pub(crate) choices: Choices,
+    pub(crate) choices: ChoiceStream,
     /// Iterations after which the program stops of its own; `None` for one that goes on to the end.
     pub(crate) stops_after: Option<u64>,
 }
 
 /// The end of a life, and the disk that it leaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crash {
-    pub(crate) loss: Loss,
+pub(crate) struct CrashPoint {
+    pub(crate) loss: LossKind,
     /// Lines of the journal that had happened.
     pub(crate) line: usize,
-    /// What decides which bytes a loss of power leaves.
+    /// Decides which bytes a loss of power leaves.
     pub(crate) seed: u64,
-}
-
-/// What lives before leave to the next one.
-#[derive(Clone, Debug)]
-pub(crate) struct Legacy {
-    pub(crate) tree: Tree,
-    /// Promises that hold still.
-    promises: Vec<Promise>,
-    /// The states that the program went through.
-    states: States,
-}
-
-/// What one life came to.
-pub(crate) struct Lived {
-    pub(crate) before: Legacy,
-    pub(crate) past: Past<Result<(), String>>,
-    pub(crate) story: RunStory,
-}
-
-/// The disk before the first life.
-pub(crate) fn fresh() -> Legacy {
-    let mut tree = Tree::default();
-    tree.make_directory(MEMORY);
-    Legacy { tree, promises: Vec::new(), states: States::new() }
 }
 
 impl Life {
     /// Draws the habits of a life and the source of its choices.
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
         let habits = Habits::drawn(chance);
-        Self { habits, choices: Choices::drawn(Chance::new(chance.next(), 0)), stops_after: None }
+        Self { habits, choices: ChoiceStream::drawn(Chance::new(chance.next(), 0)), stops_after: None }
     }
 
     /// Draws a life after a crash: most end soon, because what was lost shows at once.
@@ -69,9 +46,11 @@ impl Life {
     }
 
     /// Lives on a disk.
-    pub(crate) fn run(&self, program: &Program, before: Legacy) -> io::Result<Lived> {
+    pub(crate) fn run(&self, program: &SeedProgram, before: Legacy) -> io::Result<Lived> {
         let story = Arc::new(Mutex::new(RunStory::default()));
-        let (theirs, own, stops_after) = (story.clone(), program.clone(), self.stops_after);
+        let theirs = story.clone();
+        let own = program.clone();
+        let stops_after = self.stops_after;
         let body = move || own.run(stops_after, &theirs);
         let past = live(before.tree.clone(), self.habits, self.choices.clone(), body)?;
         // A thread that waits without end may hold it.
@@ -80,26 +59,26 @@ impl Life {
     }
 
     /// Checks the end of a first life.
-    pub(crate) fn check(&self, program: &Program, lived: &Lived) -> Result<(), Finding> {
+    pub(crate) fn check(&self, program: &SeedProgram, lived: &Lived) -> Result<(), BrokenInvariant> {
         if self.habits.faults > 0 { check_faulty_end(lived) } else { check_end(program, lived, 0) }
     }
 }
 
-impl Crash {
+impl CrashPoint {
     /// Draws a crash in a journal.
     pub(crate) fn drawn(journal: &[JournalLine], chance: &mut Chance) -> Self {
         let line = chance.below(journal.len() as u64 + 1) as usize;
         Self { loss: chance.one_of(&LOSSES), line, seed: chance.next() }
     }
 
-    /// What the crash of a life leaves to the next one.
-    pub(crate) fn legacy(&self, program: &Program, first: &Lived) -> Legacy {
+    /// Returns the legacy of a life that this crash has cut.
+    pub(crate) fn legacy(&self, program: &SeedProgram, first: &Lived) -> Legacy {
         let journal = &first.past.journal[..self.line];
         let tree = image(&first.before.tree, journal, self.loss, program.ranks(), &mut Chance::new(self.seed, 0));
         let survives = |promise: &&Promise| match self.loss {
-            Loss::Process => true,
-            Loss::Node => promise.kind == PromiseKind::Durable || program.has_partner(),
-            Loss::AllNodes | Loss::Power => promise.kind == PromiseKind::Durable,
+            LossKind::Process => true,
+            LossKind::TreeNode => promise.kind == PromiseKind::Durable || program.has_partner(),
+            LossKind::AllNodes | LossKind::Power => promise.kind == PromiseKind::Durable,
         };
         let promises = first.before.promises.iter().chain(promises(journal)).filter(survives).cloned().collect();
         let mut states = first.before.states.clone();
@@ -112,10 +91,10 @@ impl Crash {
     /// Recovers from the crash, and checks what was recovered and how it went on.
     pub(crate) fn recover(
         &self,
-        program: &Program,
+        program: &SeedProgram,
         first: &Lived,
         second: &Life,
-    ) -> io::Result<(Lived, Result<(), Finding>)> {
+    ) -> io::Result<(Lived, Result<(), BrokenInvariant>)> {
         let lived = second.run(program, self.legacy(program, first))?;
         let promised = lived.before.promises.iter().map(|promise| promise.version).max();
         let verdict = check_restored(program, promised, &lived.before.states, &lived.story)
@@ -128,6 +107,6 @@ impl Crash {
     /// than what is restored.
     fn whole_from(&self, second: &Lived) -> u64 {
         let restored = second.story.restored.values().flatten().map(|(version, _)| *version).next();
-        if self.loss == Loss::Power { restored.unwrap_or(0) } else { 0 }
+        if self.loss == LossKind::Power { restored.unwrap_or(0) } else { 0 }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) type ChoiceList = BTreeMap<u64, u64>;
 
 /// The source of the choices of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Choices {
+pub(crate) struct ChoiceStream {
     source: ChoiceSource,
     count: u64,
     made: ChoiceList,
@@ -60,7 +60,7 @@ enum ChoiceSource {
     List(ChoiceList),
 }
 
-impl Choices {
+impl ChoiceStream {
     /// Choices drawn from a seed.
     #[must_use]
     pub(crate) fn drawn(chance: Chance) -> Self {
@@ -78,7 +78,7 @@ impl Choices {
         let position = self.count;
         self.count += 1;
         let choice = match &mut self.source {
-            // A list of choices that was shortened has some at other places than they were made for.
+            // A list that was shortened has choices at other places than they were made for.
             _ if most == 0 || share == 0 => 0,
             ChoiceSource::Seed(chance) => {
                 if chance.is_in(share) {

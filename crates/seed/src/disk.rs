@@ -9,20 +9,20 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::call::{At, Call, Met, TOP as TOP_PATH};
-use crate::sys;
-use crate::tree::{Change, Entry, Node, NodeNumber, TOP, Tree};
+use crate::call::{CallPlace, Met, SystemCall, TOP as TOP_PATH};
+use crate::sys::kernel;
+use crate::tree::{Change, Entry, NodeNumber, TOP, Tree, TreeNode};
 
 /// A statement to the program that must hold from then on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Promise {
-    /// What is promised.
+    /// The kind of what is promised.
     pub(crate) kind: PromiseKind,
     /// The version it is about.
     pub(crate) version: u64,
 }
 
-/// What a promise survives.
+/// The losses that a promise survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PromiseKind {
     /// The version is there after the process is killed.
@@ -31,7 +31,7 @@ pub(crate) enum PromiseKind {
     Durable,
 }
 
-/// What happened at one place of the journal.
+/// An event at one place of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Happened {
     /// The disk changed.
@@ -47,7 +47,7 @@ pub(crate) enum Happened {
 pub(crate) struct JournalLine {
     /// The thread, in the order in which threads began.
     pub(crate) thread: usize,
-    /// What happened.
+    /// The event.
     pub(crate) happened: Happened,
 }
 
@@ -100,7 +100,7 @@ impl Disk {
             self.threads.resize(thread + 1, String::new());
         }
         if self.threads[thread].is_empty() {
-            self.threads[thread] = sys::name_of_thread();
+            self.threads[thread] = kernel::name_of_thread();
         }
         self.journal.push(JournalLine { thread, happened });
     }
@@ -117,11 +117,11 @@ impl Disk {
     }
 
     fn node_of(&self, file: i32) -> Option<NodeNumber> {
-        self.by_inode.get(&sys::facts_of(file)?.inode).copied()
+        self.by_inode.get(&kernel::facts_of(file)?.inode).copied()
     }
 
     /// Finds the entry that a path names; `None` for one that is elsewhere.
-    fn entry(&self, at: At<'_>) -> Option<Entry> {
+    fn entry(&self, at: CallPlace<'_>) -> Option<Entry> {
         let (mut directory, rest) = match at.path.strip_prefix(TOP_PATH.as_bytes()) {
             Some(rest) => (TOP, rest),
             None if at.path.first().is_none_or(|&first| first == b'/') || at.directory < 0 => return None,
@@ -141,63 +141,63 @@ impl Disk {
     }
 
     /// Returns what a call finds; `None` where it is not about this disk.
-    pub(crate) fn meet(&self, call: &Call<'_>) -> Option<Met> {
+    pub(crate) fn meet(&self, call: &SystemCall<'_>) -> Option<Met> {
         let is_taken = match call {
-            Call::Open { at, .. } | Call::MakeDirectory { at } | Call::Remove { at } => {
+            SystemCall::Open { at, .. } | SystemCall::MakeDirectory { at } | SystemCall::Remove { at } => {
                 let is_top = at.path == TOP_PATH.as_bytes();
                 is_top || self.at(&self.entry(*at)?).is_some()
             }
-            Call::Rename { to, .. } | Call::Link { to, .. } => self.at(&self.entry(*to)?).is_some(),
-            Call::Write { file, .. }
-            | Call::Resize { file, .. }
-            | Call::Allocate { file, .. }
-            | Call::Sync { file } => return Some(Met { is_taken: true, node: Some(self.node_of(*file)?) }),
+            SystemCall::Rename { to, .. } | SystemCall::Link { to, .. } => self.at(&self.entry(*to)?).is_some(),
+            SystemCall::Write { file, .. }
+            | SystemCall::Resize { file, .. }
+            | SystemCall::Allocate { file, .. }
+            | SystemCall::Sync { file } => return Some(Met { is_taken: true, node: Some(self.node_of(*file)?) }),
             _ => false,
         };
         Some(Met { is_taken, node: None })
     }
 
     /// Writes down what a call did that has succeeded.
-    pub(crate) fn record(&mut self, thread: usize, call: &Call<'_>, met: Met, result: isize) {
+    pub(crate) fn record(&mut self, thread: usize, call: &SystemCall<'_>, met: Met, result: isize) {
         for change in self.changes(call, met, result).into_iter().flatten() {
             self.write_down(thread, Happened::Changed(change));
         }
     }
 
-    fn changes(&mut self, call: &Call<'_>, met: Met, result: isize) -> Option<Vec<Change>> {
+    fn changes(&mut self, call: &SystemCall<'_>, met: Met, result: isize) -> Option<Vec<Change>> {
         Some(match call {
-            Call::Open { at, flags } => vec![self.opened(*at, *flags, met, result as i32)?],
-            Call::MakeDirectory { at } => {
+            SystemCall::Open { at, flags } => vec![self.opened(*at, *flags, met, result as i32)?],
+            SystemCall::MakeDirectory { at } => {
                 let entry = self.entry(*at)?;
-                let facts = sys::facts_at(&self.real_path(&entry)?)?;
+                let facts = kernel::facts_at(&self.real_path(&entry)?)?;
                 vec![self.made(
                     facts.inode,
                     Change::Make { node: self.tree.next(), is_directory: true, mode: facts.mode, entry: Some(entry) },
                 )]
             }
-            Call::Write { file, parts, offset } => {
+            SystemCall::Write { file, parts, offset } => {
                 let mut bytes = parts.concat();
                 bytes.truncate(result as usize);
-                let offset = offset.unwrap_or_else(|| sys::position_of(*file) - bytes.len() as u64);
+                let offset = offset.unwrap_or_else(|| kernel::position_of(*file) - bytes.len() as u64);
                 vec![Change::Write { node: met.node?, offset, bytes: bytes.into() }]
             }
-            Call::Resize { bytes, .. } => vec![Change::Resize { node: met.node?, bytes: *bytes }],
-            Call::Allocate { file, bytes } => {
-                let bytes = sys::facts_of(*file)?.bytes.max(*bytes);
+            SystemCall::Resize { bytes, .. } => vec![Change::Resize { node: met.node?, bytes: *bytes }],
+            SystemCall::Allocate { file, bytes } => {
+                let bytes = kernel::facts_of(*file)?.bytes.max(*bytes);
                 vec![Change::Resize { node: met.node?, bytes }]
             }
-            Call::Sync { .. } => vec![Change::Sync { node: met.node? }],
-            Call::Remove { at } => vec![Change::Remove { entry: self.entry(*at)? }],
-            Call::Rename { from, to, is_exchange } => {
+            SystemCall::Sync { .. } => vec![Change::Sync { node: met.node? }],
+            SystemCall::Remove { at } => vec![Change::Remove { entry: self.entry(*at)? }],
+            SystemCall::Rename { from, to, is_exchange } => {
                 vec![Change::Rename { from: self.entry(*from)?, to: self.entry(*to)?, is_exchange: *is_exchange }]
             }
-            Call::Link { from, to } => vec![Change::Link { node: self.linked(*from)?, entry: self.entry(*to)? }],
+            SystemCall::Link { from, to } => vec![Change::Link { node: self.linked(*from)?, entry: self.entry(*to)? }],
             _ => return None,
         })
     }
 
-    fn opened(&mut self, at: At<'_>, flags: i32, met: Met, file: i32) -> Option<Change> {
-        let facts = sys::facts_of(file)?;
+    fn opened(&mut self, at: CallPlace<'_>, flags: i32, met: Met, file: i32) -> Option<Change> {
+        let facts = kernel::facts_of(file)?;
         let node = self.tree.next();
         if flags & libc::O_TMPFILE == libc::O_TMPFILE {
             return Some(
@@ -220,7 +220,7 @@ impl Disk {
     }
 
     /// The file that gets another name: an open one, or one by its path.
-    fn linked(&self, from: At<'_>) -> Option<NodeNumber> {
+    fn linked(&self, from: CallPlace<'_>) -> Option<NodeNumber> {
         let open = from.path.strip_prefix(b"/proc/self/fd/").and_then(|number| std::str::from_utf8(number).ok());
         match open {
             Some(number) => self.node_of(number.parse().ok()?),
@@ -253,11 +253,11 @@ fn make_files(
     for (name, &node) in tree.names(directory).into_iter().flatten() {
         let path = path.join(std::str::from_utf8(name).map_err(io::Error::other)?);
         match tree.node(node) {
-            Some(Node::Directory { mode, .. }) => {
+            Some(TreeNode::Directory { mode, .. }) => {
                 DirBuilder::new().mode(*mode).create(&path)?;
                 make_files(tree, node, &path, note)?;
             }
-            Some(Node::File { mode, bytes }) => {
+            Some(TreeNode::File { mode, bytes }) => {
                 let mut file = File::options().write(true).create(true).truncate(true).mode(*mode).open(&path)?;
                 file.write_all(bytes)?;
                 note(node, file.metadata()?.ino());

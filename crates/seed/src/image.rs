@@ -1,4 +1,4 @@
-//! What a crash leaves of a disk: the journal up to a line, less what the crash takes.
+//! The disk that a crash leaves: the journal up to a line, less what the crash takes.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use crate::tree::{Change, Entry, NodeNumber, Tree};
 
 /// A way to lose what runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loss {
+pub enum LossKind {
     /// The process is killed: what it wrote is there.
     Process,
     /// One node is gone with its memory; the directory is elsewhere, and whole.
-    Node,
+    TreeNode,
     /// All nodes are gone, and the directory is whole.
     AllNodes,
     /// Power is gone: memory is empty, and the directory has what was synced and what the seed
@@ -21,11 +21,11 @@ pub enum Loss {
     Power,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for LossKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Process => "the process is killed",
-            Self::Node => "a node is lost",
+            Self::TreeNode => "a node is lost",
             Self::AllNodes => "all nodes are lost",
             Self::Power => "power is lost",
         })
@@ -33,28 +33,28 @@ impl fmt::Display for Loss {
 }
 
 /// All kinds of loss.
-pub(crate) const LOSSES: [Loss; 4] = [Loss::Process, Loss::Node, Loss::AllNodes, Loss::Power];
+pub(crate) const LOSSES: [LossKind; 4] = [LossKind::Process, LossKind::TreeNode, LossKind::AllNodes, LossKind::Power];
 
 /// Bytes that a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
 /// Returns the disk after a loss behind the last line of a journal that began with `before`.
 /// Each of the `ranks` has a node of its own.
-pub(crate) fn image(before: &Tree, journal: &[JournalLine], loss: Loss, ranks: usize, chance: &mut Chance) -> Tree {
+pub(crate) fn image(before: &Tree, journal: &[JournalLine], loss: LossKind, ranks: usize, chance: &mut Chance) -> Tree {
     let changes = journal.iter().filter_map(|line| match &line.happened {
         Happened::Changed(change) => Some(change),
         _ => None,
     });
     let mut tree = before.clone();
-    if loss == Loss::Power {
+    if loss == LossKind::Power {
         left_without_power(&mut tree, &changes.collect::<Vec<_>>(), chance);
     } else {
         changes.for_each(|change| tree.apply(change));
     }
     match loss {
-        Loss::Process => {}
-        Loss::Node => lose_node(&mut tree, MEMORY, chance.below(ranks as u64)),
-        Loss::AllNodes | Loss::Power => tree.empty(MEMORY),
+        LossKind::Process => {}
+        LossKind::TreeNode => lose_node(&mut tree, MEMORY, chance.below(ranks as u64)),
+        LossKind::AllNodes | LossKind::Power => tree.empty(MEMORY),
     }
     tree
 }
@@ -120,11 +120,11 @@ fn write_some(tree: &mut Tree, node: NodeNumber, offset: usize, bytes: &[u8], ch
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case;
-    use crate::tree::{Node, TOP};
+    use crate::lived;
+    use crate::tree::{TOP, TreeNode};
 
     fn fresh() -> Tree {
-        case::fresh().tree
+        lived::fresh().tree
     }
 
     fn journal(changes: Vec<Change>) -> Vec<JournalLine> {
@@ -151,9 +151,9 @@ mod tests {
     /// The bytes of the file after each of many losses of power; `None` where it has no name.
     fn found(journal: &[JournalLine], name: &str) -> Vec<Option<Vec<u8>>> {
         let after = |seed| {
-            let tree = image(&fresh(), journal, Loss::Power, 1, &mut Chance::new(seed, 0));
+            let tree = image(&fresh(), journal, LossKind::Power, 1, &mut Chance::new(seed, 0));
             match tree.node(tree.find(name)?) {
-                Some(Node::File { bytes, .. }) => Some(bytes.to_vec()),
+                Some(TreeNode::File { bytes, .. }) => Some(bytes.to_vec()),
                 _ => None,
             }
         };
@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn bytes_that_were_synced_are_whole_wherever_their_name_is() {
         let synced = written(vec![Change::Sync { node: fresh().next() }]);
-        let (before, after) = (found(&synced, "draft"), found(&synced, "file"));
+        let before = found(&synced, "draft");
+        let after = found(&synced, "file");
         assert!(before.iter().flatten().chain(after.iter().flatten()).all(|bytes| *bytes == [7; 1500]));
         assert!(before.iter().zip(&after).all(|(before, after)| before.is_some() != after.is_some()));
         assert!(before.iter().any(Option::is_some) && after.iter().any(Option::is_some));

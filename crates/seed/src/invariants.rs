@@ -1,19 +1,20 @@
-//! What must hold, by number and name.
+//! Invariants of a run, by number and name.
 
 use std::fmt;
 
-use crate::case::Lived;
 use crate::disk::{JournalLine, PromiseKind, promises};
-use crate::program::{Program, RankState, RunStory, States};
+use crate::lived::Lived;
+use crate::program::SeedProgram;
+use crate::run_story::{RankState, RunStory, States};
 use crate::session::SessionChoices;
 use crate::tree::Tree;
 
 /// A statement of ARCHITECTURE.md that a run can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
-    /// What was promised is there after a loss that the promise survives.
+    /// Everything promised is there after a loss that the promise survives.
     PromisedIsThere = 1,
-    /// What is given out is a state that the run had, as exact as the scheme says.
+    /// Values given out are of a state that the run had, as exact as the scheme says.
     GivenOutIsTrue = 2,
     /// All ranks restore the same version.
     OneVerdict = 3,
@@ -47,19 +48,19 @@ impl fmt::Display for Invariant {
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct BrokenInvariant {
     /// The invariant.
     pub invariant: Invariant,
-    /// What was expected and what was found.
+    /// The state expected, and the one found.
     pub words: String,
 }
 
-pub(crate) fn finding(invariant: Invariant, words: impl Into<String>) -> Result<(), Finding> {
-    Err(Finding { invariant, words: words.into() })
+pub(crate) fn finding(invariant: Invariant, words: impl Into<String>) -> Result<(), BrokenInvariant> {
+    Err(BrokenInvariant { invariant, words: words.into() })
 }
 
 /// Checks the end of a run on a disk that obeys. Versions from `whole_from` on must be whole.
-pub(crate) fn check_end(program: &Program, lived: &Lived, whole_from: u64) -> Result<(), Finding> {
+pub(crate) fn check_end(program: &SeedProgram, lived: &Lived, whole_from: u64) -> Result<(), BrokenInvariant> {
     check_faulty_end(lived)?;
     if let Ok(Err(error)) = &lived.past.result {
         return finding(Invariant::NoError, error);
@@ -72,16 +73,16 @@ pub(crate) fn check_end(program: &Program, lived: &Lived, whole_from: u64) -> Re
         return finding(Invariant::DraftNeverCounts, format!("version {version}: {damage}"));
     }
     match program {
-        Program::Session(session) => {
+        SeedProgram::Session(session) => {
             check_durable(&lived.past.journal, &lived.past.tree)?;
             check_names(session, &lived.past.tree)
         }
-        Program::Memory(_) => Ok(()),
+        SeedProgram::Memory(_) => Ok(()),
     }
 }
 
 /// The newest version that is said to be durable is in the directory, or a newer one.
-fn check_durable(journal: &[JournalLine], tree: &Tree) -> Result<(), Finding> {
+fn check_durable(journal: &[JournalLine], tree: &Tree) -> Result<(), BrokenInvariant> {
     let durable = promises(journal).filter(|promise| promise.kind == PromiseKind::Durable);
     let Some(version) = durable.map(|promise| promise.version).max() else { return Ok(()) };
     let names: Vec<_> = names_in(tree, DIRECTORY_OF_RUN);
@@ -100,7 +101,7 @@ fn names_in(tree: &Tree, path: &str) -> Vec<String> {
 }
 
 /// Checks the end of a run that may fail, because its disk did.
-pub(crate) fn check_faulty_end(lived: &Lived) -> Result<(), Finding> {
+pub(crate) fn check_faulty_end(lived: &Lived) -> Result<(), BrokenInvariant> {
     match &lived.past.result {
         Err(waits) => finding(Invariant::NoEndlessWait, waits),
         Ok(Err(error)) if error.contains("panicked") => finding(Invariant::NoPanic, error),
@@ -109,7 +110,7 @@ pub(crate) fn check_faulty_end(lived: &Lived) -> Result<(), Finding> {
 }
 
 /// The directory holds a bounded number of versions and the lock.
-fn check_names(session: &SessionChoices, tree: &Tree) -> Result<(), Finding> {
+fn check_names(session: &SessionChoices, tree: &Tree) -> Result<(), BrokenInvariant> {
     let names = names_in(tree, DIRECTORY_OF_RUN);
     let most = session.versions_max() + 1;
     if names.len() > most {
@@ -120,11 +121,11 @@ fn check_names(session: &SessionChoices, tree: &Tree) -> Result<(), Finding> {
 
 /// Checks what a run restored after a loss, before it went on: `promised` or newer, of `states`.
 pub(crate) fn check_restored(
-    program: &Program,
+    program: &SeedProgram,
     promised: Option<u64>,
     states: &States,
     story: &RunStory,
-) -> Result<(), Finding> {
+) -> Result<(), BrokenInvariant> {
     let mut restored = story.restored.values();
     let first = restored.next().cloned().flatten();
     let version = first.as_ref().map(|(version, _)| *version);
@@ -140,7 +141,7 @@ pub(crate) fn check_restored(
 }
 
 /// Each rank has the values of one state that the run had at this iteration.
-fn check_values(program: &Program, states: &States, story: &RunStory) -> Result<(), Finding> {
+fn check_values(program: &SeedProgram, states: &States, story: &RunStory) -> Result<(), BrokenInvariant> {
     for (&rank, restored) in &story.restored {
         let Some((version, state)) = restored else { continue };
         let known: &[RankState] = states.get(&(*version, rank)).map_or(&[], Vec::as_slice);
@@ -155,7 +156,7 @@ fn check_values(program: &Program, states: &States, story: &RunStory) -> Result<
 }
 
 /// `||b - A x'|| <= (1 + theta) ||b - A x||`, with the rounding of two sums.
-fn check_residual(program: &Program, states: &States, story: &RunStory) -> Result<(), Finding> {
+fn check_residual(program: &SeedProgram, states: &States, story: &RunStory) -> Result<(), BrokenInvariant> {
     let Some(Some((version, _))) = story.restored.get(&0) else { return Ok(()) };
     if story.restored.len() < program.ranks() {
         return Ok(());

@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use clap::Parser;
 use recoup::SystemClock;
 use recoup::core::Clock as _;
-use recoup_seed::{Loss, Mistake, SeedReport, run_seed};
+use recoup_seed::{LossKind, Mistake, SeedReport, run_seed};
 
 #[derive(Debug, Parser)]
 #[command(name = "recoup-seed", about = "Runs of the library under a seed")]
-struct Arguments {
+struct SeedArguments {
     /// The first seed.
     #[arg(long, default_value = "0")]
     from: u64,
@@ -38,12 +38,12 @@ struct Arguments {
     mistake: Option<Mistake>,
 }
 
-/// What the seeds of a process came to.
+/// Sums over the seeds of a process.
 #[derive(Default)]
 struct Totals {
     crashes: u64,
     findings: u64,
-    places: BTreeMap<(Loss, String), u64>,
+    places: BTreeMap<(LossKind, String), u64>,
 }
 
 impl Totals {
@@ -57,7 +57,7 @@ impl Totals {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let arguments = Arguments::parse();
+    let arguments = SeedArguments::parse();
     let clock = SystemClock::new();
     let totals = if arguments.jobs > 1 { share(&arguments)? } else { run(&arguments)? };
     let hours = clock.now().as_secs_f64() / 3600.0;
@@ -73,7 +73,7 @@ fn tell(line: &str) {
     println!("{line}");
 }
 
-fn run(arguments: &Arguments) -> anyhow::Result<Totals> {
+fn run(arguments: &SeedArguments) -> anyhow::Result<Totals> {
     let mut totals = Totals::default();
     for seed in arguments.from..arguments.from + arguments.count {
         let report = run_seed(seed, arguments.mistake, arguments.story)?;
@@ -94,7 +94,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Totals> {
 }
 
 /// Shares the seeds among processes: statics of the library are one world's at a time.
-fn share(arguments: &Arguments) -> anyhow::Result<Totals> {
+fn share(arguments: &SeedArguments) -> anyhow::Result<Totals> {
     let each = arguments.count.div_ceil(arguments.jobs);
     let mut children = Vec::new();
     for job in 0..arguments.jobs {

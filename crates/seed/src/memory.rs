@@ -6,8 +6,8 @@ use recoup::memory::{MediumKind, Memory, MemoryError, MemoryOptions, VersionedAr
 
 use crate::choices::Chance;
 use crate::disk::{Promise, PromiseKind};
-use crate::program::{RankState, SharedStory, told};
-use crate::world::promise;
+use crate::live::promise;
+use crate::run_story::{RankState, SharedStory, told};
 
 /// The file of versions.
 const FILE: &str = "/seed/state.memory";
@@ -16,11 +16,11 @@ const STEPS: u64 = 16;
 /// Values of the larger array.
 const VALUES: usize = 600;
 
-/// What a seed chooses of a memory.
+/// A memory, as a seed chooses it.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryChoices {
     keep: usize,
-    /// What the values of all steps follow from.
+    /// The values of all steps follow from it.
     seed: u64,
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use crate::choices::Choices;
+use crate::choices::ChoiceStream;
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    /// It runs, or would if it were its turn.
+    /// Runs, or would if it were its turn.
     Ready,
     Waiting {
         address: usize,
@@ -34,9 +34,9 @@ struct ScheduledThread {
     is_late: bool,
 }
 
-/// Who goes on after a call.
+/// The thread that continues after a call.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextThread {
     /// The same thread.
     Same,
     /// The thread that waits for this word.
@@ -49,7 +49,7 @@ pub(crate) enum Next {
 
 /// Threads of a world, and its clock.
 #[derive(Debug)]
-pub(crate) struct Schedule {
+pub(crate) struct ThreadSchedule {
     threads: Vec<ScheduledThread>,
     clock: Duration,
     /// Time that passes at each call.
@@ -64,7 +64,7 @@ pub(crate) struct Schedule {
 /// The time that a world begins at: no program sees a clock of 0.
 const BEGIN: Duration = Duration::from_secs(1000);
 
-impl Schedule {
+impl ThreadSchedule {
     pub(crate) fn new(tick: Duration, switches: u64, calls_max: u64) -> Self {
         Self { threads: Vec::new(), clock: BEGIN, tick, switches, calls: 0, calls_max }
     }
@@ -118,7 +118,7 @@ impl Schedule {
     }
 
     /// Wakes threads that wait at an address, `count` at most. Returns how many.
-    pub(crate) fn wake(&mut self, address: usize, count: usize, choices: &mut Choices) -> usize {
+    pub(crate) fn wake(&mut self, address: usize, count: usize, choices: &mut ChoiceStream) -> usize {
         for woken in 0..count {
             let is_there = |thread: &ScheduledThread| matches!(thread.doing, Doing::Waiting { address: other, .. } if other == address);
             let waiting: Vec<usize> = (0..self.threads.len()).filter(|&i| is_there(&self.threads[i])).collect();
@@ -132,18 +132,18 @@ impl Schedule {
     }
 
     /// Chooses who goes on after a call of `thread`.
-    pub(crate) fn next(&mut self, thread: usize, choices: &mut Choices) -> Next {
+    pub(crate) fn next(&mut self, thread: usize, choices: &mut ChoiceStream) -> NextThread {
         self.clock += self.tick;
         self.calls += 1;
         if self.calls > self.calls_max {
-            return Next::Stuck;
+            return NextThread::Stuck;
         }
         self.wake_late();
         let mut ready = self.ready();
         if ready.is_empty() {
             let Some(first) = self.threads.iter().filter_map(|thread| until(thread.doing)).min() else {
                 let is_over = self.threads.iter().all(|thread| thread.doing == Doing::Ended);
-                return if is_over { Next::Over } else { Next::Stuck };
+                return if is_over { NextThread::Over } else { NextThread::Stuck };
             };
             self.clock = self.clock.max(first);
             self.wake_late();
@@ -156,7 +156,7 @@ impl Schedule {
             ready[..=here].rotate_right(1);
         }
         let chosen = ready[choices.choose(share, ready.len() as u64 - 1) as usize];
-        if chosen == thread { Next::Same } else { Next::Other(self.threads[chosen].turn.clone()) }
+        if chosen == thread { NextThread::Same } else { NextThread::Other(self.threads[chosen].turn.clone()) }
     }
 
     fn ready(&self) -> Vec<usize> {
@@ -201,31 +201,31 @@ mod tests {
 
     const TICK: Duration = Duration::from_micros(1);
 
-    fn schedule(threads: usize) -> (Schedule, Choices) {
-        let mut schedule = Schedule::new(TICK, 0, 100);
+    fn schedule(threads: usize) -> (ThreadSchedule, ChoiceStream) {
+        let mut schedule = ThreadSchedule::new(TICK, 0, 100);
         for _ in 0..threads {
             schedule.add(Arc::default());
         }
-        (schedule, Choices::listed(ChoiceList::new()))
+        (schedule, ChoiceStream::listed(ChoiceList::new()))
     }
 
     #[test]
     fn the_same_thread_goes_on_where_nothing_is_chosen() {
         let (mut schedule, mut choices) = schedule(3);
-        assert!((0..50).all(|_| matches!(schedule.next(1, &mut choices), Next::Same)));
+        assert!((0..50).all(|_| matches!(schedule.next(1, &mut choices), NextThread::Same)));
         assert!(choices.made().is_empty());
     }
 
     #[test]
-    fn a_wait_that_nobody_can_end_is_told_and_one_with_a_limit_ends_in_time() {
+    fn a_wait_that_no_thread_can_end_is_told_and_one_with_a_limit_ends_in_time() {
         let (mut schedule, mut choices) = schedule(2);
         schedule.end(0);
         let until = schedule.now() + Duration::from_secs(3600);
         schedule.wait(1, 64, Some(until));
-        assert!(matches!(schedule.next(1, &mut choices), Next::Same));
+        assert!(matches!(schedule.next(1, &mut choices), NextThread::Same));
         assert!(schedule.is_late(1) && schedule.now() == until);
         schedule.wait(1, 64, None);
-        assert!(matches!(schedule.next(1, &mut choices), Next::Stuck));
+        assert!(matches!(schedule.next(1, &mut choices), NextThread::Stuck));
         assert_eq!(schedule.waits(), "thread 1 waits to be woken");
     }
 
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_run_without_an_end_is_stuck() {
         let (mut schedule, mut choices) = schedule(1);
-        assert!((0..100).all(|_| matches!(schedule.next(0, &mut choices), Next::Same)));
-        assert!(matches!(schedule.next(0, &mut choices), Next::Stuck));
+        assert!((0..100).all(|_| matches!(schedule.next(0, &mut choices), NextThread::Same)));
+        assert!(matches!(schedule.next(0, &mut choices), NextThread::Stuck));
     }
 }

@@ -17,8 +17,8 @@ use recoup::{Builder, Drain, PfsEvery, TierOptions};
 
 use crate::choices::Chance;
 use crate::disk::{Promise, PromiseKind};
-use crate::program::{RankState, SharedStory, told};
-use crate::world::promise;
+use crate::live::promise;
+use crate::run_story::{RankState, SharedStory, told};
 
 /// The directory of versions.
 const DIRECTORY: &str = "/seed/ckpt";
@@ -29,7 +29,7 @@ const EDGE: usize = 4;
 const RTOL: f64 = 1e-8;
 pub(crate) const THETA: f64 = 0.5;
 
-/// What a seed chooses of a solve.
+/// A solve, as a seed chooses it.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionChoices {
     pub(crate) ranks: usize,
@@ -150,7 +150,7 @@ struct Rank<'a> {
     stops_after: Option<u64>,
 }
 
-/// What a rank computes with.
+/// The means of a rank to compute.
 struct Problem {
     pool: Arc<Pool>,
     a: DistributedPoisson3d,

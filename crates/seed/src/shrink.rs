@@ -2,27 +2,28 @@
 
 use std::io;
 
-use crate::case::{Crash, Life, Lived, fresh};
-use crate::choices::{ChoiceList, Choices};
-use crate::invariants::{Finding, Invariant};
-use crate::program::Program;
+use crate::case::{CrashPoint, Life};
+use crate::choices::{ChoiceList, ChoiceStream};
+use crate::invariants::{BrokenInvariant, Invariant};
+use crate::lived::{Lived, fresh};
+use crate::program::SeedProgram;
 use crate::story;
 
 /// A run, and crashes each with the life after it.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
-    pub(crate) program: Program,
+pub(crate) struct SeededCase {
+    pub(crate) program: SeedProgram,
     pub(crate) life: Life,
-    pub(crate) crashes: Vec<(Crash, Life)>,
+    pub(crate) crashes: Vec<(CrashPoint, Life)>,
 }
 
-/// What a case came to: its lives, up to the one that breaks an invariant.
+/// The course of a case: its lives, up to the one that breaks an invariant.
 struct CaseEnd {
     lives: Vec<Lived>,
-    finding: Option<Finding>,
+    finding: Option<BrokenInvariant>,
 }
 
-impl Case {
+impl SeededCase {
     fn run(&self) -> io::Result<CaseEnd> {
         let first = self.life.run(&self.program, fresh())?;
         if self.crashes.is_empty() {
@@ -59,9 +60,9 @@ const RUNS_MAX: usize = 300;
 ///
 /// # Errors
 /// When the files of a world cannot be made.
-pub(crate) fn shrunk(mut case: Case, invariant: Invariant) -> io::Result<String> {
+pub(crate) fn shrunk(mut case: SeededCase, invariant: Invariant) -> io::Result<String> {
     for (number, lived) in case.run()?.lives.into_iter().enumerate() {
-        case.life(number).choices = Choices::listed(lived.past.choices);
+        case.life(number).choices = ChoiceStream::listed(lived.past.choices);
     }
     if !case.breaks(invariant)? {
         return Ok("the case does not repeat: something outside of the world decides it\n".to_owned());
@@ -78,7 +79,7 @@ pub(crate) fn shrunk(mut case: Case, invariant: Invariant) -> io::Result<String>
 }
 
 /// Leaves out choices of a life, many at once at first, as long as the case breaks the invariant.
-fn shorten_list(case: &mut Case, invariant: Invariant, runs: &mut usize, number: usize) -> io::Result<()> {
+fn shorten_list(case: &mut SeededCase, invariant: Invariant, runs: &mut usize, number: usize) -> io::Result<()> {
     let mut list = case.life(number).choices.list().clone();
     let mut piece = list.len();
     while piece > 0 && *runs > 0 {
@@ -87,7 +88,7 @@ fn shorten_list(case: &mut Case, invariant: Invariant, runs: &mut usize, number:
             *runs -= 1;
             let shorter = without(&list, at, piece);
             let mut candidate = case.clone();
-            candidate.life(number).choices = Choices::listed(shorter.clone());
+            candidate.life(number).choices = ChoiceStream::listed(shorter.clone());
             if candidate.breaks(invariant)? {
                 (*case, list) = (candidate, shorter);
             } else {
@@ -104,7 +105,7 @@ fn without(list: &ChoiceList, at: usize, piece: usize) -> ChoiceList {
 }
 
 /// Crashes at the earliest line that still breaks the invariant, of those that halving meets.
-fn crash_earlier(case: &mut Case, invariant: Invariant, runs: &mut usize, number: usize) -> io::Result<()> {
+fn crash_earlier(case: &mut SeededCase, invariant: Invariant, runs: &mut usize, number: usize) -> io::Result<()> {
     let Some(mut step) = case.crashes.get(number).map(|(crash, _)| crash.line) else { return Ok(()) };
     while step > 0 && *runs > 0 {
         *runs -= 1;
@@ -121,7 +122,7 @@ fn crash_earlier(case: &mut Case, invariant: Invariant, runs: &mut usize, number
     Ok(())
 }
 
-fn tell(case: &Case, end: &CaseEnd) -> String {
+fn tell(case: &SeededCase, end: &CaseEnd) -> String {
     let mut words = format!("{:?}\n{:?}\n", case.program, case.life.habits);
     for (number, lived) in end.lives.iter().enumerate() {
         let crash = case.crashes.get(number).map(|(crash, _)| crash).filter(|_| number + 1 < end.lives.len());

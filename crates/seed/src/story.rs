@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::Lived;
 use crate::disk::{Happened, PromiseKind};
+use crate::lived::Lived;
 use crate::tree::{Change, Entry, NodeNumber, TOP, Tree};
 
 /// Lines of a story that are told, from its end.
 const LINES: usize = 60;
 
 /// Names of files and directories as a journal goes on.
-struct Names {
+struct StoryNames {
     names: BTreeMap<NodeNumber, Entry>,
 }
 
-impl Names {
+impl StoryNames {
     fn of(tree: &Tree) -> Self {
         let mut names = Self { names: BTreeMap::new() };
         let mut left = vec![TOP];
@@ -92,7 +92,7 @@ impl Names {
 
 /// Tells the last lines of the first `lines` of a journal.
 pub(crate) fn of(lived: &Lived, lines: usize) -> String {
-    let mut names = Names::of(&lived.before.tree);
+    let mut names = StoryNames::of(&lived.before.tree);
     let told = lived.past.journal[..lines].iter().map(|line| {
         let thread = lived.past.threads.get(line.thread).map_or("", String::as_str);
         format!("{:3} {thread} {}\n", line.thread, names.line(&line.happened))
@@ -103,7 +103,7 @@ pub(crate) fn of(lived: &Lived, lines: usize) -> String {
 
 /// Names the kind of what has just happened: the change, and the file without its numbers.
 pub(crate) fn place_of(lived: &Lived, lines: usize) -> String {
-    let mut names = Names::of(&lived.before.tree);
+    let mut names = StoryNames::of(&lived.before.tree);
     let mut words = "nothing".to_owned();
     for line in &lived.past.journal[..lines] {
         words = names.line(&line.happened);

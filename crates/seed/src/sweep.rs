@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 
-use crate::case::{Crash, Life, Lived, fresh};
+use crate::case::{CrashPoint, Life};
 use crate::choices::Chance;
-use crate::image::Loss;
-use crate::invariants::Finding;
-use crate::program::Program;
-use crate::shrink::{Case, shrunk};
+use crate::image::LossKind;
+use crate::invariants::BrokenInvariant;
+use crate::lived::{Lived, fresh};
+use crate::program::SeedProgram;
+use crate::shrink::{SeededCase, shrunk};
 use crate::story::place_of;
 use crate::world::Mistake;
 
 /// Crashes that are drawn of one seed.
 const CRASHES: u64 = 16;
 
-/// What one seed came to.
+/// The result of one seed.
 #[derive(Clone, Debug, Default)]
 pub struct SeedReport {
     /// Crashes that a recovery was run from.
@@ -24,9 +25,9 @@ pub struct SeedReport {
     /// A digest of the journals of all runs: the same for the same seed.
     pub digest: u64,
     /// Crashes by what was lost, and by what had just happened.
-    pub places: BTreeMap<(Loss, String), u64>,
+    pub places: BTreeMap<(LossKind, String), u64>,
     /// The first invariant that does not hold.
-    pub finding: Option<Finding>,
+    pub finding: Option<BrokenInvariant>,
     /// The shortest case that breaks it, in words; empty unless it was asked for.
     pub story: String,
 }
@@ -38,7 +39,7 @@ pub struct SeedReport {
 /// When the files of a world cannot be made.
 pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<SeedReport> {
     let mut chance = Chance::new(seed, 0);
-    let program = Program::drawn(&mut chance);
+    let program = SeedProgram::drawn(&mut chance);
     let mut life = Life::drawn(&mut chance);
     life.habits.draw_faults(&mut chance);
     life.habits.mistake = mistake;
@@ -54,7 +55,7 @@ pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<
     report.digest = digest.finish();
     if let Some((finding, crashes)) = failed {
         if tells {
-            report.story = shrunk(Case { program, life, crashes }, finding.invariant)?;
+            report.story = shrunk(SeededCase { program, life, crashes }, finding.invariant)?;
         }
         report.finding = Some(finding);
     }
@@ -63,7 +64,7 @@ pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<
 
 /// The crashes of one seed.
 struct SeedSweep {
-    program: Program,
+    program: SeedProgram,
     chance: Chance,
     mistake: Option<Mistake>,
     digest: DefaultHasher,
@@ -71,16 +72,16 @@ struct SeedSweep {
 }
 
 /// An invariant that does not hold, and the crashes before that.
-type FailedCase = (Finding, Vec<(Crash, Life)>);
+type FailedCase = (BrokenInvariant, Vec<(CrashPoint, Life)>);
 
 impl SeedSweep {
     /// Crashes the first life and recovers. Some recoveries crash, too.
     fn crash(&mut self, first: &Lived) -> io::Result<Option<FailedCase>> {
-        let mut lives: Vec<(Crash, Life)> = Vec::new();
+        let mut lives: Vec<(CrashPoint, Life)> = Vec::new();
         let mut lived: Option<Lived> = None;
         loop {
             let before = lived.as_ref().unwrap_or(first);
-            let crash = Crash::drawn(&before.past.journal, &mut self.chance);
+            let crash = CrashPoint::drawn(&before.past.journal, &mut self.chance);
             let mut next = Life::drawn_after(&mut self.chance);
             next.habits.mistake = self.mistake;
             *self.report.places.entry((crash.loss, place_of(before, crash.line))).or_default() += 1;

@@ -37,7 +37,7 @@ pub(crate) enum Change {
 
 /// A file or a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
+pub(crate) enum TreeNode {
     /// A file, with its mode.
     File { mode: u32, bytes: Arc<Vec<u8>> },
     /// A directory, with its mode.
@@ -47,7 +47,7 @@ pub(crate) enum Node {
 /// All files and directories of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
-    nodes: BTreeMap<NodeNumber, Node>,
+    nodes: BTreeMap<NodeNumber, TreeNode>,
     next: NodeNumber,
 }
 
@@ -57,7 +57,7 @@ pub(crate) const TOP: NodeNumber = 0;
 impl Default for Tree {
     /// An empty disk.
     fn default() -> Self {
-        let top = Node::Directory { mode: 0o755, names: BTreeMap::new() };
+        let top = TreeNode::Directory { mode: 0o755, names: BTreeMap::new() };
         Self { nodes: BTreeMap::from([(TOP, top)]), next: TOP + 1 }
     }
 }
@@ -71,7 +71,7 @@ impl Tree {
 
     /// Returns a file or directory.
     #[must_use]
-    pub(crate) fn node(&self, node: NodeNumber) -> Option<&Node> {
+    pub(crate) fn node(&self, node: NodeNumber) -> Option<&TreeNode> {
         self.nodes.get(&node)
     }
 
@@ -92,8 +92,8 @@ impl Tree {
     #[must_use]
     pub(crate) fn names(&self, directory: NodeNumber) -> Option<&BTreeMap<Vec<u8>, NodeNumber>> {
         match self.nodes.get(&directory)? {
-            Node::Directory { names, .. } => Some(names),
-            Node::File { .. } => None,
+            TreeNode::Directory { names, .. } => Some(names),
+            TreeNode::File { .. } => None,
         }
     }
 
@@ -113,15 +113,15 @@ impl Tree {
 
     /// Empties the directory at a path, if it is there.
     pub(crate) fn empty(&mut self, path: &str) {
-        if let Some(Node::Directory { names, .. }) = self.find(path).and_then(|node| self.nodes.get_mut(&node)) {
+        if let Some(TreeNode::Directory { names, .. }) = self.find(path).and_then(|node| self.nodes.get_mut(&node)) {
             names.clear();
         }
     }
 
     fn entries(&mut self, directory: NodeNumber) -> Option<&mut BTreeMap<Vec<u8>, NodeNumber>> {
         match self.nodes.get_mut(&directory)? {
-            Node::Directory { names, .. } => Some(names),
-            Node::File { .. } => None,
+            TreeNode::Directory { names, .. } => Some(names),
+            TreeNode::File { .. } => None,
         }
     }
 
@@ -141,9 +141,9 @@ impl Tree {
             Change::Make { node, is_directory, mode, entry } => {
                 let mode = *mode;
                 let made = if *is_directory {
-                    Node::Directory { mode, names: BTreeMap::new() }
+                    TreeNode::Directory { mode, names: BTreeMap::new() }
                 } else {
-                    Node::File { mode, bytes: Arc::default() }
+                    TreeNode::File { mode, bytes: Arc::default() }
                 };
                 self.nodes.insert(*node, made);
                 self.next = self.next.max(node + 1);
@@ -176,8 +176,8 @@ impl Tree {
 
     fn bytes_mut(&mut self, node: NodeNumber) -> Option<&mut Vec<u8>> {
         match self.nodes.get_mut(&node)? {
-            Node::File { bytes, .. } => Some(Arc::make_mut(bytes)),
-            Node::Directory { .. } => None,
+            TreeNode::File { bytes, .. } => Some(Arc::make_mut(bytes)),
+            TreeNode::Directory { .. } => None,
         }
     }
 
@@ -205,8 +205,8 @@ mod tests {
             tree.apply(&Change::Write { node, offset: 2, bytes: name.as_bytes().into() });
         }
         let bytes = |tree: &Tree, name: &str| match tree.node(tree.find(name)?)? {
-            Node::File { bytes, .. } => Some(bytes.to_vec()),
-            Node::Directory { .. } => None,
+            TreeNode::File { bytes, .. } => Some(bytes.to_vec()),
+            TreeNode::Directory { .. } => None,
         };
         tree.apply(&Change::Rename { from: entry("a"), to: entry("b"), is_exchange: true });
         assert_eq!((bytes(&tree, "a").unwrap(), bytes(&tree, "b").unwrap()), (b"\0\0b".to_vec(), b"\0\0a".to_vec()));

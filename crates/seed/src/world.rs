@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::call::{Call, CallAnswer, Met, Until};
-use crate::choices::{Chance, ChoiceList, Choices};
+use crate::call::{CallAnswer, Met, SystemCall, Until};
+use crate::choices::{Chance, ChoiceList, ChoiceStream};
 use crate::disk::{Disk, Happened, JournalLine, Promise};
-use crate::schedule::{Next, Schedule};
-use crate::sys;
+use crate::schedule::{NextThread, ThreadSchedule};
+use crate::sys::kernel;
 use crate::tree::Tree;
 
 /// A mistake that a world makes on purpose: what looks for it must find it.
@@ -20,7 +20,7 @@ pub enum Mistake {
     LosesWakes,
 }
 
-/// The habits of a world, drawn anew for each seed.
+/// The habits of a world, drawn for each seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
     /// Time that passes at each call.
@@ -59,9 +59,9 @@ impl Habits {
 /// Calls of one run, at most: no run of a scenario comes near it.
 const CALLS_MAX: u64 = 2_000_000;
 
-/// What is left of a world.
+/// The remains of a world.
 #[derive(Debug)]
-pub(crate) struct Past<T> {
+pub(crate) struct WorldPast<T> {
     /// The result of the first thread; or why threads wait without end.
     pub(crate) result: Result<T, String>,
     /// All changes of the disk, in order.
@@ -88,10 +88,10 @@ pub(crate) struct World {
 
 #[derive(Debug)]
 struct WorldState {
-    schedule: Schedule,
+    schedule: ThreadSchedule,
     disk: Disk,
-    choices: Choices,
-    /// What the program draws.
+    choices: ChoiceStream,
+    /// Numbers that the program draws.
     chance: Chance,
 }
 
@@ -103,40 +103,28 @@ pub(crate) struct Task {
     turn: Arc<AtomicU32>,
 }
 
-/// Runs `body` in a world of its own that begins with the disk `tree`.
-///
-/// # Errors
-/// When the files of the disk cannot be made.
-pub(crate) fn live<T: Send + 'static>(
-    tree: Tree,
-    habits: Habits,
-    choices: Choices,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> std::io::Result<Past<T>> {
-    // Statics of the process would let worlds meet.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let disk = Disk::new(tree)?;
-    let root = disk.root();
-    let schedule = Schedule::new(habits.tick, habits.switches, CALLS_MAX);
-    let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(0, 1) });
-    let world = Arc::new(World { state, root, habits, end: AtomicU32::new(0), is_over: AtomicBool::new(false) });
-    let result = sys::simulate(&world, body);
-    let mut state = world.state();
-    let (journal, tree) = state.disk.take();
-    let result = result.ok_or_else(|| state.schedule.waits());
-    let threads = state.disk.take_threads();
-    Ok(Past { result, journal, tree, threads, choices: state.choices.made().clone() })
-}
-
-/// Writes down a promise that the program was made.
-pub(crate) fn promise(promise: Promise) {
-    if let Some(task) = sys::current() {
-        task.world.state().disk.write_down(task.number, Happened::Promised(promise));
-    }
-}
-
 impl World {
+    /// A world that begins with the disk `tree`.
+    ///
+    /// # Errors
+    /// When the files of the disk cannot be made.
+    pub(crate) fn new(tree: Tree, habits: Habits, choices: ChoiceStream) -> std::io::Result<Arc<Self>> {
+        let disk = Disk::new(tree)?;
+        let root = disk.root();
+        let schedule = ThreadSchedule::new(habits.tick, habits.switches, CALLS_MAX);
+        let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(0, 1) });
+        Ok(Arc::new(Self { state, root, habits, end: AtomicU32::new(0), is_over: AtomicBool::new(false) }))
+    }
+
+    /// Takes the past of a world, in which a program ended with `result`, or without one.
+    pub(crate) fn past<T>(&self, result: Option<T>) -> WorldPast<T> {
+        let mut state = self.state();
+        let (journal, tree) = state.disk.take();
+        let result = result.ok_or_else(|| state.schedule.waits());
+        let threads = state.disk.take_threads();
+        WorldPast { result, journal, tree, threads, choices: state.choices.made().clone() }
+    }
+
     fn state(&self) -> MutexGuard<'_, WorldState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +132,7 @@ impl World {
     /// The first thread, whose turn it is.
     pub(crate) fn first(self: &Arc<Self>) -> Arc<Task> {
         let task = self.task();
-        sys::give_turn(&task.turn);
+        kernel::give_turn(&task.turn);
         task
     }
 
@@ -156,17 +144,22 @@ impl World {
 
     /// Waits for the end. Returns whether all threads have ended.
     pub(crate) fn await_end(&self) -> bool {
-        sys::await_turn(&self.end);
+        kernel::await_turn(&self.end);
         self.is_over.load(Ordering::Acquire)
     }
 
     fn end_with(&self, is_over: bool) {
         self.is_over.store(is_over, Ordering::Release);
-        sys::give_turn(&self.end);
+        kernel::give_turn(&self.end);
     }
 }
 
 impl Task {
+    /// Writes down a promise that the program was made.
+    pub(crate) fn promise(&self, promise: Promise) {
+        self.world.state().disk.write_down(self.number, Happened::Promised(promise));
+    }
+
     pub(crate) fn root(&self) -> &[u8] {
         &self.world.root
     }
@@ -176,28 +169,28 @@ impl Task {
     }
 
     /// Answers a call, or lets it enter the kernel.
-    pub(crate) fn before(&self, call: &mut Call<'_>) -> CallAnswer {
+    pub(crate) fn before(&self, call: &mut SystemCall<'_>) -> CallAnswer {
         CallAnswer::Done(match call {
-            Call::Known(answer) => *answer,
-            Call::Process => self.world.habits.process,
-            Call::Other => return CallAnswer::Enter(Met::default()),
-            Call::Random { target } => self.random(target),
-            Call::Cores { target } => self.cores(target),
-            Call::Yield => self.go_on(0),
-            Call::Sleep { until } => self.sleep(*until),
-            Call::Wait { address, expected, until } => {
-                if !sys::is_as_expected(*address, *expected) {
+            SystemCall::Known(answer) => *answer,
+            SystemCall::Process => self.world.habits.process,
+            SystemCall::Other => return CallAnswer::Enter(Met::default()),
+            SystemCall::Random { target } => self.random(target),
+            SystemCall::Cores { target } => self.cores(target),
+            SystemCall::Yield => self.go_on(0),
+            SystemCall::Sleep { until } => self.sleep(*until),
+            SystemCall::Wait { address, expected, until } => {
+                if !kernel::is_as_expected(*address, *expected) {
                     return CallAnswer::Done(-(libc::EAGAIN as isize));
                 }
                 self.wait(*address, *until)
             }
-            Call::Wake { address, count } => self.wake(*address, *count),
+            SystemCall::Wake { address, count } => self.wake(*address, *count),
             _ => return self.before_disk(call),
         })
     }
 
     /// Lets other threads go on before a call that others could see, and draws whether it fails.
-    fn before_disk(&self, call: &Call<'_>) -> CallAnswer {
+    fn before_disk(&self, call: &SystemCall<'_>) -> CallAnswer {
         let Some(met) = self.world.state().disk.meet(call) else { return CallAnswer::Enter(Met::default()) };
         self.go_on(0);
         let mut state = self.world.state();
@@ -209,13 +202,15 @@ impl Task {
         CallAnswer::Enter(if met.node.is_some() { met } else { state.disk.meet(call).unwrap_or_default() })
     }
 
-    fn fault(&self, state: &mut WorldState, call: &Call<'_>) -> Option<(&'static str, i32)> {
+    fn fault(&self, state: &mut WorldState, call: &SystemCall<'_>) -> Option<(&'static str, i32)> {
         let name = match call {
-            Call::Open { flags, .. } if flags & (libc::O_CREAT | libc::O_TMPFILE) & !libc::O_DIRECTORY != 0 => "open",
-            Call::Write { .. } => "write",
-            Call::Sync { .. } => "sync",
-            Call::MakeDirectory { .. } => "make a directory",
-            Call::Rename { .. } => "rename",
+            SystemCall::Open { flags, .. } if flags & (libc::O_CREAT | libc::O_TMPFILE) & !libc::O_DIRECTORY != 0 => {
+                "open"
+            }
+            SystemCall::Write { .. } => "write",
+            SystemCall::Sync { .. } => "sync",
+            SystemCall::MakeDirectory { .. } => "make a directory",
+            SystemCall::Rename { .. } => "rename",
             _ => return None,
         };
         const ERRORS: [i32; 3] = [libc::ENOSPC, libc::EIO, libc::EDQUOT];
@@ -224,9 +219,9 @@ impl Task {
     }
 
     /// Writes down what a call has done.
-    pub(crate) fn after(&self, call: &Call<'_>, met: Met, result: isize) {
+    pub(crate) fn after(&self, call: &SystemCall<'_>, met: Met, result: isize) {
         let forgets = self.world.habits.mistake == Some(Mistake::ForgetsSyncs);
-        let is_forgotten = forgets && matches!(call, Call::Sync { .. });
+        let is_forgotten = forgets && matches!(call, SystemCall::Sync { .. });
         if result >= 0 && !is_forgotten {
             self.world.state().disk.record(self.number, call, met, result);
         }
@@ -254,7 +249,7 @@ impl Task {
     fn until(&self, until: Until) -> Duration {
         match until {
             Until::After(time) => self.world.state().schedule.now() + time,
-            Until::At(time) => time,
+            Until::CallPlace(time) => time,
         }
     }
 
@@ -280,7 +275,7 @@ impl Task {
         self.go_on(woken as isize)
     }
 
-    fn next(&self) -> Next {
+    fn next(&self) -> NextThread {
         let mut state = self.world.state();
         let WorldState { schedule, choices, .. } = &mut *state;
         schedule.next(self.number, choices)
@@ -289,11 +284,11 @@ impl Task {
     /// Lets the next thread go on, and returns `answer` when it is this one's turn again.
     fn go_on(&self, answer: isize) -> isize {
         match self.next() {
-            Next::Same => return answer,
-            Next::Other(turn) => sys::give_turn(&turn),
-            Next::Stuck | Next::Over => self.world.end_with(false),
+            NextThread::Same => return answer,
+            NextThread::Other(turn) => kernel::give_turn(&turn),
+            NextThread::Stuck | NextThread::Over => self.world.end_with(false),
         }
-        sys::await_turn(&self.turn);
+        kernel::await_turn(&self.turn);
         answer
     }
 
@@ -324,9 +319,9 @@ impl Task {
     pub(crate) fn end(&self) {
         self.world.state().schedule.end(self.number);
         match self.next() {
-            Next::Other(turn) => sys::give_turn(&turn),
-            Next::Over => self.world.end_with(true),
-            Next::Same | Next::Stuck => self.world.end_with(false),
+            NextThread::Other(turn) => kernel::give_turn(&turn),
+            NextThread::Over => self.world.end_with(true),
+            NextThread::Same | NextThread::Stuck => self.world.end_with(false),
         }
     }
 }

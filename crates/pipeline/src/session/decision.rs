@@ -57,8 +57,8 @@ impl Decisions {
         is_admitted && progress.status == Status::Running
     }
 
-    /// Asks the policy of rank 0 after an iteration of the solve; every rank gets its answer. What is
-    /// observed is asked for with the raw bytes of a version of each kind, as the variables are
+    /// Asks the policy of rank 0 after an iteration of the solve; every rank gets its answer. The
+    /// observation is asked for with the raw bytes of a version of each kind, as the variables are
     /// now. Collective.
     pub(crate) fn decide(
         &mut self,

@@ -3,45 +3,47 @@
 use std::ffi::{CStr, CString, c_int};
 use std::time::Duration;
 
-use super::{SINCE_1970, word};
-use crate::call::{At, Call, TOP, Until};
+use crate::call::{CallPlace, SystemCall, TOP, Until};
+
+/// The calendar's time at which the clock of a world is 0.
+pub(super) const SINCE_1970: Duration = Duration::from_secs(1_700_000_000);
 
 /// Reads the call.
 ///
 /// # Safety
 /// The arguments are those of a call that the program makes, and the world does not outlive it.
-pub(super) unsafe fn call<'a>(number: i64, arguments: &[usize; 6]) -> Call<'a> {
+pub(super) unsafe fn call<'a>(number: i64, arguments: &[usize; 6]) -> SystemCall<'a> {
     // SAFETY: each helper reads what the kernel would read for the same argument.
     unsafe {
         on_paths(number, arguments).or_else(|| on_files(number, arguments)).unwrap_or_else(|| other(number, arguments))
     }
 }
 
-unsafe fn on_paths<'a>(number: i64, arguments: &[usize; 6]) -> Option<Call<'a>> {
+unsafe fn on_paths<'a>(number: i64, arguments: &[usize; 6]) -> Option<SystemCall<'a>> {
     let [a, b, c, d, e, _] = *arguments;
     // SAFETY: the caller's promise.
-    let here = |path| At { directory: libc::AT_FDCWD, path: unsafe { text(path) } };
+    let here = |path| CallPlace { directory: libc::AT_FDCWD, path: unsafe { text(path) } };
     // SAFETY: the caller's promise.
-    let at = |directory: usize, path| At { directory: directory as c_int, path: unsafe { text(path) } };
+    let at = |directory: usize, path| CallPlace { directory: directory as c_int, path: unsafe { text(path) } };
     Some(match number {
-        libc::SYS_open => Call::Open { at: here(a), flags: b as c_int },
-        libc::SYS_openat => Call::Open { at: at(a, b), flags: c as c_int },
-        libc::SYS_mkdir => Call::MakeDirectory { at: here(a) },
-        libc::SYS_mkdirat => Call::MakeDirectory { at: at(a, b) },
-        libc::SYS_unlink | libc::SYS_rmdir => Call::Remove { at: here(a) },
-        libc::SYS_unlinkat => Call::Remove { at: at(a, b) },
-        libc::SYS_rename => Call::Rename { from: here(a), to: here(b), is_exchange: false },
-        libc::SYS_renameat => Call::Rename { from: at(a, b), to: at(c, d), is_exchange: false },
+        libc::SYS_open => SystemCall::Open { at: here(a), flags: b as c_int },
+        libc::SYS_openat => SystemCall::Open { at: at(a, b), flags: c as c_int },
+        libc::SYS_mkdir => SystemCall::MakeDirectory { at: here(a) },
+        libc::SYS_mkdirat => SystemCall::MakeDirectory { at: at(a, b) },
+        libc::SYS_unlink | libc::SYS_rmdir => SystemCall::Remove { at: here(a) },
+        libc::SYS_unlinkat => SystemCall::Remove { at: at(a, b) },
+        libc::SYS_rename => SystemCall::Rename { from: here(a), to: here(b), is_exchange: false },
+        libc::SYS_renameat => SystemCall::Rename { from: at(a, b), to: at(c, d), is_exchange: false },
         libc::SYS_renameat2 => {
-            Call::Rename { from: at(a, b), to: at(c, d), is_exchange: e as u32 & libc::RENAME_EXCHANGE != 0 }
+            SystemCall::Rename { from: at(a, b), to: at(c, d), is_exchange: e as u32 & libc::RENAME_EXCHANGE != 0 }
         }
-        libc::SYS_link => Call::Link { from: here(a), to: here(b) },
-        libc::SYS_linkat => Call::Link { from: at(a, b), to: at(c, d) },
+        libc::SYS_link => SystemCall::Link { from: here(a), to: here(b) },
+        libc::SYS_linkat => SystemCall::Link { from: at(a, b), to: at(c, d) },
         _ => return None,
     })
 }
 
-unsafe fn on_files<'a>(number: i64, arguments: &[usize; 6]) -> Option<Call<'a>> {
+unsafe fn on_files<'a>(number: i64, arguments: &[usize; 6]) -> Option<SystemCall<'a>> {
     let [a, b, c, d, ..] = *arguments;
     let file = a as c_int;
     // SAFETY: the caller's promise.
@@ -49,69 +51,68 @@ unsafe fn on_files<'a>(number: i64, arguments: &[usize; 6]) -> Option<Call<'a>> 
     // SAFETY: the caller's promise.
     let many = || unsafe { parts(b, c) };
     Some(match number {
-        libc::SYS_write => Call::Write { file, parts: one(), offset: None },
-        libc::SYS_pwrite64 => Call::Write { file, parts: one(), offset: Some(d as u64) },
-        libc::SYS_writev => Call::Write { file, parts: many(), offset: None },
-        libc::SYS_pwritev | libc::SYS_pwritev2 => Call::Write { file, parts: many(), offset: Some(d as u64) },
-        libc::SYS_ftruncate => Call::Resize { file, bytes: b as u64 },
-        libc::SYS_fallocate if b == 0 => Call::Allocate { file, bytes: (c + d) as u64 },
+        libc::SYS_write => SystemCall::Write { file, parts: one(), offset: None },
+        libc::SYS_pwrite64 => SystemCall::Write { file, parts: one(), offset: Some(d as u64) },
+        libc::SYS_writev => SystemCall::Write { file, parts: many(), offset: None },
+        libc::SYS_pwritev | libc::SYS_pwritev2 => SystemCall::Write { file, parts: many(), offset: Some(d as u64) },
+        libc::SYS_ftruncate => SystemCall::Resize { file, bytes: b as u64 },
+        libc::SYS_fallocate if b == 0 => SystemCall::Allocate { file, bytes: (c + d) as u64 },
         libc::SYS_fallocate | libc::SYS_copy_file_range | libc::SYS_splice | libc::SYS_sendfile => {
-            Call::Known(-(libc::EOPNOTSUPP as isize))
+            SystemCall::Known(-(libc::EOPNOTSUPP as isize))
         }
-        libc::SYS_fsync | libc::SYS_fdatasync => Call::Sync { file },
-        libc::SYS_read | libc::SYS_pread64 | libc::SYS_readv | libc::SYS_preadv | libc::SYS_getdents64 => Call::Read,
+        libc::SYS_fsync | libc::SYS_fdatasync => SystemCall::Sync { file },
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_readv | libc::SYS_preadv | libc::SYS_getdents64 => {
+            SystemCall::Read
+        }
         _ => return None,
     })
 }
 
-unsafe fn other<'a>(number: i64, arguments: &[usize; 6]) -> Call<'a> {
+unsafe fn other<'a>(number: i64, arguments: &[usize; 6]) -> SystemCall<'a> {
     let [a, b, c, ..] = *arguments;
     // SAFETY: the caller's promise, for all arms.
     unsafe {
         match number {
             libc::SYS_futex => futex(arguments),
-            libc::SYS_sched_yield => Call::Yield,
-            libc::SYS_nanosleep => Call::Sleep { until: Until::After(time(a).unwrap_or_default()) },
+            libc::SYS_sched_yield => SystemCall::Yield,
+            libc::SYS_nanosleep => SystemCall::Sleep { until: Until::After(time(a).unwrap_or_default()) },
             libc::SYS_clock_nanosleep => {
                 let time = time(c).unwrap_or_default();
                 let is_absolute = b as c_int & libc::TIMER_ABSTIME != 0;
-                Call::Sleep { until: if is_absolute { Until::At(on_clock(time, a == 0)) } else { Until::After(time) } }
+                SystemCall::Sleep {
+                    until: if is_absolute { Until::CallPlace(on_clock(time, a == 0)) } else { Until::After(time) },
+                }
             }
-            libc::SYS_getrandom => Call::Random { target: bytes_mut(a, b) },
-            libc::SYS_sched_getaffinity => Call::Cores { target: bytes_mut(c, b) },
-            libc::SYS_sched_setaffinity => Call::Known(0),
-            libc::SYS_getpid => Call::Process,
+            libc::SYS_getrandom => SystemCall::Random { target: bytes_mut(a, b) },
+            libc::SYS_sched_getaffinity => SystemCall::Cores { target: bytes_mut(c, b) },
+            libc::SYS_sched_setaffinity => SystemCall::Known(0),
+            libc::SYS_getpid => SystemCall::Process,
             // A link would lead out of the world's disk.
-            libc::SYS_symlink | libc::SYS_symlinkat => Call::Known(-(libc::EPERM as isize)),
-            _ => Call::Other,
+            libc::SYS_symlink | libc::SYS_symlinkat => SystemCall::Known(-(libc::EPERM as isize)),
+            _ => SystemCall::Other,
         }
     }
 }
 
-unsafe fn futex<'a>(arguments: &[usize; 6]) -> Call<'a> {
+unsafe fn futex<'a>(arguments: &[usize; 6]) -> SystemCall<'a> {
     let [address, operation, value, limit, ..] = *arguments;
     let is_calendar = operation as c_int & libc::FUTEX_CLOCK_REALTIME != 0;
     // SAFETY: a wait has a time or none; a wake has none.
     let limit = |is_wait: bool| if is_wait { unsafe { time(limit) } } else { None };
     match operation as c_int & libc::FUTEX_CMD_MASK {
-        libc::FUTEX_WAIT => Call::Wait { address, expected: value as u32, until: limit(true).map(Until::After) },
+        libc::FUTEX_WAIT => SystemCall::Wait { address, expected: value as u32, until: limit(true).map(Until::After) },
         libc::FUTEX_WAIT_BITSET => {
-            let until = limit(true).map(|time| Until::At(on_clock(time, is_calendar)));
-            Call::Wait { address, expected: value as u32, until }
+            let until = limit(true).map(|time| Until::CallPlace(on_clock(time, is_calendar)));
+            SystemCall::Wait { address, expected: value as u32, until }
         }
-        libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => Call::Wake { address, count: value as i32 as usize },
-        _ => Call::Known(-(libc::ENOSYS as isize)),
+        libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => SystemCall::Wake { address, count: value as i32 as usize },
+        _ => SystemCall::Known(-(libc::ENOSYS as isize)),
     }
 }
 
 /// A time of the calendar or of the clock, on the clock.
 fn on_clock(time: Duration, is_calendar: bool) -> Duration {
     if is_calendar { time.saturating_sub(SINCE_1970) } else { time }
-}
-
-/// Returns whether a waiting thread would find the word as it expects.
-pub(crate) fn is_as_expected(address: usize, expected: u32) -> bool {
-    word(address) == expected
 }
 
 /// Positions of the paths among the arguments of a call.

@@ -1,9 +1,9 @@
 //! The filter of a simulated thread: which of its system calls come to the handler.
 
+use std::ffi::{c_int, c_void};
 use std::sync::Once;
 
-use super::thread::{pthread_create, pthread_join};
-use super::{on_call, recoup_seed_called};
+use super::kernel::recoup_seed_called;
 
 /// The calls that change the disk, take time, wait, or answer by chance. All others change nothing
 /// outside of the process that a seed could make different.
@@ -72,12 +72,17 @@ const NUMBER: u32 = 0;
 const ADDRESS_LOW: u32 = 8;
 const ADDRESS_HIGH: u32 = 12;
 
+/// A handler of a signal that is told the registers of the thread.
+type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+/// Prepares the process for filters whose calls come to `handler`, before any thread has one.
+pub(super) fn prepare(handler: Handler) {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| set_handler(handler));
+}
+
 /// Sends the calls of this thread, and of those it starts, to the handler.
 pub(super) fn install() {
-    static HANDLER: Once = Once::new();
-    // Naming the functions that stand for libc's makes the linker take them.
-    std::hint::black_box([super::clock_gettime as *const (), pthread_create as *const (), pthread_join as *const ()]);
-    HANDLER.call_once(install_handler);
     let program = program(address_of_syscall());
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     // SAFETY: no pointers.
@@ -88,15 +93,15 @@ pub(super) fn install() {
     assert!(is_bound && is_set, "the kernel has no seccomp filters: {}", std::io::Error::last_os_error());
 }
 
-fn install_handler() {
+fn set_handler(handler: Handler) {
     // Memory of threads is given back after a look at a file, with the lock held that the handler
-    // would take; the memory of the first thread is not.
+    // would take; the memory of the first thread is not. A thread that has its own keeps it.
     // SAFETY: no pointers.
     let is_shared = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) } == 1;
     assert!(is_shared, "all threads share one memory");
     // SAFETY: zeros are an action without flags and with an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = on_call as *const () as usize;
+    action.sa_sigaction = handler as *const () as usize;
     // The handler's own calls of libc may come here, too.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
     // SAFETY: the handler has the signature of SA_SIGINFO.

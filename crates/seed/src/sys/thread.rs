@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use super::{await_turn, filter};
+use super::filter;
+use super::kernel::await_turn;
 use crate::world::{Task, World};
 
 thread_local! {
@@ -22,7 +23,7 @@ pub(crate) fn current() -> Option<&'static Task> {
 type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 
 /// The beginning of a simulated thread.
-struct Start {
+struct ThreadStart {
     task: Arc<Task>,
     routine: Routine,
     argument: *mut c_void,
@@ -30,7 +31,7 @@ struct Start {
 
 /// Makes this thread the first one of a world, runs `body`, and returns its result once no thread
 /// of the world is left; `None` if some wait without end.
-pub(crate) fn simulate<T: Send + 'static>(world: &Arc<World>, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(super) fn simulate<T: Send + 'static>(world: &Arc<World>, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let task = world.first();
     let thread = std::thread::Builder::new().name("main".to_owned()).spawn(move || {
         filter::install();
@@ -82,7 +83,7 @@ unsafe extern "C" fn end(round: *mut c_void) {
 
 extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     // SAFETY: the pointer is from `Box::into_raw` of `pthread_create`, and comes here once.
-    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    let start = unsafe { Box::from_raw(start.cast::<ThreadStart>()) };
     enter(start.task);
     (start.routine)(start.argument)
 }
@@ -95,8 +96,9 @@ fn behind(name: &std::ffi::CStr) -> *mut c_void {
     found
 }
 
-type Create = unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Routine, *mut c_void) -> c_int;
-type Join = unsafe extern "C" fn(libc::pthread_t, *mut *mut c_void) -> c_int;
+type CreateThread =
+    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Routine, *mut c_void) -> c_int;
+type JoinThread = unsafe extern "C" fn(libc::pthread_t, *mut *mut c_void) -> c_int;
 
 /// Starts a thread; of the same world, if the caller is in one.
 ///
@@ -112,13 +114,13 @@ pub(crate) unsafe extern "C" fn pthread_create(
     static BEHIND: OnceLock<usize> = OnceLock::new();
     let address = *BEHIND.get_or_init(|| behind(c"pthread_create").expose_provenance());
     // SAFETY: this is the type of the function of that name.
-    let create: Create = unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<c_void>(address)) };
+    let create: CreateThread = unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<c_void>(address)) };
     let Some(parent) = current() else {
         // SAFETY: the caller's call.
         return unsafe { create(thread, attributes, routine, argument) };
     };
     let task = parent.fork();
-    let start = Box::into_raw(Box::new(Start { task: task.clone(), routine, argument }));
+    let start = Box::into_raw(Box::new(ThreadStart { task: task.clone(), routine, argument }));
     // SAFETY: the caller's call, with a beginning that takes its argument.
     let result = unsafe { create(thread, attributes, begin, start.cast()) };
     if result == 0 {
@@ -141,7 +143,7 @@ pub(crate) unsafe extern "C" fn pthread_join(thread: libc::pthread_t, value: *mu
     static BEHIND: OnceLock<usize> = OnceLock::new();
     let address = *BEHIND.get_or_init(|| behind(c"pthread_join").expose_provenance());
     // SAFETY: this is the type of the function of that name.
-    let join: Join = unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<c_void>(address)) };
+    let join: JoinThread = unsafe { std::mem::transmute(std::ptr::with_exposed_provenance::<c_void>(address)) };
     if let Some(task) = current() {
         task.join(thread as usize);
     }

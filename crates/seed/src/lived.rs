@@ -1,0 +1,31 @@
+//! One life of a program: the disk and the promises it began with, and how it went.
+
+use crate::disk::Promise;
+use crate::run_story::{RunStory, States};
+use crate::session::MEMORY;
+use crate::tree::Tree;
+use crate::world::WorldPast;
+
+/// The legacy of lives to the next one.
+#[derive(Clone, Debug)]
+pub(crate) struct Legacy {
+    pub(crate) tree: Tree,
+    /// Promises that hold still.
+    pub(crate) promises: Vec<Promise>,
+    /// The states that the program went through.
+    pub(crate) states: States,
+}
+
+/// One life, from its beginning to its end.
+pub(crate) struct Lived {
+    pub(crate) before: Legacy,
+    pub(crate) past: WorldPast<Result<(), String>>,
+    pub(crate) story: RunStory,
+}
+
+/// The disk before the first life.
+pub(crate) fn fresh() -> Legacy {
+    let mut tree = Tree::default();
+    tree.make_directory(MEMORY);
+    Legacy { tree, promises: Vec::new(), states: States::new() }
+}
