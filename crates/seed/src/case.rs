@@ -85,7 +85,8 @@ impl CrashPoint {
         for (place, reached) in &first.story.states {
             states.entry(*place).or_default().extend(reached.iter().cloned());
         }
-        Legacy { tree, promises, states }
+        let has_lost_power = first.before.has_lost_power || self.loss == LossKind::Power;
+        Legacy { tree, promises, states, has_lost_power }
     }
 
     /// Recovers from the crash, and checks what was recovered and how it went on.
@@ -98,15 +99,15 @@ impl CrashPoint {
         let lived = second.run(program, self.legacy(program, first))?;
         let promised = lived.before.promises.iter().map(|promise| promise.version).max();
         let verdict = check_restored(program, promised, &lived.before.states, &lived.story)
-            .and_then(|()| check_end(program, &lived, self.whole_from(&lived)));
+            .and_then(|()| check_end(program, &lived, whole_from(&lived)));
         Ok((lived, verdict))
     }
+}
 
-    /// The first version that must be whole. Without power, a version that was retired may come
-    /// back, with the bytes of the one that reused its files: it is named as damaged, and older
-    /// than what is restored.
-    fn whole_from(&self, second: &Lived) -> u64 {
-        let restored = second.story.restored.values().flatten().map(|(version, _)| *version).next();
-        if self.loss == LossKind::Power { restored.unwrap_or(0) } else { 0 }
-    }
+/// The first version that must be whole after a crash. Without power, a version that was retired
+/// may come back, with the bytes of the one that reused its files: it is named as damaged, and
+/// older than what is restored. It may stay through the crashes that follow.
+fn whole_from(lived: &Lived) -> u64 {
+    let restored = lived.story.restored.values().flatten().map(|(version, _)| *version).next();
+    if lived.before.has_lost_power { restored.unwrap_or(0) } else { 0 }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Legacy {
     pub(crate) promises: Vec<Promise>,
     /// The states that the program went through.
     pub(crate) states: States,
+    /// Power was lost before: a version that was retired may have come back.
+    pub(crate) has_lost_power: bool,
 }
 
 /// One life, from its beginning to its end.
@@ -27,5 +29,5 @@ pub(crate) struct Lived {
 pub(crate) fn fresh() -> Legacy {
     let mut tree = Tree::default();
     tree.make_directory(MEMORY);
-    Legacy { tree, promises: Vec::new(), states: States::new() }
+    Legacy { tree, promises: Vec::new(), states: States::new(), has_lost_power: false }
 }
