@@ -2,9 +2,9 @@
 //!
 //! A run is a program of a few threads on a disk. A seed decides which thread goes on at each call,
 //! what the disk refuses, and where a crash cuts the run. The code under test is the library as
-//! users have it; only its system calls end in a [`world`]. The world writes a journal of all that
-//! changes on its disk, so that one run yields as many crashes as its journal has lines. Must not
-//! know how the library works: it judges by files, by results and by what it was promised.
+//! users have it; only its system calls end in a world of their own. The world writes a journal of
+//! all that changes on its disk, so that one run yields as many crashes as its journal has lines.
+//! Must not know how the library works: it judges by files, by results and by what it was promised.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod call;
