@@ -371,7 +371,7 @@ typedef uint64_t recoup_view;
 // A log of finished calls, seen from one rank. 0 is none.
 typedef uint64_t recoup_log;
 
-// The rows of a vector that a rank has: `count` rows of `bytes` bytes from row `first` of `global`.
+// The rows of a vector that a rank has.
 typedef struct recoup_log_rows {
     // The first of them.
     uint64_t first;
