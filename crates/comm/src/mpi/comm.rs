@@ -6,8 +6,7 @@ use std::sync::Arc;
 use recoup_core::{Comm, CommError};
 
 use super::fault::MpiFault;
-use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire, WordReduction};
-use crate::exact_sum::ExactSums;
+use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire};
 
 /// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
 const VALUES: i32 = 1;
@@ -21,8 +20,8 @@ pub struct Mpi {
     rank: usize,
     size: usize,
     family: Arc<Family>,
-    /// The sums of this rank and those of all, kept for the next call.
-    sums: RefCell<[ExactSums; 2]>,
+    /// Values of all ranks, kept for the next sum.
+    room: RefCell<Vec<f64>>,
 }
 
 impl Mpi {
@@ -30,7 +29,7 @@ impl Mpi {
         let rank = raw.rank()?;
         let size = raw.size()?;
         family.join(raw);
-        Ok(Self { raw, rank, size, family, sums: RefCell::default() })
+        Ok(Self { raw, rank, size, family, room: RefCell::new(Vec::new()) })
     }
 
     fn pending(&self) -> PendingCalls<'_> {
@@ -128,26 +127,26 @@ impl Comm for Mpi {
             work();
             return Ok(());
         }
-        let [own, all] = &mut *self.sums.borrow_mut();
-        [&mut *own, all].into_iter().for_each(|sums| sums.clear(values.len()));
-        own.add(values);
+        let mut all = self.room.borrow_mut();
+        all.clear();
+        all.resize(values.len() * self.size, 0.0);
         let mut pending = self.pending();
-        let begun = pending.reduce(WordReduction::Sum, &own.words, &mut all.words);
+        let begun = pending.gather(values, &mut all);
         work();
         begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
         drop(pending);
-        all.round(values);
+        let (first, others) = all.split_at(values.len());
+        values.copy_from_slice(first);
+        for part in others.chunks_exact(values.len()) {
+            values.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+        }
         Ok(())
     }
 
     fn min(&self, value: i64) -> Result<i64, CommError> {
-        let own = [value];
-        let mut least = [value];
-        let mut pending = self.pending();
-        let reduced = pending.reduce(WordReduction::Min, &own, &mut least).and_then(|()| pending.wait());
-        drop(pending);
-        reduced.map_err(|fault| self.error(fault))?;
-        Ok(least[0])
+        let mut all = vec![0; self.size];
+        self.gather_equal(&[value], &mut all)?;
+        Ok(all.into_iter().fold(value, i64::min))
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
