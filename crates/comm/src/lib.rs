@@ -3,10 +3,12 @@
 //! ranks as processes of an MPI job (`Mpi`). [`survive()`] is the loop of a job that continues
 //! without the processes it loses.
 //!
-//! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no
-//! call that hangs because a rank is gone. Must not know solvers, codecs or stores.
+//! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums that do not depend on
+//! their order, and no call that hangs because a rank is gone. Must not know solvers, codecs or
+//! stores.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod exact_sum;
 mod hub;
 mod lent;
 #[cfg(feature = "mpi")]

@@ -8,6 +8,7 @@ use std::thread;
 
 use recoup_core::{Comm, CommError, mix};
 
+use crate::exact_sum::ExactSums;
 use crate::hub::{Hub, HubMessage};
 
 /// The communicator of one rank that is a thread.
@@ -100,17 +101,16 @@ impl Comm for Threads {
 
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
         let all = self.meet(HubMessage::Values(values.to_vec()))?;
+        let mut sums = ExactSums::default();
+        sums.clear(values.len());
         for (rank, message) in all.into_iter().enumerate() {
             let HubMessage::Values(part) = message else { unreachable!("the hub lets only like messages meet") };
             if part.len() != values.len() {
                 return Err(CommError::Length { rank, expected: values.len(), found: part.len() });
             }
-            if rank == 0 {
-                values.copy_from_slice(&part);
-            } else {
-                values.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
-            }
+            sums.add(&part);
         }
+        sums.round(values);
         Ok(())
     }
 

@@ -99,6 +99,10 @@ where
 /// # Errors
 /// This rank's own error, or the [`RankFailure`] of the first other that failed.
 pub fn agreed<E: RankError>(comm: &dyn Comm, mine: Result<(), E>) -> Result<(), CommonError<E>> {
+    // Texts travel only where there is one.
+    if comm.max(i64::from(mine.is_err()))? == 0 {
+        return Ok(());
+    }
     gathered(comm, mine).map(drop)
 }
 
@@ -147,7 +151,7 @@ pub fn by_rank_0<E: RankError>(comm: &dyn Comm, act: impl FnOnce() -> Result<(),
     from_rank_0(comm, act)
 }
 
-/// Returns the sums over all ranks, each added in rank order. Collective.
+/// Returns the sums over all ranks, each rounded once. Collective.
 ///
 /// # Errors
 /// As [`agreed`].

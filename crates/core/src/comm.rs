@@ -13,7 +13,8 @@ pub trait Comm: Send {
     /// The number of ranks.
     fn size(&self) -> usize;
 
-    /// Replaces each value by its sum over all ranks, added in rank order.
+    /// Replaces each value by its sum over all ranks: the exact sum, rounded once. Its bits depend
+    /// neither on the order of the ranks nor on the library that adds.
     ///
     /// # Errors
     /// [`CommError::RankLost`] when a rank is gone.

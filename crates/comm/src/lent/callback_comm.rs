@@ -6,10 +6,11 @@ use recoup_core::{Comm, CommError};
 
 use super::callbacks::CommCallbacks;
 use super::program_thread::ProgramThread;
+use crate::exact_sum::ExactSums;
 
 /// A communicator whose calls the program makes.
 ///
-/// Sums are added in rank order from gathered parts, so they do not depend on the program's MPI.
+/// Sums are made here, from gathered parts, so they do not depend on the program's MPI.
 pub(super) struct CallbackComm {
     /// `None` once freed.
     callbacks: Option<Box<dyn CommCallbacks>>,
@@ -111,14 +112,15 @@ impl Comm for CallbackComm {
     #[expect(clippy::disallowed_methods, reason = "a communicator, which this is")]
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
         let mine: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let mut sums = ExactSums::default();
+        sums.clear(values.len());
         for (rank, part) in self.gather(&mine)?.into_iter().enumerate() {
             if part.len() != mine.len() {
                 return Err(CommError::Length { rank, expected: values.len(), found: part.len() / 8 });
             }
-            for (sum, value) in values.iter_mut().zip(self::values(&part)) {
-                *sum = if rank == 0 { value } else { *sum + value };
-            }
+            sums.add(&self::values(&part).collect::<Vec<_>>());
         }
+        sums.round(values);
         Ok(())
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use recoup_core::{Comm, CommError};
 
 use super::fault::MpiFault;
-use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire};
+use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire, WordReduction};
+use crate::exact_sum::ExactSums;
 
 /// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
 const VALUES: i32 = 1;
@@ -20,8 +21,8 @@ pub struct Mpi {
     rank: usize,
     size: usize,
     family: Arc<Family>,
-    /// Values of all ranks, kept for the next sum.
-    room: RefCell<Vec<f64>>,
+    /// The sums of this rank and those of all, kept for the next call.
+    sums: RefCell<[ExactSums; 2]>,
 }
 
 impl Mpi {
@@ -29,7 +30,7 @@ impl Mpi {
         let rank = raw.rank()?;
         let size = raw.size()?;
         family.join(raw);
-        Ok(Self { raw, rank, size, family, room: RefCell::new(Vec::new()) })
+        Ok(Self { raw, rank, size, family, sums: RefCell::default() })
     }
 
     fn pending(&self) -> PendingCalls<'_> {
@@ -127,26 +128,26 @@ impl Comm for Mpi {
             work();
             return Ok(());
         }
-        let mut all = self.room.borrow_mut();
-        all.clear();
-        all.resize(values.len() * self.size, 0.0);
+        let [own, all] = &mut *self.sums.borrow_mut();
+        [&mut *own, all].into_iter().for_each(|sums| sums.clear(values.len()));
+        own.add(values);
         let mut pending = self.pending();
-        let begun = pending.gather(values, &mut all);
+        let begun = pending.reduce(WordReduction::Sum, &own.words, &mut all.words);
         work();
         begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
         drop(pending);
-        let (first, others) = all.split_at(values.len());
-        values.copy_from_slice(first);
-        for part in others.chunks_exact(values.len()) {
-            values.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
-        }
+        all.round(values);
         Ok(())
     }
 
     fn min(&self, value: i64) -> Result<i64, CommError> {
-        let mut all = vec![0; self.size];
-        self.gather_equal(&[value], &mut all)?;
-        Ok(all.into_iter().fold(value, i64::min))
+        let own = [value];
+        let mut least = [value];
+        let mut pending = self.pending();
+        let reduced = pending.reduce(WordReduction::Min, &own, &mut least).and_then(|()| pending.wait());
+        drop(pending);
+        reduced.map_err(|fault| self.error(fault))?;
+        Ok(least[0])
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {

@@ -174,6 +174,20 @@ macro_rules! wire {
 
 wire!(f64 = RSMPI_DOUBLE, i64 = RSMPI_INT64_T, u8 = RSMPI_UINT8_T);
 
+/// The way in which words of all ranks become one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WordReduction {
+    Sum,
+    Min,
+}
+
+impl WordReduction {
+    fn operation(self) -> ffi::MPI_Op {
+        // SAFETY: constants of the library, set before MPI starts.
+        unsafe { if matches!(self, Self::Sum) { ffi::RSMPI_SUM } else { ffi::RSMPI_MIN } }
+    }
+}
+
 /// A communicator of the library.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RawComm(ffi::MPI_Comm);
@@ -393,6 +407,24 @@ impl<'b> PendingCalls<'b> {
             // SAFETY: both are borrowed until the request is done, and `all` has room for `own` of
             // every rank.
             unsafe { ffi::MPI_Iallgather(from, count, kind, to, count, kind, comm, request) }
+        })
+    }
+
+    /// Puts what the `own` words of all ranks, equally many, come to into `all`, word by word.
+    pub(super) fn reduce(
+        &mut self,
+        reduction: WordReduction,
+        own: &'b [i64],
+        all: &'b mut [i64],
+    ) -> Result<(), MpiFault> {
+        assert_eq!(own.len(), all.len(), "a reduction has as many words as each rank brings");
+        let from = own.as_ptr().cast();
+        let to = all.as_mut_ptr().cast();
+        let count = own.len() as c_int;
+        let comm = self.comm.0;
+        self.begin(|request| {
+            // SAFETY: both are borrowed until the request is done, and of the same length.
+            unsafe { ffi::MPI_Iallreduce(from, to, count, i64::datatype(), reduction.operation(), comm, request) }
         })
     }
 

@@ -1,0 +1,183 @@
+//! Sums over ranks that depend neither on the order nor on who adds.
+//!
+//! A double is an integer times 2^-1074, and sums of integers are exact. Such an integer of some
+//! 2100 bits is kept as limbs of 32 bits in words of 64. Up to 2^31 of them are added word by word,
+//! by MPI too, before a carry must be taken. The sum is rounded once, to the nearest double. (U.
+//! Kulisch's long accumulator; R. Neal, arXiv 1505.05571.) Promises: the same bits on every
+//! communicator, for every order and every MPI.
+
+/// Limbs of a sum, and three counts: of NaN, of infinity and of minus infinity.
+const WORDS: usize = LIMBS + 3;
+/// 2^-1074 up to the largest double, and the carries of 2^31 of them in the last word.
+const LIMBS: usize = 66;
+const LIMB_BITS: usize = 32;
+/// The exponent of the lowest bit of all.
+const LOWEST: i32 = -1074;
+
+/// Sums of several values, each of which may be added to those of other ranks word by word.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExactSums {
+    pub(crate) words: Vec<i64>,
+}
+
+impl ExactSums {
+    /// Makes sums of nothing, one for each value.
+    pub(crate) fn clear(&mut self, values: usize) {
+        self.words.clear();
+        self.words.resize(values * WORDS, 0);
+    }
+
+    /// Adds a value to each sum.
+    pub(crate) fn add(&mut self, values: &[f64]) {
+        self.words.chunks_exact_mut(WORDS).zip(values).for_each(|(words, value)| add(words, *value));
+    }
+
+    /// Puts each sum, rounded, into `values`.
+    pub(crate) fn round(&self, values: &mut [f64]) {
+        values.iter_mut().zip(self.words.chunks_exact(WORDS)).for_each(|(value, words)| *value = rounded(words));
+    }
+}
+
+fn add(words: &mut [i64], value: f64) {
+    let (limbs, counts) = words.split_at_mut(LIMBS);
+    if !value.is_finite() {
+        let kind = if value.is_nan() { 0 } else { 1 + usize::from(value < 0.0) };
+        counts[kind] += 1;
+        return;
+    }
+    let bits = value.to_bits();
+    let exponent = (bits >> 52 & 0x7ff) as usize;
+    let fraction = bits & ((1 << 52) - 1);
+    // A subnormal has no bit before its fraction, and the exponent of the smallest normal.
+    let mantissa = if exponent == 0 { fraction } else { fraction | 1 << 52 };
+    let shift = exponent.saturating_sub(1);
+    let shifted = u128::from(mantissa) << (shift % LIMB_BITS);
+    for (index, limb) in limbs[shift / LIMB_BITS..].iter_mut().take(3).enumerate() {
+        let part = i64::from((shifted >> (index * LIMB_BITS)) as u32);
+        *limb += if value < 0.0 { -part } else { part };
+    }
+}
+
+fn rounded(words: &[i64]) -> f64 {
+    let (limbs, counts) = words.split_at(LIMBS);
+    match counts {
+        [0, 0, 0] => {}
+        [0, _, 0] => return f64::INFINITY,
+        [0, 0, _] => return f64::NEG_INFINITY,
+        _ => return f64::NAN,
+    }
+    match magnitude(limbs, 1) {
+        Some(digits) => nearest(&digits),
+        None => magnitude(limbs, -1).map_or(0.0, |digits| -nearest(&digits)),
+    }
+}
+
+/// Returns the digits of a sum times `sign`, carries taken, lowest first; `None` if it is negative.
+fn magnitude(limbs: &[i64], sign: i64) -> Option<[u32; LIMBS + 1]> {
+    let mut digits = [0; LIMBS + 1];
+    let mut carry = 0;
+    for (digit, limb) in digits.iter_mut().zip(limbs) {
+        let total = sign * limb + carry;
+        *digit = total as u32;
+        carry = total >> LIMB_BITS;
+    }
+    digits[LIMBS] = u32::try_from(carry).ok()?;
+    Some(digits)
+}
+
+/// Returns the double nearest to these digits.
+fn nearest(digits: &[u32]) -> f64 {
+    let Some(top) = digits.iter().rposition(|&digit| digit != 0) else { return 0.0 };
+    let low = top.saturating_sub(2);
+    let head = digits[low..=top].iter().rev().fold(0_u128, |head, &digit| head << LIMB_BITS | u128::from(digit));
+    // Whatever is below decides ties only; the conversion rounds to the nearest, ties to even.
+    let is_more = digits[..low].iter().any(|&digit| digit != 0);
+    let head = (head | u128::from(is_more)) as f64;
+    let exponent = (low * LIMB_BITS) as i32 + LOWEST;
+    // Exact: where the product is subnormal, the head has no bit to lose.
+    head * power_of_two(exponent)
+}
+
+fn power_of_two(exponent: i32) -> f64 {
+    let normal = exponent + 1023;
+    f64::from_bits(if normal > 0 { (normal as u64) << 52 } else { 1 << (exponent - LOWEST) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(values: &[f64]) -> f64 {
+        let mut sums = ExactSums::default();
+        sums.clear(1);
+        values.iter().for_each(|&value| sums.add(&[value]));
+        let mut found = [0.0];
+        sums.round(&mut found);
+        found[0]
+    }
+
+    /// Values of all sizes from a linear congruence.
+    fn scattered(seed: u64, n: usize) -> Vec<f64> {
+        let next =
+            |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        let bits = std::iter::successors(next(&seed), next).map(|state| state ^ state >> 29);
+        bits.map(f64::from_bits).filter(|value| value.is_finite() && value.abs() < 1e300).take(n).collect()
+    }
+
+    #[test]
+    fn one_value_is_its_own_sum_whatever_its_size() {
+        let special = [0.0, 1.0, -1.5, f64::MIN_POSITIVE, 5e-324, -5e-324, f64::MAX, f64::MIN, 1e-310, f64::INFINITY];
+        for value in scattered(7, 10_000).into_iter().chain(special) {
+            assert_eq!(sum(&[value]).to_bits(), value.to_bits(), "{value:e}");
+        }
+    }
+
+    #[test]
+    fn sums_have_the_same_bits_in_every_order_and_grouping() {
+        for seed in 0..200 {
+            let values = scattered(seed, 40);
+            let expected = sum(&values);
+            let mut reversed = values.clone();
+            reversed.reverse();
+            let mut grouped = ExactSums::default();
+            grouped.clear(1);
+            for part in values.chunks(7) {
+                let mut sums = ExactSums::default();
+                sums.clear(1);
+                part.iter().for_each(|&value| sums.add(&[value]));
+                grouped.words.iter_mut().zip(sums.words).for_each(|(word, other)| *word += other);
+            }
+            let mut found = [0.0];
+            grouped.round(&mut found);
+            assert_eq!([sum(&reversed), found[0]].map(f64::to_bits), [expected.to_bits(); 2], "seed {seed}");
+            let negated: Vec<f64> = values.iter().map(|value| -value).collect();
+            assert_eq!(sum(&negated), -expected);
+        }
+    }
+
+    /// Integers times a power of two: their sum fits i128, whose conversion rounds to the nearest.
+    #[test]
+    fn sums_are_rounded_once_to_the_nearest() {
+        for seed in 0..200 {
+            let integers: Vec<i128> = scattered(seed, 60).iter().map(|v| i128::from(v.to_bits() as i64)).collect();
+            let values: Vec<f64> = integers.iter().map(|&i| (i >> 20) as f64 * 2_f64.powi(-60)).collect();
+            let expected = integers.iter().map(|i| i >> 20).sum::<i128>() as f64 * 2_f64.powi(-60);
+            assert_eq!(sum(&values).to_bits(), expected.to_bits(), "seed {seed}");
+        }
+        let half = 2_f64.powi(-53);
+        for (values, expected) in [
+            (&[1.0, half][..], 1.0),
+            (&[1.0, half, 5e-324], 1.0 + f64::EPSILON),
+            (&[1.0 + f64::EPSILON, half], 1.0 + 2.0 * f64::EPSILON),
+            (&[f64::MAX, f64::MAX, f64::MIN], f64::MAX),
+            (&[f64::MAX, f64::MAX], f64::INFINITY),
+            (&[1e300, 1.0, -1e300], 1.0),
+            (&[5e-324, 5e-324, -1.5e-323], -5e-324),
+            (&[f64::NEG_INFINITY, 1.0], f64::NEG_INFINITY),
+            (&[], 0.0),
+        ] {
+            assert_eq!(sum(values), expected, "{values:?}");
+        }
+        assert!(sum(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan() && sum(&[f64::NAN, 1.0]).is_nan());
+    }
+}
