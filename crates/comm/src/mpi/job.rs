@@ -174,14 +174,22 @@ impl MpiJob {
             return Err(MpiError::Spares { spares, processes });
         }
         self.places = processes - spares;
-        self.join_crew()?;
+        self.crew = self.crew_of(self.world, self.place, self.places)?;
         Ok(())
     }
 
-    fn join_crew(&mut self) -> Result<(), MpiFault> {
-        self.crew = self.world.split(usize::from(self.is_spare()), self.place)?;
-        self.family.join(self.crew);
-        Ok(())
+    /// Returns the group of this process, at `place`: the `places` that compute, or those that
+    /// wait.
+    ///
+    /// Where none waits no communicator is made: Open MPI 5.0.11 was seen to end by SIGSEGV
+    /// (`ompi_comm_revoke_local`) when it heard of a lost rank while one was being made.
+    fn crew_of(&self, all: RawComm, place: usize, places: usize) -> Result<RawComm, MpiFault> {
+        if places == all.size()? {
+            return Ok(all);
+        }
+        let crew = all.split(usize::from(place >= places), place)?;
+        self.family.join(crew);
+        Ok(crew)
     }
 
     /// This process's number at the start, which it keeps.
@@ -292,8 +300,7 @@ impl MpiJob {
         let mut taken: Vec<usize> = all.into_iter().map(|place| place as usize).collect();
         taken.sort_unstable();
         let (place, places) = filled(&taken, self.places, self.place);
-        let crew = alive.split(usize::from(place >= places), place)?;
-        self.family.join(crew);
+        let crew = self.crew_of(alive, place, places)?;
         // Nothing has changed before all has succeeded.
         self.crew = crew;
         self.place = place;
