@@ -26,6 +26,7 @@ pub mod failures;
 pub mod horizon;
 pub mod increments;
 pub mod interval;
+pub mod last_save;
 pub mod multilevel;
 pub mod overhead;
 pub mod policy;

@@ -5,7 +5,8 @@ use std::path::Path;
 /// The keys of an options string that describes a session, as messages list them.
 pub const OPTION_KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, \
                                key-every, increments, threads, sync, stay, systems, same-operator, mtti, rtol, \
-                               pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method";
+                               pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method, \
+                               time-limit";
 
 /// Returns the first part of a path that reads like an option of `keys`, which a list separates by
 /// commas. `dir=x,interval=10it` would otherwise make a directory of the name `x,interval=10it`.

@@ -180,6 +180,18 @@ module recoup
             integer(c_int), intent(inout) :: wants
             integer(c_int) :: recoup_wants_known
         end function
+        function recoup_time_left(handle, seconds) bind(C, name="recoup_time_left")
+            import :: c_int, c_int64_t, c_double
+            integer(c_int64_t), value :: handle
+            real(c_double), intent(inout) :: seconds
+            integer(c_int) :: recoup_time_left
+        end function
+        function recoup_should_stop(handle, stop) bind(C, name="recoup_should_stop")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: handle
+            integer(c_int), intent(inout) :: stop
+            integer(c_int) :: recoup_should_stop
+        end function
         function recoup_on_restore(handle, rebuild, ctx) bind(C, name="recoup_on_restore")
             import :: c_int, c_int64_t, c_ptr, c_funptr
             integer(c_int64_t), value :: handle
@@ -336,7 +348,7 @@ module recoup
     end interface
     public :: recoup_open, recoup_protect, recoup_grid, recoup_track, recoup_touch, recoup_operator, &
         recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, &
-        recoup_due, recoup_checkpoint, recoup_wait, recoup_converged, &
+        recoup_due, recoup_checkpoint, recoup_wait, recoup_converged, recoup_time_left, recoup_should_stop, &
         recoup_close, recoup_message, recoup_error_kind
     public :: recoup_default, recoup_renamed, recoup_dropped, recoup_is_default
     public :: recoup_protect_block, recoup_columns, recoup_known_columns, recoup_find_system, recoup_begin_system

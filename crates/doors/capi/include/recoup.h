@@ -557,6 +557,26 @@ int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 // RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
 int32_t recoup_step(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm);
 
+// Writes the seconds left to `seconds`: to the end of the job that RECOUP_JOB_END or
+// SLURM_JOB_END_TIME give in Unix seconds, or of the option time_limit=2h, which counts from
+// recoup_open; the earliest. Infinity if no end is known, 0 once it is over.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `seconds` is NULL or can be written.
+int32_t recoup_time_left(recoup_handle handle, double *seconds);
+
+// Writes 1 to `stop` if it is time for the last version, else 0: after the next call there may be
+// no time for it. Called after each iteration that can be saved. The program then calls
+// recoup_checkpoint and recoup_close, and ends; its next start continues from there. The time kept
+// free follows from those of the versions so far; in a batch system it is at least a minute.
+// Draining memory tiers to the directory is not counted. Collective, and the same on all ranks.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_COMM.
+//
+// `stop` is NULL or can be written.
+int32_t recoup_should_stop(recoup_handle handle, int32_t *stop);
+
 // Decides only, as the first half of recoup_step: writes RECOUP_DUE_ITERATE or
 // RECOUP_DUE_DIRECTION to `due` when it is time to save, else 0. For methods whose state must be
 // made ready before it can be saved; recoup_checkpoint then saves it, at this or a later

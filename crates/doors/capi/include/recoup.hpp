@@ -347,6 +347,20 @@ public:
         check(recoup_wants_known(number(), &wants));
         return wants != 0;
     }
+    /* Seconds to the end of the job, as the batch system or time_limit gives it; infinity if no end is known. */
+    double time_left()
+    {
+        double seconds = 0;
+        check(recoup_time_left(number(), &seconds));
+        return seconds;
+    }
+    /* Whether it is time to save and end. Collective. */
+    bool should_stop()
+    {
+        std::int32_t stop = 0;
+        check(recoup_should_stop(number(), &stop));
+        return stop != 0;
+    }
     /* Called at the end of every restore that brought a version back. */
     void on_restore(std::function<void(std::uint64_t, Resume)> rebuild)
     {

@@ -357,6 +357,48 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
     })
 }
 
+/// Writes the seconds left to `seconds`: to the end of the job that RECOUP_JOB_END or
+/// SLURM_JOB_END_TIME give in Unix seconds, or of the option time_limit=2h, which counts from
+/// recoup_open; the earliest. Infinity if no end is known, 0 once it is over.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+///
+/// # Safety
+/// `seconds` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_time_left(handle: RecoupHandle, seconds: *mut f64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let seconds = out("seconds", seconds)?;
+        let left = handle.with(|_, core| Ok(core.seconds_left()))?;
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { seconds.write(left) };
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Writes 1 to `stop` if it is time for the last version, else 0: after the next call there may be
+/// no time for it. Called after each iteration that can be saved. The program then calls
+/// recoup_checkpoint and recoup_close, and ends; its next start continues from there. The time kept
+/// free follows from those of the versions so far; in a batch system it is at least a minute.
+/// Draining memory tiers to the directory is not counted. Collective, and the same on all ranks.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_COMM.
+///
+/// # Safety
+/// `stop` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_should_stop(handle: RecoupHandle, stop: *mut i32) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let stop = out("stop", stop)?;
+        let is_time = handle.with(|this, core| core.should_stop(this))?;
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { stop.write(i32::from(is_time)) };
+        Ok(RECOUP_OK)
+    })
+}
+
 /// Decides only, as the first half of recoup_step: writes RECOUP_DUE_ITERATE or
 /// RECOUP_DUE_DIRECTION to `due` when it is time to save, else 0. For methods whose state must be
 /// made ready before it can be saved; recoup_checkpoint then saves it, at this or a later

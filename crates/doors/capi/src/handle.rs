@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use recoup::JobEnd;
 use recoup::comm::LentComm;
 use recoup::core::{ErrorKind, Plan, Progress, RankFailure, Registered, SafePoint, Scheme, Status, each, gathered};
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session, VariableChanges};
@@ -89,6 +90,10 @@ pub(crate) struct Core {
     last: Option<At>,
     /// The program's word since then on whether the solve has converged.
     has_converged: Option<bool>,
+    /// The end of the program's time, if one is known.
+    end: Option<JobEnd>,
+    /// The seconds that each version took so far.
+    save_seconds: Vec<f64>,
 }
 
 struct Rebuild {
@@ -127,7 +132,8 @@ impl Handle {
             options.drain_at_once();
         }
         let number = next_number();
-        handles().insert(number, Arc::new(Self { lent, options, core: Mutex::default() }));
+        let core = Core { end: options.job_end(), ..Core::default() };
+        handles().insert(number, Arc::new(Self { lent, options, core: Mutex::new(core) }));
         number
     }
 
@@ -496,6 +502,17 @@ impl Core {
         self.wait_for(lent, 0)
     }
 
+    /// Returns the seconds left of the program's time; infinite if no end is known.
+    pub(crate) fn seconds_left(&self) -> f64 {
+        self.end.as_ref().map_or(f64::INFINITY, |end| end.left().as_secs_f64())
+    }
+
+    /// Returns whether it is time to save and stop, on any rank. Collective.
+    pub(crate) fn should_stop(&mut self, this: &Handle) -> Result<bool, CallFailure> {
+        let is_time = self.end.as_mut().is_some_and(JobEnd::is_time_to_stop);
+        Ok(this.lent.comm().max(i64::from(is_time))? > 0)
+    }
+
     /// Reports the first version that could not be made since the last call.
     pub(crate) fn failure(&mut self) -> Result<(), CallFailure> {
         self.failed.take().map_or(Ok(()), Err)
@@ -516,6 +533,8 @@ impl Core {
                     self.stats.seconds_encode += saved.spent.encode_seconds;
                     self.stats.seconds_verify += saved.spent.verify_seconds;
                     self.stats.seconds_write += saved.spent.write_seconds;
+                    self.save_seconds.push(saved.spent.blocking_seconds() + saved.spent.drain_seconds());
+                    self.end.iter_mut().for_each(|end| end.saved(&self.save_seconds));
                 }
                 Outcome::Failed { version, kind, message } => self.enter_failure(version, kind, &message),
                 Outcome::Suspicious(suspicion) => {

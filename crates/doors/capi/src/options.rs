@@ -10,7 +10,7 @@ use recoup::core::{BoundRule, CodecError, CodecId, IncrementMode, MethodProfile,
 use recoup::model::Interval;
 use recoup::model::units::{ParseQuantityError, bytes, bytes_per_second, count, duration};
 use recoup::solvers::METHODS;
-use recoup::{Builder, Drain, Nodes, OPTION_KEYS, PfsEvery, TierOptions};
+use recoup::{Builder, Drain, JobEnd, Nodes, OPTION_KEYS, PfsEvery, TierOptions};
 
 use crate::status::{CallFailure, RECOUP_E_OPTIONS};
 
@@ -51,6 +51,8 @@ pub(crate) struct HandleOptions {
     node_ranks: Option<usize>,
     pfs_every: Option<PfsEvery>,
     drain: Option<Drain>,
+    /// Time that the program has from recoup_open on.
+    time_limit_seconds: Option<f64>,
 }
 
 impl FromStr for HandleOptions {
@@ -94,6 +96,7 @@ impl HandleOptions {
             "systems" if matches!(value, "" | "yes" | "no") => self.has_systems = value != "no",
             "same-operator" if matches!(value, "yes" | "no") => self.has_other_operators = value == "no",
             "sync" | "stay" | "systems" | "same-operator" => return Err(expected("yes or no")),
+            "time-limit" => self.time_limit_seconds = Some(duration(value).map_err(quantity)?),
             "mtti" => self.mtti_seconds = Some(duration(value).map_err(quantity)?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(bytes_per_second(value).map_err(quantity)?),
@@ -141,6 +144,13 @@ impl HandleOptions {
     pub(crate) fn needs_operator(&self) -> bool {
         let is_fixed = matches!(self.bound, Some(BoundRule::Fixed(_)));
         matches!(self.scheme, Some(None)) || (!is_fixed && self.scheme == Some(Some(Scheme::Lossy)))
+    }
+
+    /// Returns the end of the program's time, if one is known. Its time limit begins now.
+    pub(crate) fn job_end(&self) -> Option<JobEnd> {
+        JobEnd::known(
+            self.time_limit_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+        )
     }
 
     /// Returns the name of the run.
@@ -310,7 +320,7 @@ mod tests {
     fn every_key_is_understood() {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
                     keep=3 key-every=5 increments=hash threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8 \
-                    tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait";
+                    tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait time-limit=2h";
         let options: HandleOptions = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));

@@ -695,6 +695,28 @@ static void test_threads(double *x)
     for (int i = 0; i < 2; i++) EXPECT(recoup_close(handles[i]), RECOUP_OK);
 }
 
+/* A job that has an hour, one that has no time, and one without an end. */
+static void test_time(double *x)
+{
+    const char *options[] = {"scheme=lossless time_limit=1h", "scheme=lossless time_limit=1e-9", "scheme=lossless"};
+    const double most[] = {3600, 0, strtod("inf", NULL)};
+    for (int i = 0; i < 3; i++) {
+        double left = -1;
+        int stop = 9;
+        recoup_handle h = opened("time", options[i], x);
+        EXPECT(recoup_time_left(0, &left), RECOUP_E_HANDLE);
+        EXPECT(recoup_time_left(h, NULL), RECOUP_E_ARGUMENT);
+        EXPECT(recoup_time_left(h, &left), RECOUP_OK);
+        if (left > most[i] || left < most[i] - 100) failures++, printf("%s: %g s left\n", options[i], left);
+        EXPECT(recoup_should_stop(0, &stop), RECOUP_E_HANDLE);
+        EXPECT(recoup_should_stop(h, NULL), RECOUP_E_ARGUMENT);
+        EXPECT(recoup_should_stop(h, &stop), RECOUP_OK);
+        if (stop != (i == 1)) failures++, printf("%s: stop %d\n", options[i], stop);
+        EXPECT(recoup_close(h), RECOUP_OK);
+    }
+    EXPECT(recoup_open(in("time", "time_limit=soon"), NULL, &inner), RECOUP_E_OPTIONS);
+}
+
 int main(int argc, char **argv)
 {
     double *x = malloc((N + 1) * sizeof(double));
@@ -716,6 +738,7 @@ int main(int argc, char **argv)
     test_full_directory(x);
     test_changes(x);
     test_threads(x);
+    test_time(x);
     if (strcmp(recoup_strerror(RECOUP_OK), "done") != 0 || recoup_strerror(12345) == NULL) failures++;
     if (recoup_version()[0] == 0) failures++;
     free(x);

@@ -26,7 +26,6 @@ use crate::inject::planned;
 use crate::inject::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
 use crate::inject::virtual_time::{self, Machine, SolveMeasurement};
 use crate::method::Setup;
-use crate::observe::deadline::End;
 use crate::observe::observers::{ObservedRun, Observers, StopSignals, seen};
 use crate::observe::residual_log::ResidualLog;
 use crate::observe::saves::Saves;
@@ -212,7 +211,7 @@ fn undisturbed(args: &Args, setup: &Setup<'_>, signals: &StopSignals) -> Result<
         tell(format_args!("solving without failures first, for comparison (--baseline-iterations N skips this)"));
     }
     let stop_in_time = &mut |_: &Progress| {
-        if signals.end.as_ref().is_some_and(End::is_near) {
+        if signals.end.as_ref().is_some_and(|end| args.end.is_near(end)) {
             signals.stop.store(true, Ordering::Release);
         }
     };

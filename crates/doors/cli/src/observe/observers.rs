@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use recoup::JobEnd;
 use recoup::core::{Clock, Progress, Store};
 
 use crate::inject::heartbeat::CountedStore;
 use crate::method::Setup;
-use crate::observe::deadline::{Deadline, End};
+use crate::observe::deadline::Deadline;
 use crate::observe::residual_log::{LogLost, ResidualLog};
 use crate::observe::saves::Saves;
 use crate::observe::status_file::{RunFacts, StatusFile};
@@ -36,7 +37,7 @@ pub(crate) struct Observers {
 pub(crate) struct StopSignals {
     /// Raised by signals, and at the deadline.
     pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<JobEnd>,
 }
 
 /// The store that a run writes to, and its clock.

@@ -1,4 +1,4 @@
-//! Saves of a run: the time of the longest, and the newest version. They are seen where versions
+//! Saves of a run: the time each took, and the newest version. They are seen where versions
 //! enter the store, so this holds for every scheme and tier.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,8 @@ use recoup::core::Clock;
 pub(crate) struct Saves {
     clock: SystemClock,
     seen: Mutex<SavesSeen>,
+    /// The seconds that each save took, encoding and writing.
+    seconds: Mutex<Vec<f64>>,
 }
 
 /// The observations so far.
@@ -19,8 +21,6 @@ pub(crate) struct Saves {
 pub(crate) struct SavesSeen {
     /// Start of the save in progress.
     began: Option<Duration>,
-    /// Time of the longest save, encoding and writing.
-    pub(crate) longest: Duration,
     /// Published versions.
     pub(crate) count: u64,
     /// The newest version and when it was published, in Unix seconds.
@@ -39,6 +39,11 @@ impl Saves {
         *self.lock()
     }
 
+    /// Returns the seconds that each save took so far.
+    pub(crate) fn seconds(&self) -> Vec<f64> {
+        self.seconds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Takes note that a version is begun.
     pub(crate) fn begun(&self) {
         self.lock().began = Some(self.clock.now());
@@ -49,7 +54,8 @@ impl Saves {
         let now = self.clock.now();
         let unix = unix_seconds();
         let mut seen = self.lock();
-        seen.longest = seen.longest.max(now.saturating_sub(seen.began.take().unwrap_or(now)));
+        let taken = now.saturating_sub(seen.began.take().unwrap_or(now));
+        self.seconds.lock().unwrap_or_else(PoisonError::into_inner).push(taken.as_secs_f64());
         seen.count += 1;
         seen.interval_seconds = seen.newest.map(|(_, before)| (unix - before).max(0.0));
         seen.newest = Some((version, unix));
