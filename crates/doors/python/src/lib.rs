@@ -16,6 +16,7 @@ mod directory;
 mod dlpack;
 mod error;
 mod host_array;
+mod job_end;
 mod memory;
 mod memory_array;
 mod model;
@@ -40,6 +41,8 @@ mod _native {
     use crate::Error;
     #[pymodule_export]
     use crate::directory::{PyDirectory, PyVariable, PyVersion};
+    #[pymodule_export]
+    use crate::job_end::PyJobEnd;
     #[pymodule_export]
     use crate::memory::{PyMappedValues, PyMemory, PyMemoryReader, PyMemoryVersion, PyMemoryView};
     #[pymodule_export]

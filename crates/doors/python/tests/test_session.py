@@ -48,6 +48,30 @@ def test_every_type_comes_back_bit_for_bit_and_in_place(tmp_path):
     assert arrays["u"].shape == (4, 5, 6) and np.array_equal(arrays["u"], before["u"])
 
 
+def test_a_program_stops_with_a_version_before_its_time_is_over(tmp_path, monkeypatch):
+    x = np.zeros(1000)
+    with recoup.Session(tmp_path, scheme="exact", interval="1000it", time_limit="0.3s") as session:
+        session.protect("x", x)
+        session.restore()
+        assert 0 < session.time_left <= 0.3
+        k = 0
+        while not session.should_stop():
+            k += 1
+            x += 1
+            session.step(k, 1.0)
+        session.save(k, 1.0)
+    assert k > 1 and recoup.open(tmp_path).versions[-1].number == k
+    monkeypatch.setenv("RECOUP_JOB_END", "0")
+    with recoup.Session(tmp_path, name="late") as session:
+        assert session.time_left == 0 and session.should_stop()
+    monkeypatch.delenv("RECOUP_JOB_END")
+    monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
+    with recoup.Session(tmp_path, name="endless") as session:
+        assert session.time_left is None and not session.should_stop()
+    with pytest.raises(recoup.Error, match="time_limit is soon: expected a duration"):
+        recoup.Session(tmp_path, name="wrong", time_limit="soon")
+
+
 def test_lossy_iterate_keeps_the_residual_within_theta(tmp_path, problem):
     a, b = problem
     x, _ = spla.cg(a, b, rtol=1e-3)

@@ -115,6 +115,8 @@ class Session:
     pfs_every: one version of this number goes to the directory; chosen by the MTTI and the measured times when None.
     drain: the way it gets there. In the background, one at a time: ``skip`` leaves out a version that finds the one before
         on its way, ``wait`` waits for it. Or before the version counts: ``off``. ``skip`` when None.
+    time_limit: the time this process has, from now on, as ``"2h"``: see `should_stop`. The end that
+        ``SLURM_JOB_END_TIME`` or ``RECOUP_JOB_END`` give, in Unix seconds, is heeded in any case.
 
     Raises `Error` if the directory is in use, not ours or not writable, and for values out of range.
     """
@@ -150,6 +152,7 @@ class Session:
         memory_dir: str | os.PathLike[str] | None = None,
         pfs_every: int | Literal["auto"] | None = None,
         drain: Literal["skip", "wait", "off"] | None = None,
+        time_limit: Duration | None = None,
     ) -> None:
         if (A is None) != (b is None):
             raise _native.Error("A and b come together: give both or none")
@@ -184,6 +187,8 @@ class Session:
         if b is not None:
             system = lent_system(A, b)
         self.A, self.b = A, b
+        self._end = _native.JobEnd(words(time_limit))
+        self._save_seconds: list[float] = []
         with named("session"):
             self._native = _native.Session(os.fspath(dir), options, system)
         self._place = f"run {name} in {os.fspath(dir)}"
@@ -385,6 +390,8 @@ class Session:
         self._outcomes.append(outcome)
         if outcome.state == "saved":
             self._unsaved = None
+            self._save_seconds.append(outcome.blocking_seconds + outcome.encode_seconds + outcome.verify_seconds + outcome.write_seconds)
+            self._end.saved(self._save_seconds)
             return
         self._unsaved = outcome
         what = f"{self._place}: {_not_saved(outcome)}"
@@ -407,6 +414,20 @@ class Session:
         logged."""
         self._native.wait()
         self._observe()
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds to the end of the job or of `time_limit`; None if no end is known."""
+        return self._end.left()
+
+    def should_stop(self) -> bool:
+        """Whether it is time for the last version: after the next call there may be no time for it. Asked after each
+        iteration; then `save`, leave the ``with``, and end, with code 75 say, by which the job's script knows that it is to
+        submit itself again. The time kept free follows from those of the saves so far; in a batch system it is at least a
+        minute. Draining memory tiers to the directory is not counted."""
+        if not self.closed:
+            self._observe()
+        return self._end.is_time_to_stop()
 
     @property
     def outstanding(self) -> int:
