@@ -60,7 +60,7 @@ def test_a_program_stops_with_a_version_before_its_time_is_over(tmp_path, monkey
             x += 1
             session.step(k, 1.0)
         session.save(k, 1.0)
-    assert k > 1 and recoup.open(tmp_path).versions[-1].number == k
+    assert k > 1 and recoup.open(tmp_path).latest.iteration == k
     monkeypatch.setenv("RECOUP_JOB_END", "0")
     with recoup.Session(tmp_path, name="late") as session:
         assert session.time_left == 0 and session.should_stop()
