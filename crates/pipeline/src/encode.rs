@@ -15,8 +15,8 @@ mod rank_part;
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    Bound, BoundRule, Comm, KindedError, NextBegin, Progress, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord,
-    Tiered, gathered,
+    Bound, BoundRule, Comm, CommError, ErrorKind, FORMAT_VERSION, KindedError, Manifest, NextBegin, Progress,
+    RankFailure, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gather_json,
 };
 
 use self::chain::Chains;
@@ -25,9 +25,7 @@ use self::context::{WorkerContext, leave_the_only_core, ranks_here};
 use self::encode_variable::{VariableEncoder, without_panic};
 use self::frame_codec::{EncodeBuffers, NearCopy};
 use self::increments::Increments;
-use self::rank_part::{
-    CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, VersionResiduals, first_failure,
-};
+use self::rank_part::{PartDraft, VersionPart, all_sealed};
 use crate::costs::{DeviceUse, Outcome, RunClock, Saved, Spent, since};
 use crate::error::PipelineError;
 use crate::restore::{Keeper, Retention, Swept, manages_versions};
@@ -59,7 +57,10 @@ pub(crate) type WorkDone = (StagingSet, Option<Outcome>);
 
 /// Everything the worker thread owns.
 pub(crate) struct Worker {
-    identity: RunIdentity,
+    /// Name of the run.
+    name: String,
+    /// The system under way, where the run has many.
+    system: Option<SystemRecord>,
     pub(crate) context: WorkerContext,
     keeper: Keeper,
     encoder: VariableEncoder,
@@ -89,12 +90,8 @@ impl Worker {
         let keep_least = if clock.is_virtual() { 2 } else { 1 };
         let threads = if config.synchronous { config.codecs.threads } else { 1 };
         Ok(Self {
-            identity: RunIdentity {
-                name: config.name.clone(),
-                fingerprint: verifier.as_ref().map(Verifier::fingerprint),
-                nonzeros: verifier.as_ref().and_then(Verifier::nonzeros),
-                system: None,
-            },
+            name: config.name.clone(),
+            system: None,
             context: WorkerContext {
                 codecs: Codecs { threads, ..config.codecs },
                 store: config.store.clone(),
@@ -132,7 +129,9 @@ impl Worker {
                     continue;
                 }
                 Work::System { verifier, record } => {
-                    self.begin_system(verifier, record);
+                    // Values may still be coded against those of the system before: a chain knows
+                    // values only.
+                    (self.encoder.verifier, self.system) = (Some(*verifier), Some(record));
                     continue;
                 }
                 Work::Restart(restored) => {
@@ -147,26 +146,15 @@ impl Worker {
             job.staging.thaw();
             let outcome = match made {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
-                Err(CheckpointFailure::Aborted) => Outcome::Aborted { version },
-                Err(CheckpointFailure::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
-                Err(CheckpointFailure::Failed(error)) => {
-                    Outcome::Failed { version, kind: error.kind(), message: error.to_string() }
-                }
+                Err(PipelineError::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
+                Err(error) if error.kind() == ErrorKind::GivenUp => Outcome::Aborted { version },
+                Err(error) => Outcome::Failed { version, kind: error.kind(), message: error.to_string() },
             };
             if done.send((job.staging, Some(outcome))).is_err() {
                 break;
             }
         }
         self.end();
-    }
-
-    /// Makes versions of another system from now on. Values may still be coded against those of the
-    /// system before: a chain knows values only.
-    fn begin_system(&mut self, verifier: Box<Verifier>, record: SystemRecord) {
-        self.identity.fingerprint = Some(verifier.fingerprint());
-        self.identity.nonzeros = verifier.nonzeros();
-        self.identity.system = Some(record);
-        self.encoder.verifier = Some(*verifier);
     }
 
     /// Waits for what is written behind, unless the run has failed, and removes what it makes
@@ -180,7 +168,7 @@ impl Worker {
         self.keeper.finished(self.context.store.as_ref(), self.context.comm.as_ref());
     }
 
-    fn make(&mut self, job: &mut CheckpointJob) -> Result<Saved, CheckpointFailure> {
+    fn make(&mut self, job: &mut CheckpointJob) -> Result<Saved, PipelineError> {
         self.encoder.near.begin();
         let brought = self.bring_near(job);
         let job = &*job;
@@ -236,7 +224,7 @@ impl Worker {
 
     /// Looks at the iterate before anything is written: with a corrupted one there is no version.
     /// Where the method's residual norm says nothing about the iterate, nothing is computed.
-    fn examine(&mut self, job: &CheckpointJob, saved: &mut Saved) -> Result<(), CheckpointFailure> {
+    fn examine(&mut self, job: &CheckpointJob, saved: &mut Saved) -> Result<(), PipelineError> {
         if !self.checks_corruption || job.reported.kind == ResidualKind::Unknown {
             return Ok(());
         }
@@ -258,7 +246,7 @@ impl Worker {
         let true_norm = verifier.examine(job.progress.iteration, x, brought, comm.as_ref())?;
         saved.spent.verify_seconds += since(clock.now(), start);
         saved.residual.true_norm = Some(true_norm);
-        verifier.suspect(&job.reported).map_or(Ok(()), |suspicion| Err(CheckpointFailure::Suspicious(suspicion)))
+        verifier.suspect(&job.reported).map_or(Ok(()), |suspicion| Err(PipelineError::Suspicious(suspicion)))
     }
 
     /// Makes this rank's part of the version durable, but not yet visible.
@@ -267,7 +255,7 @@ impl Worker {
         job: &CheckpointJob,
         brought: Result<(), PipelineError>,
         saved: &mut Saved,
-    ) -> Result<VersionPart, CheckpointFailure> {
+    ) -> Result<VersionPart, PipelineError> {
         if self.next_begin.is_none() {
             let WorkerContext { store, comm, .. } = &self.context;
             let swept = self.keeper.sweep_before(job.progress.iteration, store.as_ref(), comm.as_ref())?;
@@ -276,17 +264,14 @@ impl Worker {
         self.look_after_chain()?;
         let mut draft = self.begin(job)?;
         if let Err(error) = brought {
-            draft = DraftState::Lost(error.into());
+            draft = Err(error);
         }
         for staged in &job.staging.staged {
-            if let Err(failure) = self.encoder.save(job, staged, &self.context, &mut draft, saved) {
-                draft = DraftState::Lost(failure);
+            if let Err(error) = self.encoder.save(job, staged, &self.context, &mut draft, saved) {
+                draft = Err(error);
             }
         }
-        let draft = match draft {
-            DraftState::Open(draft) => draft,
-            DraftState::Lost(failure) => return Err(failure),
-        };
+        let draft = draft?;
         self.context.check_abort()?;
         let start = self.context.clock.now();
         let part = without_panic(|| draft.seal())?;
@@ -296,7 +281,7 @@ impl Worker {
 
     /// Makes the next version a key where one that it would be coded against is gone: somebody has
     /// removed it. Collective where versions are coded against others.
-    fn look_after_chain(&mut self) -> Result<(), CheckpointFailure> {
+    fn look_after_chain(&mut self) -> Result<(), PipelineError> {
         let WorkerContext { store, comm, .. } = &self.context;
         let chains = &mut self.encoder.chains;
         if !chains.is_open() {
@@ -312,8 +297,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Begins this rank's draft: where the order matters, rank 0 begins before the others do.
-    fn begin(&self, job: &CheckpointJob) -> Result<DraftState, CheckpointFailure> {
+    /// Begins this rank's draft: where the order matters, rank 0 begins before the others do. A rank
+    /// without one, for the reason within, continues encoding, as verification is collective.
+    fn begin(&self, job: &CheckpointJob) -> Result<Result<PartDraft, PipelineError>, CommError> {
         let WorkerContext { store, comm, .. } = &self.context;
         let begin = || without_panic(|| store.begin(job.progress.iteration, comm.rank()));
         let begun = if self.next_begin == Some(NextBegin::AnyOrder) {
@@ -323,26 +309,23 @@ impl Worker {
             comm.barrier()?;
             first.unwrap_or_else(begin)
         };
-        Ok(match begun {
-            Ok(draft) => DraftState::Open(PartDraft::new(draft, job.staging.staged.len())),
-            Err(error) => DraftState::Lost(error.into()),
-        })
+        Ok(begun.map(|draft| PartDraft::new(draft, job.staging.staged.len())))
     }
 
     /// Comes to one verdict on all ranks: published everywhere, or nowhere.
     fn publish(
         &mut self,
         job: &CheckpointJob,
-        sealed: Result<VersionPart, CheckpointFailure>,
+        sealed: Result<VersionPart, PipelineError>,
         saved: &mut Saved,
-    ) -> Result<NextBegin, CheckpointFailure> {
-        let sealed = if self.context.is_aborted() { Err(CheckpointFailure::Aborted) } else { sealed };
-        let part = VersionPart::of(self.context.comm.rank(), sealed);
-        saved.payload_bytes = part.payload_bytes();
-        let parts: Vec<VersionPart> = gathered(self.context.comm.as_ref(), Ok::<_, PipelineError>(part))?;
-        let verdict = match first_failure(&parts) {
-            Some(failure) => Err(failure),
-            None => self.publish_parts(job, parts, saved),
+    ) -> Result<NextBegin, PipelineError> {
+        let sealed = self.context.check_abort().and(sealed);
+        let part = sealed.map_err(|error| RankFailure::of(self.context.comm.rank(), &error));
+        saved.payload_bytes = part.as_ref().map_or(0, VersionPart::payload_bytes);
+        let parts = gather_json(self.context.comm.as_ref(), &part)?;
+        let verdict = match all_sealed(parts) {
+            Ok(parts) => self.publish_parts(job, parts, saved),
+            Err(failure) => Err(failure.into()),
         };
         if verdict.is_err() && manages_versions(self.context.store.as_ref(), self.context.comm.as_ref()) {
             // The store names what it could not remove; the verdict is the error worth reporting.
@@ -359,15 +342,55 @@ impl Worker {
         job: &CheckpointJob,
         parts: Vec<VersionPart>,
         saved: &mut Saved,
-    ) -> Result<NextBegin, CheckpointFailure> {
+    ) -> Result<NextBegin, PipelineError> {
         let columns = std::mem::take(&mut self.encoder.columns);
-        let manifest = self.identity.manifest(job, parts, VersionResiduals { whole: saved.residual, columns });
+        let manifest = self.manifest(job, parts, saved.residual, columns);
         let WorkerContext { store, comm, .. } = &self.context;
         let next_begin = store.publish(&manifest, comm.as_ref())?;
         self.encoder.chains.publish(manifest.version, !manifest.parents().is_empty());
         let swept = self.keeper.published(manifest, store.as_ref(), comm.as_ref())?;
         self.swept(swept, saved);
         Ok(next_begin)
+    }
+
+    /// Makes the manifest of a version from the parts of all ranks. `residual` is that of the only
+    /// column, or of the one with the most left to do.
+    fn manifest(
+        &self,
+        job: &CheckpointJob,
+        parts: Vec<VersionPart>,
+        residual: ResidualRecord,
+        columns: Vec<ResidualRecord>,
+    ) -> Manifest {
+        let is_lossy = job.plan.scheme == Scheme::Lossy;
+        let is_converged = job.progress.is_converged() && !is_lossy;
+        let problem = self.encoder.verifier.as_ref();
+        let mut manifest = Manifest {
+            format: FORMAT_VERSION,
+            name: self.name.clone(),
+            version: job.progress.iteration,
+            ranks: parts.len(),
+            fingerprint: problem.map(Verifier::fingerprint),
+            nonzeros: problem.and_then(Verifier::nonzeros).filter(|_| job.method.is_some()),
+            method: job.method.map(str::to_owned),
+            scheme: job.plan.scheme,
+            resume: job.plan.resume,
+            rule: if is_lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
+            residual: ResidualRecord { is_converged, ..residual },
+            columns,
+            system: self.system,
+            extra_iterations_predicted: job.predicted,
+            measured: job.measured.clone(),
+            variables: Vec::new(),
+            frames: Vec::new(),
+            files: Vec::new(),
+        };
+        for part in parts {
+            manifest.variables.extend(part.variables);
+            manifest.frames.extend(part.frames);
+            manifest.files.extend(part.files);
+        }
+        manifest
     }
 
     /// Takes note of what became of older versions.

@@ -9,6 +9,8 @@ use recoup_core::{
 };
 use recoup_model::residual_bound::MissingNorm;
 
+use crate::verify::Suspicion;
+
 /// A version that was passed over, and everything found wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
@@ -220,6 +222,9 @@ pub enum PipelineError {
     /// A rank could not do its part; every rank knows.
     #[error(transparent)]
     Rank(#[from] RankFailure),
+    /// The iterate is corrupted; found before anything is written, on all ranks alike.
+    #[error("{0}")]
+    Suspicious(Suspicion),
     /// The state in memory was lost, so what was being made of it no longer counts.
     #[error("lost with the memory it was staged in")]
     Aborted,
@@ -245,6 +250,7 @@ impl KindedError for PipelineError {
             Self::Rank(failure) => failure.kind,
             Self::Link { source, .. } => as_damage(source.kind()),
             Self::NoUsable { versions } => versions.first().map_or(ErrorKind::Damaged, |newest| newest.kind),
+            Self::Suspicious(_) => ErrorKind::Damaged,
             Self::Aborted => ErrorKind::GivenUp,
             Self::NoWorker(source) => ErrorKind::of_io(source),
             Self::StorePanicked | Self::WorkerGone => ErrorKind::Panicked,

@@ -15,7 +15,7 @@ use super::codec_selection::CodecSelection;
 use super::context::{CheckpointJob, WorkerContext};
 use super::frame_codec::{EncodeBuffers, FrameCoding, NearCopy, encode_exactly, encode_frame};
 use super::increments::{ChangeTracker, Increments};
-use super::rank_part::{CheckpointFailure, DraftState, WrittenFrames};
+use super::rank_part::PartDraft;
 use crate::costs::{Saved, since};
 use crate::error::PipelineError;
 use crate::staging::{Staged, VectorView};
@@ -47,9 +47,9 @@ impl VariableEncoder {
         job: &CheckpointJob,
         staged: &Staged,
         context: &WorkerContext,
-        draft: &mut DraftState,
+        draft: &mut Result<PartDraft, PipelineError>,
         saved: &mut Saved,
-    ) -> Result<(), CheckpointFailure> {
+    ) -> Result<(), PipelineError> {
         let is_lossy = job.plan.scheme == Scheme::Lossy && self.may_be_lossy(job.plan.resume, staged);
         if !is_lossy {
             return self.save_exactly(job, staged, context, draft, saved);
@@ -61,7 +61,7 @@ impl VariableEncoder {
         if staged.record.role == Role::Iterate {
             self.add_iterate(staged.record.column, &encoded, saved);
         }
-        let written = write(staged, WrittenFrames::all(&mut encoded.frames), context, draft, saved);
+        let written = write(staged, &mut encoded.frames, false, context, draft, saved);
         self.buffers.reuse(encoded.frames);
         written
     }
@@ -104,9 +104,9 @@ impl VariableEncoder {
         job: &CheckpointJob,
         staged: &Staged,
         context: &WorkerContext,
-        draft: &mut DraftState,
+        draft: &mut Result<PartDraft, PipelineError>,
         saved: &mut Saved,
-    ) -> Result<(), CheckpointFailure> {
+    ) -> Result<(), PipelineError> {
         let codec = lossless_codec(job, staged);
         let begun = context.clock.now();
         let Self { increments, chains, buffers, .. } = self;
@@ -114,7 +114,7 @@ impl VariableEncoder {
         let n_frames = staged.frames();
         let mut frames = Vec::with_capacity(n_frames);
         if n_frames == 0 {
-            write(staged, WrittenFrames::all(&mut frames), context, draft, saved)?;
+            write(staged, &mut frames, false, context, draft, saved)?;
         }
         for run in 0..n_frames {
             context.check_abort()?;
@@ -123,8 +123,7 @@ impl VariableEncoder {
             saved.spent.encode_seconds += since(context.clock.now(), start);
             let has_more = run + 1 < n_frames;
             if !has_more || own_bytes(&frames) >= WRITTEN_BYTES {
-                let written = WrittenFrames { frames: &mut frames, has_more };
-                let written = write(staged, written, context, draft, saved);
+                let written = write(staged, &mut frames, has_more, context, draft, saved);
                 buffers.reuse(frames.drain(..));
                 written?;
             }
@@ -280,20 +279,21 @@ fn lend(staged: &Staged, run: usize) -> Option<Frame<'_>> {
     Some(Frame { record: staged.record.raw_frame(run, payload, crc32c), filters: Vec::new(), payload: payload.into() })
 }
 
-/// Writes frames of a variable where there is a draft.
+/// Writes frames of a variable, which may have more behind these, where there is a draft.
 fn write(
     staged: &Staged,
-    written: WrittenFrames<'_, '_>,
+    frames: &mut [Frame<'_>],
+    has_more: bool,
     context: &WorkerContext,
-    draft: &mut DraftState,
+    draft: &mut Result<PartDraft, PipelineError>,
     saved: &mut Saved,
-) -> Result<(), CheckpointFailure> {
-    let DraftState::Open(part) = draft else { return Ok(()) };
+) -> Result<(), PipelineError> {
+    let Ok(draft) = draft else { return Ok(()) };
     context.check_abort()?;
     let start = context.clock.now();
-    let next = part.next_call(&written);
-    without_panic(|| part.draft.write(&staged.record, written.frames, next))?;
-    part.record(&staged.record, &written);
+    let next = draft.next_call(has_more);
+    without_panic(|| draft.draft.write(&staged.record, frames, next))?;
+    draft.record(&staged.record, frames, has_more);
     saved.spent.write_seconds += since(context.clock.now(), start);
     Ok(())
 }
