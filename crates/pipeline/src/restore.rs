@@ -17,7 +17,7 @@ use self::candidate::{Candidate, overwrite_variables, room_for};
 use self::sources::{RankPlace, VariableSource};
 use crate::encode::{Base, Decoded};
 use crate::error::{PipelineError, ProblemSize, Skipped, as_damage, device_values_error};
-use crate::session::{Session, SystemOfVersion, check_variables};
+use crate::session::{Session, check_variables};
 use crate::staging::{Buffer, PlacedValues, record};
 
 pub use self::candidate::Guess;
@@ -113,14 +113,6 @@ impl Restored {
     }
 }
 
-/// The reason not to restore a version.
-enum VersionRefusal {
-    /// The version is damaged, for one or more errors; try an older one.
-    Damaged(Vec<PipelineError>),
-    /// The version is not ours; older ones are not either.
-    Foreign(PipelineError),
-}
-
 impl Session {
     /// Brings a solver back: overwrites its variables from the newest usable version and resumes
     /// it as faithfully as the version allows. `None` when there is no version. Collective.
@@ -188,16 +180,12 @@ impl Session {
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
         for version in self.agreed_versions()?.into_iter().rev() {
-            match self.system_of(version).map_err(CommonError::lift)? {
-                SystemOfVersion::Same => {}
-                SystemOfVersion::LeftBehind => return self.restored_nothing(Some(version), skipped),
+            if let Some(there) = self.other_system_of(version).map_err(CommonError::lift)? {
                 // What is newer and not whole is of the system at hand.
-                SystemOfVersion::Other(_) if !skipped.is_empty() => {
+                if self.systems.has_begun(there.index) || !skipped.is_empty() {
                     return self.restored_nothing(Some(version), skipped);
                 }
-                SystemOfVersion::Other(there) => {
-                    return Err(CommonError::alike(self.other_system(version, there)));
-                }
+                return Err(CommonError::alike(self.other_system(version, there)));
             }
             let candidate = self.candidate(version, method, owners, &mut reader);
             match self.verdict(candidate)? {
@@ -286,23 +274,29 @@ impl Session {
         from_rank_0(self.comm.as_ref(), || self.store.versions()).map_err(CommonError::lift)
     }
 
-    /// Reads this rank's part of a version.
+    /// Reads this rank's part of a version; all that is damaged of it, where an older one is to be
+    /// tried.
+    ///
+    /// # Errors
+    /// The version is not ours; older ones are not either.
     fn candidate(
         &self,
         version: u64,
         method: Option<&str>,
         owners: &mut [&mut dyn Registered],
         reader: &mut ChainReader<'_>,
-    ) -> Result<Candidate, VersionRefusal> {
-        let manifest = self.store.manifest(version).map_err(|error| VersionRefusal::Damaged(vec![error.into()]))?;
-        let difference = self.check_problem(&manifest).map_err(VersionRefusal::Foreign)?;
+    ) -> Result<Result<Candidate, Vec<PipelineError>>, PipelineError> {
+        let manifest = match self.store.manifest(version) {
+            Ok(manifest) => manifest,
+            Err(error) => return Ok(Err(vec![error.into()])),
+        };
+        let difference = self.check_problem(&manifest)?;
         let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let is_other = |other: &String| method.is_some_and(|method| method != other.as_str());
         let other_method = manifest.method.clone().filter(is_other);
         // The variables of another method may bear the same names, and mean something else.
         let resume = if other_method.is_some() { Resume::Restarted } else { manifest.resume };
-        let located = locate_variables(&manifest, owners, place, resume, &self.changes);
-        let located = located.map_err(VersionRefusal::Foreign)?;
+        let located = locate_variables(&manifest, owners, place, resume, &self.changes)?;
         let mut variables = Vec::with_capacity(located.len());
         let mut defaults = Vec::new();
         let mut damage = Vec::new();
@@ -314,7 +308,7 @@ impl Session {
                 continue;
             };
             let record = VariableRecord { name, ..source.record().clone() };
-            let room = room_for(&record, owners).map_err(VersionRefusal::Foreign)?;
+            let room = room_for(&record, owners)?;
             match read_variable(reader, &manifest, source, room) {
                 Ok(decoded) => variables.push(Decoded { record, ..decoded }),
                 Err(errors) => {
@@ -322,18 +316,19 @@ impl Session {
                     let is_place = |error: &PipelineError| matches!(error, PipelineError::Device { .. });
                     damage.extend(errors);
                     if let Some(index) = damage.iter().position(is_place) {
-                        return Err(VersionRefusal::Foreign(damage.swap_remove(index)));
+                        return Err(damage.swap_remove(index));
                     }
                 }
             }
         }
         if !damage.is_empty() {
-            return Err(VersionRefusal::Damaged(damage));
+            return Ok(Err(damage));
         }
         let is_charged = self.costs.clock.is_virtual();
         let frames_read = if is_charged { reader.frames_read(&manifest) } else { Ok(Vec::new()) };
-        let frames_read = frames_read.map_err(|error| VersionRefusal::Damaged(vec![error]))?;
-        Ok(Candidate { manifest, variables, defaults, is_own, frames_read, difference, other_method })
+        let whole =
+            |frames_read| Candidate { manifest, variables, defaults, is_own, frames_read, difference, other_method };
+        Ok(frames_read.map(whole).map_err(|error| vec![error]))
     }
 
     /// Returns how the problem of a version differs from this one, where it may.
@@ -354,20 +349,20 @@ impl Session {
     /// or what any of them found damaged.
     fn verdict(
         &self,
-        candidate: Result<Candidate, VersionRefusal>,
+        candidate: Result<Result<Candidate, Vec<PipelineError>>, PipelineError>,
     ) -> Result<Result<Candidate, Vec<RankFailure>>, CommonError<PipelineError>> {
         let failure = |error| RankFailure::of(self.comm.rank(), error);
         let (damage, foreign) = match &candidate {
-            Ok(_) => (Vec::new(), None),
-            Err(VersionRefusal::Damaged(errors)) => (errors.iter().map(failure).collect(), None),
-            Err(VersionRefusal::Foreign(error)) => (Vec::new(), Some(failure(error))),
+            Ok(Ok(_)) => (Vec::new(), None),
+            Ok(Err(errors)) => (errors.iter().map(failure).collect(), None),
+            Err(error) => (Vec::new(), Some(failure(error))),
         };
         let all = gather_json(self.comm.as_ref(), &(damage, foreign))?;
         let first_foreign = all.iter().find_map(|(_, foreign)| foreign.clone());
         match (first_foreign, candidate) {
-            (Some(_), Err(VersionRefusal::Foreign(error))) => Err(CommonError::alike(error)),
+            (Some(_), Err(error)) => Err(CommonError::alike(error)),
             (Some(failure), _) => Err(CommonError::alike(failure.into())),
-            (None, Ok(candidate)) if all.iter().all(|(damage, _)| damage.is_empty()) => Ok(Ok(candidate)),
+            (None, Ok(Ok(candidate))) if all.iter().all(|(damage, _)| damage.is_empty()) => Ok(Ok(candidate)),
             _ => Ok(Err(all.into_iter().flat_map(|(damage, _)| damage).collect())),
         }
     }

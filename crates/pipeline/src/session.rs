@@ -13,7 +13,6 @@ mod systems;
 
 pub use self::config::SessionConfig;
 pub use self::decision::DecisionRecord;
-pub(crate) use self::lifecycle::SystemOfVersion;
 #[cfg(test)]
 pub(crate) use self::registry::Registry;
 pub use self::registry::Variables;

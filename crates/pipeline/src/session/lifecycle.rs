@@ -16,16 +16,6 @@ use crate::error::PipelineError;
 use crate::restore::{VariableChanges, manages_versions};
 use crate::verify::{Reference, SolveResiduals, Suspicion, Verifier};
 
-/// The place of a version among the systems of a run.
-pub(crate) enum SystemOfVersion {
-    /// The version is of the system at hand, as far as its number says.
-    Same,
-    /// The version is of a system that this process has left behind.
-    LeftBehind,
-    /// The version is of a system that this process has not begun.
-    Other(SystemRecord),
-}
-
 impl Session {
     /// Begins the next system of a run that solves many, one after the other: a time step, say.
     /// Every version belongs to the system it was taken in, with the fingerprint of its A and b.
@@ -58,17 +48,12 @@ impl Session {
         self.systems.here
     }
 
-    /// Returns where a version stands among the systems, as rank 0 sees it; one whose manifest
-    /// cannot be read is looked at more closely elsewhere. Collective.
-    pub(crate) fn system_of(&self, version: u64) -> Result<SystemOfVersion, CommonError<StoreError>> {
-        let Some(here) = self.systems.here else { return Ok(SystemOfVersion::Same) };
+    /// Returns the system of a version, as rank 0 sees it, where that is not the one at hand; a
+    /// version whose manifest cannot be read is looked at more closely elsewhere. Collective.
+    pub(crate) fn other_system_of(&self, version: u64) -> Result<Option<SystemRecord>, CommonError<StoreError>> {
+        let Some(here) = self.systems.here else { return Ok(None) };
         let read = || Ok::<_, StoreError>(self.store.manifest(version).ok().and_then(|manifest| manifest.system));
-        Ok(match from_rank_0(self.comm.as_ref(), read)? {
-            None => SystemOfVersion::Same,
-            Some(there) if there.index == here.index => SystemOfVersion::Same,
-            Some(there) if self.systems.has_begun(there.index) => SystemOfVersion::LeftBehind,
-            Some(there) => SystemOfVersion::Other(there),
-        })
+        Ok(from_rank_0(self.comm.as_ref(), read)?.filter(|there| there.index != here.index))
     }
 
     /// Gives the policy the numbers of a method. Only for owners that do not say so themselves:
