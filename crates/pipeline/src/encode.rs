@@ -51,10 +51,6 @@ pub(crate) enum Work {
     Restart(Base),
 }
 
-/// The worker's answer: the buffers to be used again, and the outcome of a version, where more than
-/// memory was made.
-pub(crate) type WorkDone = (StagingSet, Option<Outcome>);
-
 /// Everything the worker thread owns.
 pub(crate) struct Worker {
     /// Name of the run.
@@ -115,8 +111,9 @@ impl Worker {
         })
     }
 
-    /// Makes versions until the session hangs up.
-    pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<WorkDone>) {
+    /// Makes versions until the session hangs up. The answer to work with a staging set is the set,
+    /// to be used again, and the outcome of the version that was made of it, if one was.
+    pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<(StagingSet, Option<Outcome>)>) {
         self.ranks_here.into_iter().for_each(leave_the_only_core);
         for work in work {
             let mut job = match work {

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use recoup_core::SystemRecord;
 
 use super::registry::StagingNeed;
-use crate::costs::CostAccount;
-use crate::encode::{Base, CheckpointJob, Work, WorkDone, Worker};
+use crate::costs::{CostAccount, Outcome};
+use crate::encode::{Base, CheckpointJob, Work, Worker};
 use crate::error::PipelineError;
 use crate::staging::{StagingRule, StagingSet};
 use crate::verify::Verifier;
@@ -21,7 +21,8 @@ const STAGING_SETS: usize = 2;
 pub(crate) struct WorkerLink {
     /// `None` once the worker is to end, or has.
     work: Option<Sender<Work>>,
-    done: Receiver<WorkDone>,
+    /// Sets to be used again, with the outcome of the version that was made of each, if any.
+    done: Receiver<(StagingSet, Option<Outcome>)>,
     thread: Option<JoinHandle<()>>,
     /// Set while versions under way are given up.
     abort: Arc<AtomicBool>,
@@ -112,7 +113,7 @@ impl WorkerLink {
     pub(crate) fn poll(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
         loop {
             match self.done.try_recv() {
-                Ok(done) => self.take(done, costs),
+                Ok((staging, outcome)) => self.take(staging, outcome, costs),
                 Err(mpsc::TryRecvError::Empty) => return Ok(()),
                 Err(mpsc::TryRecvError::Disconnected) => return Err(self.ended()),
             }
@@ -124,8 +125,8 @@ impl WorkerLink {
     }
 
     fn receive(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
-        let done = self.done.recv().map_err(|_| self.ended())?;
-        self.take(done, costs);
+        let (staging, outcome) = self.done.recv().map_err(|_| self.ended())?;
+        self.take(staging, outcome, costs);
         Ok(())
     }
 
@@ -135,8 +136,7 @@ impl WorkerLink {
         PipelineError::WorkerGone
     }
 
-    fn take(&mut self, done: WorkDone, costs: &mut CostAccount) {
-        let (staging, outcome) = done;
+    fn take(&mut self, staging: StagingSet, outcome: Option<Outcome>, costs: &mut CostAccount) {
         self.free.push(staging);
         if let Some(outcome) = outcome {
             self.outstanding -= 1;

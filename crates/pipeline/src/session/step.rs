@@ -7,7 +7,6 @@ use recoup_core::{
     Store, agreed, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
-use serde::{Deserialize, Serialize};
 
 use super::config::SessionConfig;
 use super::decision::Decisions;
@@ -27,15 +26,6 @@ pub struct Checkpointed {
     pub version: u64,
     /// The time the solver waited, on the run's clock. Virtual time has not been moved yet.
     pub blocking_seconds: f64,
-}
-
-/// One rank's word on the variables it has staged.
-#[derive(Serialize, Deserialize)]
-struct StagedReport {
-    /// The reason why no version is made of them.
-    failure: Option<RankFailure>,
-    /// Marks of those that are vectors of the problem, which all ranks measure together.
-    are_vectors: Vec<bool>,
 }
 
 /// The road from registered variables to a store, and back.
@@ -284,9 +274,8 @@ impl Session {
         let mut staging = StagingSet::default();
         let staged = free.and_then(|free| {
             staging = free;
-            let failure = stage(&mut staging, owners, &plan, rule, &mut self.staging)?
-                .map(|error| RankFailure::of(self.comm.rank(), &error));
-            Ok(StagedReport { failure, are_vectors: self.are_vectors(&staging) })
+            let staged = stage(&mut staging, owners, &plan, rule, &mut self.staging)?;
+            Ok(staged.map(|()| self.are_vectors(&staging)).map_err(|error| RankFailure::of(self.comm.rank(), &error)))
         });
         let agreed = agreed_staging(self.comm.as_ref(), staged);
         let failure = agreed.inspect_err(|_| self.link.return_staging(std::mem::take(&mut staging)))?;
@@ -359,35 +348,34 @@ fn check_norms(progress: &Progress) -> Result<(), PipelineError> {
 }
 
 /// Stages the variables of a version. A place that cannot freeze its values costs the version, not
-/// the run: its error comes back.
+/// the run: its error comes back within.
 fn stage(
     staging: &mut StagingSet,
     owners: &[&dyn Registered],
     plan: &Plan,
     rule: StagingRule,
     memory: &mut StagingMemory,
-) -> Result<Option<PipelineError>, PipelineError> {
+) -> Result<Result<(), PipelineError>, PipelineError> {
     match staging.stage(owners, plan, rule, memory) {
-        Ok(()) => Ok(None),
-        Err(error @ PipelineError::Device { .. }) => Ok(Some(error)),
-        Err(error) => Err(error),
+        Err(error) if !matches!(error, PipelineError::Device { .. }) => Err(error),
+        staged => Ok(staged),
     }
 }
 
 /// Comes to one verdict on all ranks: a version is made of what they staged, or none is, for the
-/// reason returned.
+/// reason returned. Each tells which of its variables are vectors of the problem, which all ranks
+/// measure together.
 fn agreed_staging(
     comm: &dyn Comm,
-    mine: Result<StagedReport, PipelineError>,
+    mine: Result<Result<Vec<bool>, RankFailure>, PipelineError>,
 ) -> Result<Option<RankFailure>, CommonError<PipelineError>> {
-    let reports = gathered(comm, mine)?;
-    // What a failure has cut short says nothing.
-    let mut whole = reports.iter().enumerate().filter(|(_, report)| report.failure.is_none());
+    let staged = gathered(comm, mine)?;
+    let mut whole = staged.iter().enumerate().filter_map(|(rank, staged)| Some((rank, staged.as_ref().ok()?)));
     if let Some((first, expected)) = whole.next()
-        && let Some((rank, _)) = whole.find(|(_, report)| report.are_vectors != expected.are_vectors)
+        && let Some((rank, _)) = whole.find(|(_, are_vectors)| *are_vectors != expected)
     {
         let message = format!("registers other vectors than rank {first}, or one of another length than A has rows");
         return Err(CommonError::alike(RankFailure { rank, kind: ErrorKind::Refused, message }.into()));
     }
-    Ok(reports.into_iter().find_map(|report| report.failure))
+    Ok(staged.into_iter().find_map(Result::err))
 }
