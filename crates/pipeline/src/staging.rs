@@ -11,6 +11,7 @@ mod sys;
 mod values;
 mod writes;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,9 +26,9 @@ use self::values::SpareMemory;
 pub(crate) use self::values::{
     FetchedFrame, PlacedValues, VectorView, frame_len, frames, padded_len, raw_bytes, record,
 };
+use self::writes::WriteLog;
 pub use self::writes::WriteTable;
 pub(crate) use self::writes::append_run;
-use self::writes::{AnnouncedWrites, WriteLog};
 use crate::error::{PipelineError, device_values_error};
 use crate::session::{StagingNeed, check_variables};
 
@@ -42,8 +43,9 @@ pub(crate) struct Staged {
     /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
     /// all values near once more.
     pub(crate) sums: Vec<u32>,
-    /// Announced writes, where the owner announces all of them.
-    pub(crate) writes: Option<AnnouncedWrites>,
+    /// The values written since each earlier staging, by its number, where the owner announces all
+    /// writes: see [`WriteLog::enter`].
+    pub(crate) writes: Option<BTreeMap<u64, Vec<Range<usize>>>>,
 }
 
 /// The values of a staged variable.

@@ -80,7 +80,7 @@ impl Increments {
         let codec = context.codecs.find(CodecId::Increment).ok()?;
         let source = self.source(staged)?;
         let before = chains.tracked(&staged.record);
-        let announced = before.and_then(|before| staged.writes.as_ref()?.since(before.staging));
+        let announced = before.and_then(|before| staged.writes.as_ref()?.get(&before.staging)).map(Vec::as_slice);
         let zones = (source == ChangeSource::Hashes).then(Vec::new);
         let record = staged.record.clone();
         let tracked = Tracked { version, staging: job.staging.number, record, zones, hashes: Vec::new() };

@@ -21,20 +21,6 @@ const ZONE_BYTES: usize = 64 << 10;
 /// Number of the next memory.
 static MEMORY: AtomicU64 = AtomicU64::new(1 << 32);
 
-/// Writes to one variable up to a staging.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AnnouncedWrites {
-    since: Vec<(u64, Vec<Range<usize>>)>,
-}
-
-impl AnnouncedWrites {
-    /// Returns the values written since an earlier staging: ascending and disjoint ranges that
-    /// cover them. `None` where that is not known.
-    pub(crate) fn since(&self, staging: u64) -> Option<&[Range<usize>]> {
-        self.since.iter().find(|(number, _)| *number == staging).map(|(_, written)| written.as_slice())
-    }
-}
-
 /// The marks of the last stagings.
 #[derive(Debug, Default)]
 pub(crate) struct WriteLog {
@@ -55,14 +41,15 @@ impl WriteLog {
     }
 
     /// Asks the owner of a variable that is staged for the writes to it; `None` where it does not
-    /// announce them.
-    pub(crate) fn enter(&mut self, variable: &Variable<'_>) -> Option<AnnouncedWrites> {
+    /// announce them. Of each earlier staging of which that is known, by its number: ascending and
+    /// disjoint ranges that cover the values written since.
+    pub(crate) fn enter(&mut self, variable: &Variable<'_>) -> Option<BTreeMap<u64, Vec<Range<usize>>>> {
         let zones = variable.zones?;
         // The staging under way has no mark of this variable yet.
         let since = |(number, marks): &(u64, BTreeMap<String, Mark>)| {
             Some((*number, zones.written_since(*marks.get(variable.name)?)?))
         };
-        let writes = AnnouncedWrites { since: self.stagings.iter().filter_map(since).collect() };
+        let writes = self.stagings.iter().filter_map(since).collect();
         if let Some((_, marks)) = self.stagings.back_mut() {
             marks.insert(variable.name.to_owned(), zones.mark());
         }
@@ -182,7 +169,7 @@ mod tests {
         }
     }
 
-    fn enter(log: &mut WriteLog, zones: &Writing) -> AnnouncedWrites {
+    fn enter(log: &mut WriteLog, zones: &Writing) -> BTreeMap<u64, Vec<Range<usize>>> {
         let x = Variable::new("x", Role::Dynamic, Values::F64(&[0.0; 9]), Distribution::RankLocal);
         log.enter(&Variable { zones: Some(zones), ..x }).unwrap()
     }
@@ -195,13 +182,13 @@ mod tests {
             let known = enter(&mut log, &Writing { memory: 1, writes });
             for back in 1..=writes {
                 let expected: Vec<_> = (writes - back..writes).map(|w| w as usize..w as usize + 1).collect();
-                let found = known.since(number - back);
-                assert_eq!(found, (back <= REMEMBERED as u64).then_some(expected.as_slice()), "{writes} {back}");
+                let found = known.get(&(number - back));
+                assert_eq!(found, (back <= REMEMBERED as u64).then_some(&expected), "{writes} {back}");
             }
         }
         let last = log.number;
         log.begin();
-        assert_eq!(enter(&mut log, &Writing { memory: 2, writes: 9 }).since(last), None);
+        assert_eq!(enter(&mut log, &Writing { memory: 2, writes: 9 }).get(&last), None);
     }
 
     #[test]
