@@ -16,7 +16,7 @@ use recoup_core::{
 
 use self::health::{Health, Remedy, Strikes};
 use self::report::flip;
-use crate::costs::{RunClock, Timing};
+use crate::costs::{RunClock, Timing, since};
 use crate::error::PipelineError;
 use crate::restore::Restored;
 use crate::session::Session;
@@ -79,14 +79,6 @@ struct Run<'r, 'a> {
     start: Duration,
     health: Health,
     strikes: Strikes,
-}
-
-/// The end of a span of declared time.
-struct Passed {
-    /// The failure that struck in it.
-    failure: Option<Failure>,
-    /// The declared time that was left when it struck; 0 on a real clock.
-    left_seconds: f64,
 }
 
 impl<'a> Runner<'a> {
@@ -215,14 +207,12 @@ impl<'a> Run<'_, 'a> {
         self.health.observe(progress.relative_residual());
         (self.runner.watch)(&progress, self.report.executed);
         let step_seconds = self.clock.declared_iteration_seconds().unwrap_or(0.0);
-        let Passed { failure, left_seconds } = self.pass(solver, step_seconds, progress.iteration, Phase::Computing);
-        // The iteration counts as executed, and as lost, but did not take all its time.
-        self.report.seconds_lost_work -= left_seconds;
+        let failure = self.pass(solver, step_seconds, progress.iteration, Phase::Computing);
         let seconds = self.clock.seconds_since(self.start);
         let relative_residual = progress.relative_residual();
         self.report.history.push(Sample { iteration: progress.iteration, relative_residual, seconds });
-        if let Some(failure) = failure {
-            return Ok(Some((failure, Phase::Computing)));
+        if failure.is_some() {
+            return Ok(failure);
         }
         if self.is_to_stop(&progress) {
             // The version of the stop is this very one, and goes to every tier.
@@ -236,19 +226,23 @@ impl<'a> Run<'_, 'a> {
         self.report.seconds_blocking += checkpoint.blocking_seconds;
         self.event(checkpoint.version, EventKind::Checkpoint);
         let blocking_seconds = self.clock.uncharged_seconds(checkpoint.blocking_seconds);
-        let Passed { failure, left_seconds } =
-            self.pass(solver, blocking_seconds, progress.iteration, Phase::Checkpoint);
-        self.report.seconds_blocking -= left_seconds;
+        let failure = self.pass(solver, blocking_seconds, progress.iteration, Phase::Checkpoint);
         self.health.has_saved = true;
         if let Some(session) = &mut self.runner.session {
             session.computing();
         }
-        Ok(failure.map(|f| (f, Phase::Checkpoint)))
+        Ok(failure)
     }
 
-    /// Lets declared time pass, up to the failure that strikes in it, if one does. On a real clock
-    /// the time has passed already.
-    fn pass(&mut self, solver: &mut dyn Iteration, declared_seconds: f64, iteration: u64, phase: Phase) -> Passed {
+    /// Lets declared time pass, up to the failure that strikes in it, if one does; the time that was
+    /// left then is taken off the account of the phase. On a real clock the time has passed already.
+    fn pass(
+        &mut self,
+        solver: &mut dyn Iteration,
+        declared_seconds: f64,
+        iteration: u64,
+        phase: Phase,
+    ) -> Option<(Failure, Phase)> {
         let end = self.clock.now() + Duration::from_secs_f64(declared_seconds);
         let mut failure = None;
         for _ in 0..FLIPS_MAX {
@@ -266,9 +260,15 @@ impl<'a> Run<'_, 'a> {
         let failure = failure.filter(|failure| failure.kind == FailureKind::FailStop);
         if declared_seconds > 0.0 {
             self.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
+            let account = match phase {
+                // The iteration counts as executed, and as lost, but did not take all its time.
+                Phase::Computing => &mut self.report.seconds_lost_work,
+                Phase::Checkpoint => &mut self.report.seconds_blocking,
+                Phase::Recovery => &mut self.report.seconds_recovery,
+            };
+            *account -= since(end, self.clock.now());
         }
-        let left = if declared_seconds > 0.0 { end.saturating_sub(self.clock.now()) } else { Duration::ZERO };
-        Passed { failure, left_seconds: left.as_secs_f64() }
+        failure.map(|failure| (failure, phase))
     }
 
     /// Recovers from the loss of all state: a fresh solver, the newest usable version, and the same
@@ -299,9 +299,8 @@ impl<'a> Run<'_, 'a> {
                 self.event(iteration, EventKind::FailuresPutOff { factor });
             }
             let declared_seconds = self.clock.uncharged_seconds(seconds);
-            let passed = self.pass(solver.as_mut(), declared_seconds, iteration, Phase::Recovery);
-            self.report.seconds_recovery -= passed.left_seconds;
-            strike = passed.failure.map(|failure| (failure, Phase::Recovery)).filter(|_| !self.is_asked_to_stop());
+            let struck = self.pass(solver.as_mut(), declared_seconds, iteration, Phase::Recovery);
+            strike = struck.filter(|_| !self.is_asked_to_stop());
         }
         self.went_back(failed_at, iteration);
         Ok(())
@@ -381,10 +380,8 @@ impl<'a> Run<'_, 'a> {
         let lost = self.went_back(from, iteration);
         self.count_rollback(&why, lost);
         let declared_seconds = self.clock.uncharged_seconds(seconds);
-        let passed = self.pass(solver.as_mut(), declared_seconds, iteration, Phase::Recovery);
-        self.report.seconds_recovery -= passed.left_seconds;
-        if let Some(failure) = passed.failure {
-            self.recover(make, solver, (failure, Phase::Recovery))?;
+        if let Some(strike) = self.pass(solver.as_mut(), declared_seconds, iteration, Phase::Recovery) {
+            self.recover(make, solver, strike)?;
         }
         Ok(true)
     }
