@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Comm, CommError, ErrorKind, FORMAT_VERSION, KindedError, Manifest, NextBegin, Progress,
-    RankFailure, ResidualKind, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gather_json,
+    RankFailure, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gather_json,
 };
 
 use self::chain::Chains;
@@ -209,7 +209,7 @@ impl Worker {
     /// Copies frozen values that a judge needs all of. A rank that fails takes part in what all
     /// ranks measure, with zeros, and writes nothing.
     fn bring_near(&self, job: &mut CheckpointJob) -> Result<(), PipelineError> {
-        let is_examined = self.checks_corruption && job.reported.kind != ResidualKind::Unknown;
+        let is_examined = self.checks_corruption && job.has_comparable_residual();
         let plan = job.plan;
         let is_needed = |staged: &Staged| {
             let is_lossy = plan.scheme == Scheme::Lossy && self.encoder.may_be_lossy(plan.resume, staged);
@@ -222,7 +222,7 @@ impl Worker {
     /// Looks at the iterate before anything is written: with a corrupted one there is no version.
     /// Where the method's residual norm says nothing about the iterate, nothing is computed.
     fn examine(&mut self, job: &CheckpointJob, saved: &mut Saved) -> Result<(), PipelineError> {
-        if !self.checks_corruption || job.reported.kind == ResidualKind::Unknown {
+        if !self.checks_corruption || !job.has_comparable_residual() {
             return Ok(());
         }
         let Some(verifier) = self.encoder.verifier.as_mut().filter(|verifier| verifier.n_columns() == 1) else {
@@ -243,7 +243,8 @@ impl Worker {
         let true_norm = verifier.examine(job.progress.iteration, x, brought, comm.as_ref())?;
         saved.spent.verify_seconds += since(clock.now(), start);
         saved.residual.true_norm = Some(true_norm);
-        verifier.suspect(&job.reported).map_or(Ok(()), |suspicion| Err(PipelineError::Suspicious(suspicion)))
+        let suspicion = verifier.suspect(&job.progress, &job.residuals);
+        suspicion.map_or(Ok(()), |suspicion| Err(PipelineError::Suspicious(suspicion)))
     }
 
     /// Makes this rank's part of the version durable, but not yet visible.

@@ -8,8 +8,8 @@ mod problem;
 mod suspicion;
 
 use recoup_core::{
-    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, ResidualRecord, Role, VariableRecord,
-    agreed, summed, vector_fingerprint,
+    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, Progress, ResidualRecord, Role,
+    VariableRecord, agreed, summed, vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
@@ -23,8 +23,8 @@ use crate::staging::{Staged, VectorView};
 
 pub use self::problem::{KnownNorms, Reference};
 pub(crate) use self::problem::{SessionProblem, is_vector};
+pub(crate) use self::suspicion::SolveResiduals;
 pub use self::suspicion::Suspicion;
-pub(crate) use self::suspicion::{ReportedResidual, SolveResiduals};
 
 /// Samples of the Frobenius norm where the entries of A are not known.
 const RADEMACHER_SAMPLES: u64 = 8;
@@ -113,11 +113,11 @@ impl Verifier {
         Ok(self.norms.residual)
     }
 
-    /// Compares the residual norm that a method reports with the one that was measured.
-    pub(crate) fn suspect(&mut self, reported: &ReportedResidual) -> Option<Suspicion> {
+    /// Compares the residual norm that a method reports of a state with the one that was measured.
+    pub(crate) fn suspect(&mut self, state: &Progress, residuals: &SolveResiduals) -> Option<Suspicion> {
         let norms = Norms { iterate: self.norms.iterate.max(self.iterate_peak), ..self.norms };
-        let explained = explained(reported, &norms, self.inverse_diagonal);
-        let suspicion = explained.and_then(|explained| Suspicion::of(reported, norms.residual, explained));
+        let explained = explained(state, residuals, &norms, self.inverse_diagonal);
+        let suspicion = explained.and_then(|explained| Suspicion::of(state, norms.residual, explained));
         if suspicion.is_none() {
             self.iterate_peak = norms.iterate;
         }

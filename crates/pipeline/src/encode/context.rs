@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{
-    Clock, Codec, CodecError, CodecId, Comm, CommError, Measured, Plan, Prediction, Progress, Role, Store, gather_bytes,
+    Clock, Codec, CodecError, CodecId, Comm, CommError, Measured, Plan, Prediction, Progress, ResidualKind, Role,
+    Store, gather_bytes,
 };
 
 use crate::error::PipelineError;
 use crate::staging::StagingSet;
-use crate::verify::{KnownNorms, ReportedResidual};
+use crate::verify::{KnownNorms, SolveResiduals};
 
 /// The surroundings of the worker, the same for all versions.
 pub(crate) struct WorkerContext {
@@ -114,7 +115,8 @@ pub(crate) fn leave_the_only_core(_: usize) {}
 pub(crate) struct CheckpointJob {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
-    pub(crate) reported: ReportedResidual,
+    /// The residuals that the method has reported up to this state.
+    pub(crate) residuals: SolveResiduals,
     pub(crate) known: KnownNorms,
     /// `||r||` of each column of a block, as its method knows them; empty where it does not say.
     pub(crate) column_norms: Vec<f64>,
@@ -134,6 +136,11 @@ pub(crate) struct CheckpointJob {
 }
 
 impl CheckpointJob {
+    /// Returns whether the residual norm that the method reports says something about the iterate.
+    pub(crate) fn has_comparable_residual(&self) -> bool {
+        self.residuals.kind_at(&self.progress) != ResidualKind::Unknown
+    }
+
     /// Returns `||b - A x||` of a column of a block, as the program knows it.
     pub(crate) fn known_column(&self, column: usize) -> Option<f64> {
         self.known.column_norms.get(column).copied()

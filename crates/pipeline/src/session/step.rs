@@ -293,7 +293,7 @@ impl Session {
         self.link.make(CheckpointJob {
             plan,
             progress,
-            reported: self.residuals.reported(&progress),
+            residuals: self.residuals,
             column_norms: self.column_norms.clone(),
             tolerance: self.decisions.tolerance,
             known,

@@ -37,44 +37,37 @@ pub struct Suspicion {
     pub explained: f64,
 }
 
-/// The residual norm a method reports, and what it may be compared with.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ReportedResidual {
-    /// Kind of the residual that the norm belongs to.
-    pub(crate) kind: ResidualKind,
-    /// Iterations done.
-    pub(crate) iteration: u64,
-    /// The norm itself.
-    pub(crate) norm: f64,
-    /// Largest residual norm since the solve started or was restored: its rounding errors stay.
-    pub(crate) peak: f64,
-}
-
-/// Returns what rounding explains of the difference between the residual norm reported and the true
-/// one; `None` where nothing is known. Of `norms`, the iterate's is the largest so far;
-/// `inverse_diagonal` is the largest `1 / |a_ii|`.
-pub(crate) fn explained(reported: &ReportedResidual, norms: &Norms, inverse_diagonal: Option<f64>) -> Option<f64> {
+/// Returns what rounding explains of the difference between the residual norm that a method reports
+/// of a state and the true one; `None` where nothing is known. Of `norms`, the iterate's is the
+/// largest so far; `inverse_diagonal` is the largest `1 / |a_ii|`.
+pub(crate) fn explained(
+    state: &Progress,
+    residuals: &SolveResiduals,
+    norms: &Norms,
+    inverse_diagonal: Option<f64>,
+) -> Option<f64> {
     let norm = [norms.spectral_bound, norms.frobenius].into_iter().flatten().reduce(f64::min)?;
     let product = norm * norms.iterate;
     // eps sqrt(N) (||A|| ||x|| + ||b||) for the true residual itself
     let measuring = MEASURING * f64::EPSILON * (product + norms.rhs);
-    match reported.kind {
+    match residuals.kind_at(state) {
         ResidualKind::True => Some(measuring),
         ResidualKind::Recurrence => {
-            Some(measuring + f64::EPSILON * (reported.iteration as f64).sqrt() * (product + reported.peak))
+            let peak = residuals.peak.max(state.rhs_norm);
+            Some(measuring + f64::EPSILON * (state.iteration as f64).sqrt() * (product + peak))
         }
         // r' = (I - omega A D^-1) r with omega below 2 is r and at most 2 ||A|| ||D^-1|| ||r||
         // more.
-        ResidualKind::SweepBefore => Some(measuring + 2.0 * norm * inverse_diagonal? * reported.norm),
+        ResidualKind::SweepBefore => Some(measuring + 2.0 * norm * inverse_diagonal? * state.residual_norm),
         ResidualKind::Unknown => None,
     }
 }
 
 impl Suspicion {
     /// Suspects a state whose residual norms differ by more than is explained, or are no numbers.
-    pub(crate) fn of(reported: &ReportedResidual, true_norm: f64, explained: f64) -> Option<Self> {
-        let is_explained = true_norm.is_finite() && (true_norm - reported.norm).abs() <= explained;
-        let ReportedResidual { iteration: version, norm: recurrence_norm, .. } = *reported;
+    pub(crate) fn of(state: &Progress, true_norm: f64, explained: f64) -> Option<Self> {
+        let Progress { iteration: version, residual_norm: recurrence_norm, .. } = *state;
+        let is_explained = true_norm.is_finite() && (true_norm - recurrence_norm).abs() <= explained;
         (!is_explained).then_some(Self { version, recurrence_norm, true_norm, explained })
     }
 }
@@ -95,7 +88,7 @@ impl std::fmt::Display for Suspicion {
 pub(crate) struct SolveResiduals {
     /// Kind of the residual norms that the solver reports.
     pub(crate) kind: ResidualKind,
-    /// Largest residual norm since the solver started or came back.
+    /// Largest residual norm since the solver started or came back: its rounding errors stay.
     peak: f64,
     /// Smallest relative residual saved or restored.
     best_saved: f64,
@@ -133,15 +126,10 @@ impl SolveResiduals {
         is_worth
     }
 
-    /// Returns the residual norm of a state, and what it may be compared with.
-    pub(crate) fn reported(&self, progress: &Progress) -> ReportedResidual {
-        ReportedResidual {
-            // Elsewhere the iterate may be behind the residual.
-            kind: if progress.safe_point == SafePoint::Any { self.kind } else { ResidualKind::Unknown },
-            iteration: progress.iteration,
-            norm: progress.residual_norm,
-            peak: self.peak.max(progress.rhs_norm),
-        }
+    /// Returns the kind of the residual that a state's norm belongs to: where the method is within a
+    /// cycle the iterate may be behind the residual.
+    pub(crate) fn kind_at(&self, state: &Progress) -> ResidualKind {
+        if state.safe_point == SafePoint::Any { self.kind } else { ResidualKind::Unknown }
     }
 
     /// Takes note of a state that is saved.
@@ -178,8 +166,12 @@ mod tests {
         abs_product: None,
     };
 
+    fn state(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Progress {
+        Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any }
+    }
+
     fn gap(kind: ResidualKind, iteration: u64) -> Option<f64> {
-        explained(&ReportedResidual { kind, iteration, norm: 1.0, peak: 1.0 }, &NORMS, Some(1.0 / 6.0))
+        explained(&state(iteration, 1.0, 1.0), &SolveResiduals::new(kind), &NORMS, Some(1.0 / 6.0))
     }
 
     #[test]
@@ -197,14 +189,12 @@ mod tests {
         let explained = gap(ResidualKind::SweepBefore, 5).unwrap();
         // 2 ||A|| ||D^-1|| = 4
         assert!((4.0..4.000_001).contains(&explained), "{explained}");
-        assert_eq!(super::explained(&ReportedResidual::default(), &NORMS, Some(1.0)), None);
+        assert_eq!(gap(ResidualKind::Unknown, 5), None);
     }
 
     #[test]
     fn what_rounding_explains_is_no_suspicion_and_nan_always_is() {
-        let of = |norm, true_norm, explained| {
-            Suspicion::of(&ReportedResidual { norm, ..ReportedResidual::default() }, true_norm, explained)
-        };
+        let of = |norm, true_norm, explained| Suspicion::of(&state(1, norm, 1.0), true_norm, explained);
         assert_eq!(of(1.0, 1.0 + 1e-10, 2e-10), None);
         assert_eq!(of(1.0, 1.0 - 1e-10, 2e-10), None);
         assert!(of(1.0, 1.0 + 1e-9, 2e-10).is_some());
@@ -235,18 +225,11 @@ mod tests {
     #[test]
     fn norms_without_a_right_hand_side_keep_no_state_from_being_saved() {
         let mut residuals = SolveResiduals::new(ResidualKind::Unknown);
-        let at = |residual_norm, rhs_norm| Progress {
-            iteration: 1,
-            residual_norm,
-            rhs_norm,
-            status: Status::Running,
-            safe_point: SafePoint::Any,
-        };
         for norm in [5e6, 0.0, 4e6] {
-            assert!(residuals.is_worth_saving(&at(norm, 0.0)), "{norm}");
-            residuals.saved(&at(norm, 0.0));
+            assert!(residuals.is_worth_saving(&state(1, norm, 0.0)), "{norm}");
+            residuals.saved(&state(1, norm, 0.0));
         }
-        assert!(!residuals.is_worth_saving(&at(4.1e9, 0.0)), "a state far worse than the best");
-        assert!(!residuals.is_worth_saving(&at(1.1e3, 1.0)), "a state far worse than x = 0");
+        assert!(!residuals.is_worth_saving(&state(1, 4.1e9, 0.0)), "a state far worse than the best");
+        assert!(!residuals.is_worth_saving(&state(1, 1.1e3, 1.0)), "a state far worse than x = 0");
     }
 }
