@@ -371,20 +371,9 @@ fn blend(mean: &mut f64, sample: f64) {
 mod tests {
     use std::sync::Arc;
 
-    use recoup_core::Clock;
+    use recoup_testkit::clock::FakeClock;
 
     use super::*;
-
-    /// A clock at zero.
-    struct AtZero;
-
-    impl Clock for AtZero {
-        fn now(&self) -> Duration {
-            Duration::ZERO
-        }
-
-        fn sleep_until(&self, _: Duration) {}
-    }
 
     /// A version of one value is copied in 1 s and written in 4 s.
     const COSTS: VirtualCosts = VirtualCosts {
@@ -397,7 +386,7 @@ mod tests {
     };
 
     fn account(timing: Timing, is_synchronous: bool) -> CostAccount {
-        CostAccount::new(RunClock::new(Arc::new(AtZero), timing), None, is_synchronous)
+        CostAccount::new(RunClock::new(Arc::new(FakeClock::new()), timing), None, is_synchronous)
     }
 
     fn measuring() -> CostAccount {
