@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use recoup::comm::Solo;
 use recoup::core::{
-    Bit, FailureKind, FailureSource, FlipTarget, Iteration, MethodProfile, Operator, Progress, Registered,
+    Bit, ErrorKind, FailureKind, FailureSource, FlipTarget, Iteration, MethodProfile, Operator, Progress, Registered,
     ResidualKind, Resume, Scheme, SolveError, Values, Variable, VariableMut,
 };
 use recoup::io::MemoryStore;
 use recoup::model::Rng;
 use recoup::model::failures::{AtIterations, Never};
-use recoup::pipeline::{Corrupted, Ended, EventKind, FlipCounts, RunLimits, RunReport, Session};
+use recoup::pipeline::{Corrupted, Ended, EventKind, FailedVersion, FlipCounts, RunLimits, RunReport, Session};
 use recoup::solvers::{
     Bicgstab, Cg, Csr, Gmres, GmresOptions, JacobiPreconditioner, Pool, RightHandSide, Side, Stop, System, read_matrix,
 };
@@ -51,7 +51,10 @@ fn a_flip_in_the_iterate_before_a_save_is_caught_and_undone() {
             assert_eq!(run.failures, 0, "no failure was declared");
             let caught: Vec<u64> = run.events.iter().filter_map(|event| suspicion(&event.kind)).collect();
             assert_eq!(caught, [20], "{scheme}, bit {bit}");
-            assert!(run.failed.iter().any(|(version, why)| *version == 20 && why.contains("rounding")));
+            let is_told = |failed: &FailedVersion| {
+                (failed.version, failed.kind) == (20, ErrorKind::Damaged) && failed.message.contains("rounding")
+            };
+            assert!(run.failed.iter().any(is_told), "{:?}", run.failed);
             if scheme == Scheme::Exact {
                 assert_eq!(run.executed, undisturbed.executed + 10);
             }
@@ -77,7 +80,7 @@ fn a_flip_is_caught_behind_the_solver_too() {
     assert_eq!(run.ended, Ended::Converged);
     assert!(run.saved.iter().all(|saved| saved.residual.true_norm.unwrap() <= 2.0 * saved.residual.norm));
     // The last versions of a short solve can still be on their way when it ends.
-    assert!(run.flips.caught == 1 || run.failed.iter().any(|(version, _)| *version == 10), "{:?}", run.failed);
+    assert!(run.flips.caught == 1 || run.failed.iter().any(|failed| failed.version == 10), "{:?}", run.failed);
 }
 
 /// x and r are both made from whatever p is, so they stay consistent and every version is sound.

@@ -4,12 +4,11 @@ use std::path::Path;
 use std::process::Command;
 
 use recoup::comm::Threads;
-use recoup::core::{
-    Comm, Distribution, ErrorKind, KindedError, Progress, Role, SafePoint, Scheme, Status, Store, ValuesMut,
-};
+use recoup::core::{Comm, Distribution, ErrorKind, KindedError, Role, Scheme, Store, ValuesMut};
 use recoup::io::{Access, Hdf5Store};
 use recoup::model::failures::Never;
-use recoup::pipeline::{Outcome, Variables};
+use recoup::pipeline::{FailedVersion, Outcome, Variables};
+use recoup_testkit::progress;
 
 use crate::support::{Problem, plan};
 
@@ -54,7 +53,9 @@ fn a_full_disk_leaves_the_last_version_whole_and_the_solve_running() {
     let run = problem.run("cg", Some(session), Never);
     assert!(run.progress.is_converged());
     assert!(!run.saved.is_empty() && !run.failed.is_empty(), "{} saved, {:?}", run.saved.len(), run.failed);
-    assert!(run.failed.iter().all(|(_, why)| why.contains("no space left")), "{:?}", run.failed);
+    let is_full =
+        |failed: &FailedVersion| failed.kind == ErrorKind::DiskFull && failed.message.contains("no space left");
+    assert!(run.failed.iter().all(is_full), "{:?}", run.failed);
     let store = Hdf5Store::open(disk.path(), "solve", Access::Read).unwrap();
     let versions = store.versions().unwrap();
     assert_eq!(versions, run.saved.iter().map(|s| s.version).collect::<Vec<_>>());
@@ -76,10 +77,7 @@ fn a_full_disk_and_one_that_is_read_only_have_their_kinds_on_all_ranks() {
         for iteration in 1..=3 {
             let mut x = vec![iteration as f64; 8192];
             let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
-            let status = Status::Running;
-            let progress =
-                Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
-            session.checkpoint(plan(Scheme::Traditional), progress, &[&owner]).unwrap();
+            session.checkpoint(plan(Scheme::Traditional), progress(iteration), &[&owner]).unwrap();
         }
         session.wait().unwrap();
         match session.take_outcomes().pop() {

@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use recoup_core::{
-    Clock, Comm, CommonError, Draft, FileRecord, Frame, Manifest, NextCall, Place, RankFailure, StoreError, Tier,
-    VariableRecord, agreed, each, gathered,
+    Clock, Comm, CommonError, Draft, FileRecord, Frame, KindedError, Manifest, NextCall, Place, RankFailure,
+    StoreError, Tier, VariableRecord, agreed, each, gathered,
 };
 use recoup_io::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -165,7 +165,7 @@ fn run(jobs: &Receiver<DrainedVersion>, comm: &dyn Comm, shared: &DrainShared, n
             let seconds = clock.now().as_secs_f64();
             landing.landed.push(Landed { version, tier: index, is_there: carried.is_ok(), seconds });
             if let Err(error) = carried {
-                notes.unwritten(version, &tier.name, &error.to_string());
+                notes.unwritten(version, &tier.name, error.kind(), error.to_string());
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use recoup_core::Note;
+use recoup_core::{ErrorKind, Note};
 
 /// Notes kept until they are taken; further ones are in the log alone.
 const NOTES_MAX: usize = 1000;
@@ -29,8 +29,8 @@ impl Notes {
     }
 
     /// Notes that a tier did not get a version that was due there.
-    pub(crate) fn unwritten(&self, version: u64, tier: &str, what: &str) {
-        let note = Note::Unwritten { version, tier: tier.to_owned(), what: what.to_owned() };
+    pub(crate) fn unwritten(&self, version: u64, tier: &str, kind: ErrorKind, what: String) {
+        let note = Note::Unwritten { version, tier: tier.to_owned(), what, kind };
         tracing::warn!(%note, "due again");
         self.add(note);
     }

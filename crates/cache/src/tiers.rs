@@ -13,8 +13,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Clock, Comm, CommError, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads,
-    Sealed, Store, StoreError, Tier, Tiered, VariableRecord, agreed, broadcast_json, each,
+    Clock, Comm, CommError, CommonError, Damage, Draft, ErrorKind, Frame, FrameRecord, KindedError, Manifest,
+    NextBegin, NextCall, Note, Reads, Sealed, Store, StoreError, Tier, Tiered, VariableRecord, agreed, broadcast_json,
+    each,
 };
 
 use recoup_io::SystemClock;
@@ -213,7 +214,8 @@ impl Tiers {
     fn skip(&self, tiers: &[usize], version: u64) {
         for &index in tiers {
             self.lock().schedule.wrote(index, false);
-            self.notes.unwritten(version, &self.tiers[index].name, "the one before is still on its way there");
+            let what = "the one before is still on its way there".to_owned();
+            self.notes.unwritten(version, &self.tiers[index].name, ErrorKind::GivenUp, what);
         }
     }
 
@@ -298,7 +300,7 @@ impl Store for Tiers {
             match published {
                 Err(error) if matches!(*error, StoreError::Comm(_)) => return Err(error),
                 Err(error) => {
-                    self.notes.unwritten(version, &tier.name, &error.to_string());
+                    self.notes.unwritten(version, &tier.name, error.kind(), error.to_string());
                     first_error.get_or_insert(error);
                 }
                 Ok(next) if index == 0 => next_begin = next,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use recoup_cache::{NodeStore, Protection, WhenBusy};
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Comm, Note, Store, Tiered};
+use recoup_core::{Comm, ErrorKind, Note, Store, Tiered};
 use recoup_io::{MemoryStore, PrivateDir, Throttle};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 use recoup_testkit::store_suite::store_suite;
@@ -373,7 +373,8 @@ fn versions_count_before_the_slow_tier_has_them_and_those_it_is_too_busy_for_are
         store.finish();
         assert_eq!(store.tiers()[1].store.versions().unwrap(), [1, 3]);
         let what = "the one before is still on its way there".to_owned();
-        assert_eq!(store.take_notes(), [Note::Unwritten { version: 2, tier: "pfs".to_owned(), what }]);
+        let kind = ErrorKind::GivenUp;
+        assert_eq!(store.take_notes(), [Note::Unwritten { version: 2, tier: "pfs".to_owned(), what, kind }]);
     });
 }
 
@@ -410,7 +411,7 @@ fn a_drain_that_fails_on_one_rank_fails_on_all_and_its_tier_is_due_again() {
             store.finish();
         }
         assert_eq!(store.tiers()[0].store.versions().unwrap(), [1, 2, 3, 4]);
-        let unwritten = |note: &Note| matches!(note, Note::Unwritten { version: 1, tier, .. } if tier == "pfs");
+        let unwritten = |note: &Note| matches!(note, Note::Unwritten { version: 1, tier, kind: ErrorKind::Io, .. } if tier == "pfs");
         let notes = store.take_notes();
         assert!(notes.iter().all(unwritten) && notes.len() == 1, "{notes:?}");
     });

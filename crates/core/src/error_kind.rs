@@ -17,7 +17,7 @@ macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident = $number:literal, $name:literal;)+) => {
         /// The kind of an error, by what a program can do about it. Its number is that of the C
         /// interface.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum ErrorKind {$(
             $(#[doc = $doc])+

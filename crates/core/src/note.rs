@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error_kind::ErrorKind;
+
 /// A note of a store: how it made a version readable, or why it could not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Note {
@@ -31,6 +33,8 @@ pub enum Note {
         tier: String,
         /// The reason.
         what: String,
+        /// The kind of the error that is the reason.
+        kind: ErrorKind,
     },
     /// A rank's part was lost and brought back.
     Repaired {
@@ -69,7 +73,7 @@ impl fmt::Display for Note {
         match self {
             Self::Read { version, tier } => write!(f, "version {version} read from {tier}"),
             Self::Passed { version, tier, what } => write!(f, "version {version} in {tier}: {what}"),
-            Self::Unwritten { version, tier, what } => write!(f, "version {version} not written to {tier}: {what}"),
+            Self::Unwritten { version, tier, what, .. } => write!(f, "version {version} not written to {tier}: {what}"),
             Self::Repaired { version, rank, source } => {
                 write!(f, "version {version}: part of rank {rank} from {source}")
             }

@@ -23,7 +23,8 @@ pub use encode::{CodecTable, Codecs};
 pub use error::{PipelineError, ProblemSize, Skipped};
 pub use restore::{ChainReader, Guess, Restored, Retention, Sweep, VariableChanges, Whole};
 pub use run::{
-    Corrupted, Ended, Event, EventKind, FlipCounts, Flipped, MakeSolver, RunLimits, RunReport, Runner, Sample, Watch,
+    Corrupted, Ended, Event, EventKind, FailedVersion, FlipCounts, Flipped, MakeSolver, RunLimits, RunReport, Runner,
+    Sample, Watch,
 };
 pub use session::{Checkpointed, DecisionRecord, Session, SessionConfig, Variables};
 pub use staging::{Buffer, StagingMode, WriteTable};

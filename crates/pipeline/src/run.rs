@@ -21,7 +21,7 @@ use crate::error::PipelineError;
 use crate::restore::Restored;
 use crate::session::Session;
 
-pub use self::report::{Corrupted, Ended, Event, EventKind, FlipCounts, Flipped, RunReport, Sample};
+pub use self::report::{Corrupted, Ended, Event, EventKind, FailedVersion, FlipCounts, Flipped, RunReport, Sample};
 
 /// Places of vectors a run may lose before it gives up.
 const PLACES_LOST_MAX: u64 = 8;
@@ -82,6 +82,29 @@ struct Run<'r, 'a> {
 }
 
 impl<'a> Runner<'a> {
+    /// Makes a runner in real time, which nothing stops and nothing watches, and which saves no
+    /// version at the end.
+    #[must_use]
+    pub fn new(
+        session: Option<Session>,
+        failures: Box<dyn FailureSource + 'a>,
+        clock: Arc<dyn Clock>,
+        limits: RunLimits,
+    ) -> Self {
+        Self {
+            session,
+            failures,
+            clock,
+            timing: Timing::Real,
+            stop: Arc::default(),
+            stop_plan: None,
+            unfinished_plan: None,
+            last_plan: None,
+            limits,
+            watch: Box::new(|_, _| {}),
+        }
+    }
+
     /// Steps the solver until it ends, a limit is met or it is asked to stop.
     ///
     /// # Errors

@@ -12,7 +12,9 @@ use anyhow::{Context, Result};
 use recoup::cache::Dispensable;
 use recoup::core::{Comm, CommonError, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
-use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
+use recoup::pipeline::{
+    Ended, FailedVersion, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 
 use crate::exit::Exit;
@@ -115,7 +117,7 @@ impl<'a> Execution<'a> {
             Ok(Box::new(observed.announcing(origin.take(), told.clone())))
         };
         let report = runner.run(&mut make).map_err(explain)?;
-        for (version, message) in &report.failed {
+        for FailedVersion { version, message, .. } in &report.failed {
             tracing::debug!("version {version} does not count: {message}");
         }
         let is_to_last = saves_unfinished || matches!(report.ended, Ended::Converged | Ended::Stopped);
@@ -215,9 +217,9 @@ fn drained(store: &dyn Store, comm: &dyn Comm) -> Result<Result<Dispensable, Sto
 }
 
 /// Lists the reasons why versions were not saved, each once, with the versions.
-pub(crate) fn failures_to_save(failed: &[(u64, String)]) -> Vec<String> {
+pub(crate) fn failures_to_save(failed: &[FailedVersion]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for (version, message) in failed {
+    for FailedVersion { version, message, .. } in failed {
         // The number of the version is all that tells two drafts of one full disk apart.
         let reason =
             message.replace(&format!("{version:012}"), "*").replace(&format!("version {version}"), "the version");

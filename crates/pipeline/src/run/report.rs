@@ -1,12 +1,13 @@
 //! The report of a run: how it ended, what happened, and what it cost.
 
 use recoup_core::{
-    Bit, BorrowedMut, BreakdownReason, Distribution, FlipTarget, Note, Phase, Progress, Registered, Role, Values,
-    ValuesMut, Variable,
+    Bit, BorrowedMut, BreakdownReason, Distribution, ErrorKind, FlipTarget, KindedError, Note, Phase, Progress,
+    Registered, Role, Values, ValuesMut, Variable,
 };
 use recoup_model::Rng;
 
 use crate::costs::{Outcome, Saved};
+use crate::error::PipelineError;
 use crate::restore::Restored;
 use crate::session::DecisionRecord;
 use crate::verify::Suspicion;
@@ -118,6 +119,17 @@ impl FlipCounts {
     }
 }
 
+/// A version that does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedVersion {
+    /// The version that is not.
+    pub version: u64,
+    /// The kind of the error, the same on all ranks unless one is lost.
+    pub kind: ErrorKind,
+    /// The error of the first rank that failed.
+    pub message: String,
+}
+
 /// The report of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
@@ -147,7 +159,7 @@ pub struct RunReport {
     /// a version.
     pub breakdown_rollbacks: u64,
     /// Versions that did not, and why.
-    pub failed: Vec<(u64, String)>,
+    pub failed: Vec<FailedVersion>,
     /// Versions the stores had to pass over, and those a slower tier did not get.
     pub notes: Vec<Note>,
     /// Decisions taken.
@@ -207,16 +219,22 @@ impl RunReport {
         last.is_some_and(|last| last.executed == self.executed && matches!(last.kind, EventKind::Recovery(_)))
     }
 
+    fn fail(&mut self, version: u64, error: &PipelineError) {
+        self.failed.push(FailedVersion { version, kind: error.kind(), message: error.to_string() });
+    }
+
     /// Takes in what became of checkpoints.
     pub(crate) fn take(&mut self, outcomes: Vec<Outcome>) {
         for outcome in outcomes {
             match outcome {
                 Outcome::Saved(saved) => self.saved.push(*saved),
-                Outcome::Failed { version, message, .. } => self.failed.push((version, message)),
-                Outcome::Suspicious(suspicion) => self.failed.push((suspicion.version, suspicion.to_string())),
-                Outcome::Aborted { version } => {
-                    self.failed.push((version, "lost with the memory it was staged in".to_owned()));
+                Outcome::Failed { version, kind, message } => {
+                    self.failed.push(FailedVersion { version, kind, message });
                 }
+                Outcome::Suspicious(suspicion) => {
+                    self.fail(suspicion.version, &PipelineError::Suspicious(suspicion));
+                }
+                Outcome::Aborted { version } => self.fail(version, &PipelineError::Aborted),
             }
         }
     }

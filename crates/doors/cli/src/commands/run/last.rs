@@ -129,8 +129,8 @@ fn undrained(args: &Args, error: &StoreError) -> String {
 /// Explains why no version holds the solution, and advises what to do.
 fn unsaved(args: &Args, report: &RunReport) -> String {
     let dir = args.dir.as_deref().unwrap_or(Path::new(".")).display();
-    let failed = report.failed.last().filter(|(version, _)| *version == report.progress.iteration);
-    let why = failed.map_or("memory was found corrupted", |(_, message)| message.as_str());
+    let failed = report.failed.last().filter(|failed| failed.version == report.progress.iteration);
+    let why = failed.map_or("memory was found corrupted", |failed| failed.message.as_str());
     let again = match newest(report) {
         Some(version) => format!("make room, and the same command continues from version {version}"),
         None => "make room, and start the same command again".to_owned(),
