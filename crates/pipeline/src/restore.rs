@@ -8,13 +8,13 @@ mod retention;
 mod sources;
 
 use recoup_core::{
-    CommError, CommonError, DeviceSnapshot, Difference, ErrorKind, Iteration, Manifest, Note, Progress, RankFailure,
-    Registered, ResidualRecord, Resume, Scheme, SolveError, SystemRecord, Tiered, Variable, VariableRecord, agreed,
-    broadcast_json, each, from_rank_0, gather_json,
+    Comm, CommError, CommonError, DeviceSnapshot, Difference, ErrorKind, Iteration, Manifest, Note, Progress,
+    RankFailure, Registered, ResidualRecord, Resume, Scheme, SolveError, SystemRecord, Tiered, Variable,
+    VariableRecord, agreed, broadcast_json, each, from_rank_0, gather_json,
 };
 
 use self::candidate::{Candidate, overwrite_variables, room_for};
-use self::sources::{RankPlace, VariableSource};
+use self::sources::VariableSource;
 use crate::encode::{Base, Decoded};
 use crate::error::{PipelineError, ProblemSize, Skipped, as_damage, device_values_error};
 use crate::session::{Session, check_variables};
@@ -291,12 +291,11 @@ impl Session {
             Err(error) => return Ok(Err(vec![error.into()])),
         };
         let difference = self.check_problem(&manifest)?;
-        let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let is_other = |other: &String| method.is_some_and(|method| method != other.as_str());
         let other_method = manifest.method.clone().filter(is_other);
         // The variables of another method may bear the same names, and mean something else.
         let resume = if other_method.is_some() { Resume::Restarted } else { manifest.resume };
-        let located = locate_variables(&manifest, owners, place, resume, &self.changes)?;
+        let located = locate_variables(&manifest, owners, self.comm.as_ref(), resume, &self.changes)?;
         let mut variables = Vec::with_capacity(located.len());
         let mut defaults = Vec::new();
         let mut damage = Vec::new();
@@ -375,10 +374,9 @@ impl Session {
 
     /// Asks the store to bring back what this rank will read.
     fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), CommonError<PipelineError>> {
-        let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);
         let spreads: Vec<_> = owners.iter().flat_map(|owner| owner.variables()).map(spread).collect();
-        let reads = |manifest: &Manifest| sources::sources(manifest, &spreads, place);
+        let reads = |manifest: &Manifest| sources::sources(manifest, &spreads, self.comm.as_ref());
         let prepare = |tiered: &dyn Tiered| tiered.prepare_restore(self.comm.as_ref(), &reads);
         self.store.as_tiered().map_or(Ok(()), prepare).map_err(CommonError::lift)
     }
@@ -399,11 +397,11 @@ impl Session {
 fn locate_variables(
     manifest: &Manifest,
     owners: &mut [&mut dyn Registered],
-    place: RankPlace,
+    comm: &dyn Comm,
     resume: Resume,
     changes: &VariableChanges,
 ) -> Result<Vec<(String, Option<VariableSource>)>, PipelineError> {
-    let mut held = if resume == manifest.resume { sources::names(manifest, place) } else { Vec::new() };
+    let mut held = if resume == manifest.resume { sources::names(manifest, comm) } else { Vec::new() };
     let renames: Vec<&str> =
         changes.renames(manifest).filter(|(_, former)| held.contains(former)).map(|(now, _)| now).collect();
     held.extend(renames);
@@ -418,12 +416,12 @@ fn locate_variables(
         let name = v.name.to_owned();
         match changes.saved_name(v.name, manifest) {
             Some(saved) => {
-                let source = sources::find(manifest, v, saved, record(v, place.rank), place)?;
+                let source = sources::find(manifest, v, saved, record(v, comm.rank()), comm)?;
                 taken.push(saved.to_owned());
                 located.push((name, Some(source)));
             }
             None if changes.has_default(v.name) => located.push((name, None)),
-            None => return Err(sources::lacks(manifest, v.name, place)),
+            None => return Err(sources::lacks(manifest, v.name, comm)),
         }
     }
     if resume == manifest.resume {

@@ -22,10 +22,10 @@ use recoup_core::{
 pub use self::buffer::Buffer;
 pub use self::rule::StagingMode;
 pub(crate) use self::rule::StagingRule;
-use self::values::SpareMemory;
 pub(crate) use self::values::{
     FetchedFrame, PlacedValues, VectorView, frame_len, frames, padded_len, raw_bytes, record,
 };
+use self::values::{take_held, take_host};
 use self::writes::WriteLog;
 pub use self::writes::WriteTable;
 pub(crate) use self::writes::append_run;
@@ -180,7 +180,8 @@ pub(crate) struct StagingMemory {
     threads: usize,
     /// The newest values of variables whose owners see all writes to them.
     newest: Vec<Staged>,
-    spare: SpareMemory,
+    /// Memory to be used again; never more than was in use at one time.
+    spare: Vec<PlacedValues>,
     log: WriteLog,
 }
 
@@ -204,11 +205,11 @@ impl StagingMemory {
     fn reclaim(&mut self, older: &mut StagingSet) {
         for staged in older.staged.drain(..).chain(self.newest.drain(..)) {
             match staged.values {
-                StagedValues::Copied(values) => self.spare.put(values),
+                StagedValues::Copied(values) => self.spare.push(values),
                 StagedValues::Shared(values, _) => {
-                    Arc::into_inner(values).into_iter().for_each(|values| self.spare.put(values));
+                    Arc::into_inner(values).into_iter().for_each(|values| self.spare.push(values));
                 }
-                StagedValues::Frozen { room, .. } => self.spare.put(PlacedValues::Host(room)),
+                StagedValues::Frozen { room, .. } => self.spare.push(PlacedValues::Host(room)),
             }
         }
     }
@@ -227,12 +228,12 @@ impl StagingMemory {
             Borrowed::Host(values) => {
                 sums.resize(if is_summed { frames(&record) } else { 0 }, 0);
                 let threads = self.threads.min(raw_bytes(&record) as usize / BYTES_PER_THREAD);
-                let mut buffer = self.spare.take_host(record.element, padded_len);
+                let mut buffer = take_host(&mut self.spare, record.element, padded_len);
                 buffer.fill(values, frame_len(&record), threads, &mut sums);
                 PlacedValues::Host(buffer)
             }
             Borrowed::Device(values) => {
-                let earlier = self.spare.take_held(record.element, padded_len);
+                let earlier = take_held(&mut self.spare, record.element, padded_len);
                 PlacedValues::Held(values.snapshot(padded_len, earlier).map_err(device_values_error(&record))?)
             }
         };
@@ -256,7 +257,7 @@ impl StagingMemory {
         let padded_len = padded_len(record);
         let snapshot = zones.freeze(padded_len)?;
         let none = || Buffer::new(record.element);
-        let room = if needs_room { self.spare.take_host(record.element, padded_len) } else { none() };
+        let room = if needs_room { take_host(&mut self.spare, record.element, padded_len) } else { none() };
         let values = StagedValues::Frozen { snapshot, room };
         Some(Staged { record: record.clone(), values, sums: Vec::new(), writes: None })
     }
@@ -358,9 +359,7 @@ impl StagingSet {
 #[cfg(test)]
 mod tests {
     use recoup_core::Distribution::RankLocal;
-    use recoup_core::{
-        BoundRule, BoundScale, Distribution, LastWrite, Resume, Role, ValuesMut, VariableMut, Zones, revision_of,
-    };
+    use recoup_core::{Distribution, LastWrite, Resume, Role, ValuesMut, VariableMut, Zones, revision_of};
     use recoup_cuda_double::{Double, Settings};
     use recoup_device::{Device, DeviceVec, DeviceVector, Stream};
 
@@ -573,10 +572,7 @@ mod tests {
     }
 
     fn plan(codec: CodecId) -> Plan {
-        let scheme = Scheme::Lossless;
-        let rule = BoundRule::Verified;
-        let resume = Resume::Restarted;
-        Plan { scheme, codec, rule, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
+        Plan::new(Scheme::Lossless, codec, Resume::Restarted)
     }
 
     fn address(set: &StagingSet) -> *const f64 {

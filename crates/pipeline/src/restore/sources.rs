@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recoup_core::{Distribution, Manifest, Role, Variable, VariableRecord};
+use recoup_core::{Comm, Distribution, Manifest, Role, Variable, VariableRecord};
 
 use crate::error::PipelineError;
 
@@ -119,16 +119,9 @@ pub(crate) struct SourcePiece {
     pub(crate) at: u64,
 }
 
-/// One rank of a job.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RankPlace {
-    pub(crate) rank: usize,
-    pub(crate) ranks: usize,
-}
-
 /// Returns the names of all variables a rank may find in a version.
-pub(crate) fn names(manifest: &Manifest, place: RankPlace) -> Vec<&str> {
-    let is_ours = |v: &&VariableRecord| v.rank == place.rank || manifest.ranks != place.ranks;
+pub(crate) fn names<'a>(manifest: &'a Manifest, comm: &dyn Comm) -> Vec<&'a str> {
+    let is_ours = |v: &&VariableRecord| v.rank == comm.rank() || manifest.ranks != comm.size();
     let mut names: Vec<&str> = manifest.variables.iter().filter(is_ours).map(|v| v.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -137,8 +130,8 @@ pub(crate) fn names(manifest: &Manifest, place: RankPlace) -> Vec<&str> {
 
 /// Returns the ranks of a version whose frames a rank will read, given how its variables are spread
 /// now.
-pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], place: RankPlace) -> Vec<usize> {
-    let mut ranks = vec![if place.rank < manifest.ranks { place.rank } else { 0 }];
+pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], comm: &dyn Comm) -> Vec<usize> {
+    let mut ranks = vec![if comm.rank() < manifest.ranks { comm.rank() } else { 0 }];
     for &(distribution, len) in spreads {
         let Distribution::Rows { first, global } = distribution else { continue };
         let is_alike =
@@ -158,25 +151,25 @@ pub(crate) fn find(
     variable: &Variable<'_>,
     saved: &str,
     target: VariableRecord,
-    place: RankPlace,
+    comm: &dyn Comm,
 ) -> Result<VariableSource, PipelineError> {
     let refuse = |what: String| PipelineError::Variable {
         version: manifest.version,
         variable: variable.name.to_owned(),
-        rank: place.rank,
+        rank: comm.rank(),
         what,
     };
     let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == saved).collect();
-    let own = parts.iter().find(|v| v.rank == place.rank);
+    let own = parts.iter().find(|v| v.rank == comm.rank());
     let Some(found) = own.or(parts.first()) else {
-        return Err(lacks(manifest, variable.name, place));
+        return Err(lacks(manifest, variable.name, comm));
     };
     if found.element != target.element {
         let what = format!("{} {} registered, {} {} saved", target.len, target.element, found.len, found.element);
         return Err(refuse(what));
     }
     if let Some(own) = own
-        && manifest.ranks == place.ranks
+        && manifest.ranks == comm.size()
         && is_same_part(own, &target)
     {
         return Ok(VariableSource::Own((*own).clone()));
@@ -191,11 +184,11 @@ pub(crate) fn find(
         (Distribution::Replicated, Distribution::Replicated) if found.len == target.len => {
             vec![SourcePiece { source: (*found).clone(), start: 0, len: found.len, at: 0 }]
         }
-        (Distribution::RankLocal, Distribution::RankLocal) if manifest.ranks != place.ranks => {
+        (Distribution::RankLocal, Distribution::RankLocal) if manifest.ranks != comm.size() => {
             return Err(PipelineError::RankCount {
                 version: manifest.version,
                 variable: variable.name.to_owned(),
-                expected: place.ranks,
+                expected: comm.size(),
                 found: manifest.ranks,
             });
         }
@@ -211,8 +204,8 @@ pub(crate) fn find(
 }
 
 /// The error of a version that does not hold a variable.
-pub(crate) fn lacks(manifest: &Manifest, variable: &str, place: RankPlace) -> PipelineError {
-    let held = names(manifest, place).into_iter().map(str::to_owned).collect();
+pub(crate) fn lacks(manifest: &Manifest, variable: &str, comm: &dyn Comm) -> PipelineError {
+    let held = names(manifest, comm).into_iter().map(str::to_owned).collect();
     PipelineError::Lacks { version: manifest.version, variable: variable.to_owned(), held }
 }
 
@@ -254,19 +247,8 @@ mod tests {
     use super::*;
 
     fn part(rank: usize, first: u64, len: u64) -> VariableRecord {
-        VariableRecord {
-            name: "x".to_owned(),
-            rank,
-            role: Role::Iterate,
-            element: ElementType::F64,
-            len,
-            dims: [len as usize, 1, 1],
-            stride: 1,
-            is_complex: false,
-            frame_dims: [4, 1, 1],
-            distribution: Distribution::Rows { first, global: 20 },
-            column: None,
-        }
+        let distribution = Distribution::Rows { first, global: 20 };
+        VariableRecord { distribution, ..VariableRecord::new("x", rank, Role::Iterate, ElementType::F64, len as usize) }
     }
 
     #[test]

@@ -192,40 +192,36 @@ impl<'a> VectorView<'a> {
     }
 }
 
-/// Memory to be used again, by the place it is at. Never more than was in use at one time: memory
-/// is made only where there is none here.
-#[derive(Debug, Default)]
-pub(crate) struct SpareMemory {
-    near: Vec<Buffer>,
-    held: Vec<Box<dyn DeviceSnapshot>>,
+/// Takes the buffer here that fits best out of memory to be used again: of this type, with room for
+/// this many values but for few more. One that fits badly grows.
+pub(crate) fn take_host(spare: &mut Vec<PlacedValues>, element: ElementType, padded_len: usize) -> Buffer {
+    let misfit = |values: &PlacedValues| {
+        let buffer = values.host()?;
+        let room = buffer.room();
+        let is_other = buffer.all().element() != element;
+        Some((is_other, room < padded_len, room.abs_diff(padded_len)))
+    };
+    let best = (0..spare.len()).filter_map(|index| Some((misfit(&spare[index])?, index))).min();
+    match best.map(|(_, index)| spare.swap_remove(index)) {
+        Some(PlacedValues::Host(buffer)) => buffer,
+        _ => Buffer::new(element),
+    }
 }
 
-impl SpareMemory {
-    /// Takes memory that is not in use any more.
-    pub(crate) fn put(&mut self, values: PlacedValues) {
-        match values {
-            PlacedValues::Host(buffer) => self.near.push(buffer),
-            PlacedValues::Held(held) => self.held.push(held),
-        }
-    }
-
-    /// Returns the buffer here that fits best: of this type, with room for this many values but for
-    /// few more. One that fits badly grows.
-    pub(crate) fn take_host(&mut self, element: ElementType, padded_len: usize) -> Buffer {
-        let misfit = |buffer: &Buffer| {
-            let room = buffer.room();
-            let is_other = buffer.all().element() != element;
-            (is_other, room < padded_len, room.abs_diff(padded_len))
-        };
-        let best = (0..self.near.len()).min_by_key(|&index| misfit(&self.near[index]));
-        best.map_or_else(|| Buffer::new(element), |index| self.near.swap_remove(index))
-    }
-
-    /// Returns a frozen copy whose memory is of this type and length, or else any.
-    pub(crate) fn take_held(&mut self, element: ElementType, padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
-        let misfit = |held: &dyn DeviceSnapshot| held.element() != element || held.len() != padded_len;
-        let best = (0..self.held.len()).min_by_key(|&index| misfit(self.held[index].as_ref()));
-        best.map(|index| self.held.swap_remove(index))
+/// Takes a frozen copy out of memory to be used again, of this type and length, or else any.
+pub(crate) fn take_held(
+    spare: &mut Vec<PlacedValues>,
+    element: ElementType,
+    padded_len: usize,
+) -> Option<Box<dyn DeviceSnapshot>> {
+    let misfit = |values: &PlacedValues| {
+        let held = values.held()?;
+        Some(held.element() != element || held.len() != padded_len)
+    };
+    let best = (0..spare.len()).filter_map(|index| Some((misfit(&spare[index])?, index))).min();
+    match best.map(|(_, index)| spare.swap_remove(index)) {
+        Some(PlacedValues::Held(held)) => Some(held),
+        _ => None,
     }
 }
 
@@ -312,13 +308,12 @@ mod tests {
 
     #[test]
     fn memory_that_fits_best_is_taken_first() {
-        let mut spare = SpareMemory::default();
-        for buffer in [Buffer::F64(vec![0.0; 5]), Buffer::F64(vec![0.0; 9]), Buffer::I64(vec![0; 7])] {
-            spare.put(PlacedValues::Host(buffer));
-        }
-        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::F64(vec![0.0; 9]));
-        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::F64(vec![0.0; 5]), "it grows");
-        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::I64(vec![0; 7]), "it changes its type");
-        assert_eq!(spare.take_host(ElementType::F64, 7), Buffer::F64(Vec::new()));
+        let buffers = [Buffer::F64(vec![0.0; 5]), Buffer::F64(vec![0.0; 9]), Buffer::I64(vec![0; 7])];
+        let mut spare = buffers.map(PlacedValues::Host).into();
+        let mut take = || take_host(&mut spare, ElementType::F64, 7);
+        assert_eq!(take(), Buffer::F64(vec![0.0; 9]));
+        assert_eq!(take(), Buffer::F64(vec![0.0; 5]), "it grows");
+        assert_eq!(take(), Buffer::I64(vec![0; 7]), "it changes its type");
+        assert_eq!(take(), Buffer::F64(Vec::new()));
     }
 }
