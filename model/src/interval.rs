@@ -4,7 +4,6 @@
 //! All times are seconds; an interval is the computing time between two checkpoints, without the
 //! checkpoint itself. An infinite MTTI gives an infinite interval.
 
-use std::f64::consts::E;
 use std::fmt;
 use std::str::FromStr;
 
@@ -56,32 +55,6 @@ impl Checkpointing {
         let above_branch = -(-self.checkpoint_seconds / self.mtti_seconds).exp_m1();
         self.mtti_seconds * one_plus_w0(above_branch)
     }
-}
-
-/// The principal branch of Lambert's W: the `w >= -1` with `w e^w = x`. NaN below `-1/e`.
-///
-/// Halley's method (Corless and others, Advances in Computational Mathematics 5, 1996, doi
-/// 10.1007/BF02124750), accurate to a few units in the last place away from `-1/e`. Next to it use
-/// [`Checkpointing::exact_seconds`], which never forms `x`.
-#[must_use]
-pub fn lambert_w0(x: f64) -> f64 {
-    if x < -0.25 {
-        return one_plus_w0(E.mul_add(x, 1.0)) - 1.0;
-    }
-    if x == 0.0 || x == f64::INFINITY || x.is_nan() {
-        return x;
-    }
-    let mut w = if x < 1.0 { x / (1.0 + x) } else { x.ln_1p() * 0.75 };
-    for _ in 0..MAX_STEPS {
-        let grown = w.exp();
-        let miss = w * grown - x;
-        let step = miss / (grown * (w + 1.0) - (w + 2.0) * miss / (2.0 * w + 2.0));
-        w -= step;
-        if step.abs() <= f64::EPSILON * w.abs() {
-            break;
-        }
-    }
-    w
 }
 
 /// Steps of Halley's method, which triples the digits in each: 50 are never reached.
@@ -207,22 +180,6 @@ mod tests {
     #[test]
     fn four_hours_and_18_seconds_give_720_seconds() {
         assert_eq!(of(4.0 * 3600.0, 18.0).young_seconds(), 720.0);
-    }
-
-    #[test]
-    fn lambert_w0_inverts_w_exp_w() {
-        for w in [-0.999f64, -0.9, -0.5, -0.3, -0.1, -1e-9, 0.0, 1e-12, 0.1, 0.567, 1.0, 3.0, 20.0, 300.0] {
-            let x = w * w.exp();
-            // x is off by eps |x|, which moves w by eps |w / (1 + w)|; a few more for the
-            // iteration.
-            let slack = 8.0 * f64::EPSILON * (w.abs() / (1.0 + w) + w.abs());
-            // Next to the branch point 1 + e x itself loses eps, worth eps / (1 + w).
-            let branch = if x < -0.25 { 8.0 * f64::EPSILON / (1.0 + w) } else { 0.0 };
-            assert!((lambert_w0(x) - w).abs() <= slack + branch, "w {w}: {}", lambert_w0(x));
-        }
-        // The omega constant, OEIS A030178.
-        assert!((lambert_w0(1.0) - 0.567_143_290_409_783_8).abs() <= 2.0 * f64::EPSILON);
-        assert!(lambert_w0(-0.4).is_nan());
     }
 
     #[test]
