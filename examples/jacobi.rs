@@ -5,7 +5,6 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use recoup::VirtualClock;
@@ -49,18 +48,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .synchronous(true)
         .clock(clock.clone(), timing)
         .build_with(Arc::new(MemoryStore::new()), &Solo)?;
-    let mut runner = Runner {
-        session: Some(session),
-        failures: Box::new(Exponential::new(MTTI, 7)),
-        clock,
-        timing,
-        stop: Arc::new(AtomicBool::new(false)),
-        stop_plan: None,
-        unfinished_plan: None,
-        last_plan: None,
-        limits: RunLimits { iterations: 10_000, executed: 100_000 },
-        watch: Box::new(|_, _| {}),
-    };
+    let limits = RunLimits { iterations: 10_000, executed: 100_000 };
+    let failures = Box::new(Exponential::new(MTTI, 7));
+    let mut runner = Runner { timing, ..Runner::new(Some(session), failures, clock, limits) };
     // Called at the start and after every failure, as a process that comes up again would.
     let report = runner.run(&mut || -> Result<Box<dyn Iteration + '_>, SolveError> {
         Ok(Box::new(Jacobi::new(system, 1.0, &start, Stop::at(1e-6))?))

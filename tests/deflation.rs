@@ -2,19 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{
-    BoundRule, CodecId, Decision, IncrementMode, MethodProfile, Observation, Plan, Policy, Resume, Scheme,
-};
+use recoup::core::{CodecId, Decision, Observation, Plan, Policy, Resume, Scheme};
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Never};
 use recoup::model::policy::{AutoPolicy, PolicyConfig};
-use recoup::pipeline::{
-    Codecs, Ended, EventKind, Reference, RunReport, Sample, Session, SessionConfig, StagingMode, Timing,
-};
+use recoup::pipeline::{Codecs, Ended, EventKind, Reference, RunReport, Sample, Session, SessionConfig};
 use recoup::solvers::{Csr, RightHandSide, read_matrix};
 
 use crate::support::{Problem, plan};
@@ -72,16 +67,10 @@ impl AutoAt {
         let auto = AutoPolicy::new(PolicyConfig {
             mtti_seconds: 3600.0,
             lossy_codec: CodecId::Pco,
-            lossless_codec: CodecId::Zstd,
-            rule: BoundRule::Verified,
             theta: Some(0.5),
-            delta: 0.05,
             varies_bounds: false,
-            lossy_resume: None,
-            resume: None,
             asynchronous: false,
-            extra_fraction: None,
-            profile: MethodProfile::UNKNOWN,
+            ..PolicyConfig::default()
         });
         Self { auto, last: None, at, iteration_seconds: 35.0 * 60.0 / undisturbed as f64, bytes_per_second }
     }
@@ -121,28 +110,11 @@ fn extra_of_auto(problem: &Problem, bytes_per_second: f64) -> (Vec<f64>, Vec<Res
 impl Problem {
     /// A session in memory that follows a policy of the test's own, with a checkpoint waited for.
     fn saving(&self, policy: Box<dyn Policy>) -> Session {
-        let config = SessionConfig {
-            name: "solve".to_owned(),
-            store: Arc::new(MemoryStore::new()),
-            codecs: Codecs::shared(recoup::compress::codec, 1),
-            policy,
-            clock: Arc::new(SystemClock::new()),
-            timing: Timing::Real,
-            keep: 2,
-            candidates: Vec::new(),
-            key_every: 1,
-            increments: IncrementMode::Auto,
-            max_bytes: None,
-            staging: StagingMode::Copy,
-            pin_worker: false,
-            checks_corruption: true,
-            synchronous: true,
-            tolerance: 1e-8,
-            bytes_per_second: None,
-            reference: Some(Reference::new(self.a.clone(), self.b.clone())),
-            same_operator: true,
-            abort: Arc::new(AtomicBool::new(false)),
-        };
+        let codecs = Codecs::shared(recoup::compress::codec, 1);
+        let config =
+            SessionConfig::new("solve", Arc::new(MemoryStore::new()), codecs, policy, Arc::new(SystemClock::new()));
+        let reference = Some(Reference::new(self.a.clone(), self.b.clone()));
+        let config = SessionConfig { checks_corruption: true, synchronous: true, tolerance: 1e-8, reference, ..config };
         Session::open(config, &Solo).unwrap()
     }
 }

@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup::comm::Threads;
 use recoup::core::{
-    Bound, Codec, CodecError, CodecId, Comm, CommError, Context, Decision, Distribution, Draft, Encoded, ErrorKind,
-    Frame, IncrementMode, KindedError, NextCall, Observation, Operator, Policy, Progress, Role, SafePoint, Scheme,
-    Sealed, Status, Store, StoreDecorator, StoreError, Values, ValuesMut, VariableRecord,
+    Bound, Codec, CodecError, CodecId, Comm, CommError, Context, Distribution, Draft, Encoded, ErrorKind, Frame,
+    IncrementMode, KindedError, NextCall, Operator, Role, Scheme, Sealed, Store, StoreDecorator, StoreError, Values,
+    ValuesMut, VariableRecord,
 };
 use recoup::io::{MemoryStore, SystemClock};
-use recoup::pipeline::{
-    CodecTable, Codecs, Outcome, PipelineError, Reference, Session, SessionConfig, StagingMode, Timing, Variables,
-};
+use recoup::pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Session, SessionConfig, Variables};
+use recoup_testkit::{SavesAt, progress};
 
 use crate::support::plan;
 
@@ -114,38 +113,10 @@ impl Operator for Identity {
     }
 }
 
-struct Never;
-
-impl Policy for Never {
-    fn decide(&mut self, _: &Observation) -> Decision {
-        let in_force = plan(Scheme::Traditional);
-        Decision { save: None, in_force, why: None, interval_seconds: 1.0, extra_iterations: None }
-    }
-}
-
 fn open(store: Arc<dyn Store>, table: CodecTable, reference: Option<Reference>, comm: &dyn Comm) -> Session {
-    let config = SessionConfig {
-        name: "run".to_owned(),
-        store,
-        codecs: Codecs { table, threads: 1 },
-        policy: Box::new(Never),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 9,
-        max_bytes: None,
-        candidates: Vec::new(),
-        key_every: 1,
-        increments: IncrementMode::Off,
-        checks_corruption: false,
-        synchronous: false,
-        staging: StagingMode::Copy,
-        pin_worker: false,
-        tolerance: 1e-10,
-        bytes_per_second: None,
-        reference,
-        same_operator: true,
-        abort: Arc::new(AtomicBool::new(false)),
-    };
+    let policy = SavesAt::no_iteration(plan(Scheme::Traditional));
+    let config = SessionConfig::new("run", store, Codecs { table, threads: 1 }, policy, Arc::new(SystemClock::new()));
+    let config = SessionConfig { keep: 9, increments: IncrementMode::Off, reference, ..config };
     Session::open(config, comm).unwrap()
 }
 
@@ -154,9 +125,7 @@ fn save(session: &mut Session, comm: &dyn Comm, scheme: Scheme, iteration: u64) 
     let mut x = vec![if iteration == 1 && comm.rank() == FAILING { 1.0 } else { 0.0 }; N];
     let rows = Distribution::Rows { first: (comm.rank() * N) as u64, global: (comm.size() * N) as u64 };
     let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
-    let status = Status::Running;
-    let progress = Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
-    session.checkpoint(plan(scheme), progress, &[&owner]).map(drop)
+    session.checkpoint(plan(scheme), progress(iteration), &[&owner]).map(drop)
 }
 
 /// The kind that each rank finds in the outcome of version 1; version 2 must count.

@@ -5,14 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use recoup::SystemClock;
 use recoup::core::{Plan, Resume, Scheme, Store};
 use recoup::io::{Access, Hdf5Store};
 use recoup::model::failures::Never;
-use recoup::pipeline::{Ended, RunLimits, RunReport, Runner, Timing};
+use recoup::pipeline::{Ended, RunLimits, RunReport, Runner};
 use recoup::solvers::METHODS;
 
-use crate::support::{Problem, plan};
+use crate::support::{Problem, plan, runner};
 
 /// The iterate alone, bit for bit.
 fn last() -> Plan {
@@ -25,17 +24,13 @@ fn run(problem: &Problem, method: &str, dir: &Path, stop_after: u64) -> RunRepor
     let session = problem.builder(dir, plan(Scheme::Lossy), 10).synchronous(true).build().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
+    let limits = RunLimits { iterations: 100_000, executed: 100_000 };
     let mut runner = Runner {
-        session: Some(session),
-        failures: Box::new(Never),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
         stop,
         stop_plan: Some(plan(Scheme::Exact)),
-        unfinished_plan: None,
         last_plan: Some(last()),
-        limits: RunLimits { iterations: 100_000, executed: 100_000 },
         watch: Box::new(move |_, executed| raised.store(executed >= stop_after, Ordering::Release)),
+        ..runner(Some(session), Never, limits)
     };
     runner.run(&mut || problem.solver(method)).unwrap()
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use recoup::cache::{NodeStore, RunPlace, TierList, Tiers, WhenBusy};
 use recoup::comm::Threads;
 use recoup::core::{
-    BoundRule, CodecId, Comm, CommError, Distribution, Operator, Plan, Progress, Resume, Role, SafePoint, Scheme,
-    Status, Store, Tier, ValuesMut,
+    BoundRule, CodecId, Comm, CommError, Distribution, Operator, Plan, Progress, Resume, Role, Scheme, Store, Tier,
+    ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::pipeline::{KnownNorms, Outcome, PipelineError, Reference, Session, Variables};
@@ -67,11 +67,7 @@ fn live(session: Result<Session, recoup::Error>, comm: &dyn Comm, is_faulty: boo
             let doubled = Variables::new().counter("x", &mut []);
             let owners: &[&dyn recoup::core::Registered] =
                 if is_faulty && round == 1 { &[&owner, &doubled] } else { &[&owner] };
-            let residual_norm = 1.0;
-            let rhs_norm = 1.0;
-            let status = Status::Running;
-            let progress = Progress { iteration, residual_norm, rhs_norm, status, safe_point: SafePoint::Any };
-            let taken = session.step_with(progress, owners).and_then(|_| session.wait());
+            let taken = session.step_with(Progress::running(iteration, 1.0, 1.0), owners).and_then(|_| session.wait());
             if !tell(&mut verdicts, "step", taken.map(|()| outcomes(&mut session))) {
                 return verdicts;
             }
@@ -337,9 +333,7 @@ fn rows_of(comm: &Threads) -> Distribution {
 }
 
 fn at(iteration: u64) -> Progress {
-    let residual_norm = 1e-2;
-    let rhs_norm = 1.0;
-    Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any }
+    Progress::running(iteration, 1e-2, 1.0)
 }
 
 /// A session that measures what it saves.

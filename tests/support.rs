@@ -3,14 +3,11 @@
 use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use recoup::comm::Solo;
-use recoup::core::{
-    Bound, BoundRule, BoundScale, CodecId, FailureSource, Iteration, Operator, Plan, Resume, Scheme, SolveError,
-};
+use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Operator, Plan, Resume, Scheme, SolveError};
 use recoup::model::failures::Never;
-use recoup::pipeline::{RunLimits, RunReport, Runner, Session, Timing};
+use recoup::pipeline::{RunLimits, RunReport, Runner, Session};
 use recoup::solvers::{
     Csr, JacobiPreconditioner, METHODS, MethodInputs, NamedMethod, Pool, RightHandSide, Side, Stop, System,
 };
@@ -106,20 +103,9 @@ impl Problem {
     }
 }
 
-/// A runner in real time, which nothing stops and nothing watches.
+/// A runner in real time.
 pub(crate) fn runner<'a>(session: Option<Session>, failures: impl FailureSource + 'a, limits: RunLimits) -> Runner<'a> {
-    Runner {
-        session,
-        failures: Box::new(failures),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        stop: Arc::new(AtomicBool::new(false)),
-        stop_plan: None,
-        unfinished_plan: None,
-        last_plan: None,
-        limits,
-        watch: Box::new(|_, _| {}),
-    }
+    Runner::new(session, Box::new(failures), Arc::new(SystemClock::new()), limits)
 }
 
 /// The line of the table for a method.
@@ -147,7 +133,7 @@ pub(crate) fn plan(scheme: Scheme) -> Plan {
         Scheme::Lossless => (CodecId::Zstd, Resume::Traditional),
         Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
     };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
+    Plan::new(scheme, codec, resume)
 }
 
 /// A lossy plan under a fixed absolute bound.

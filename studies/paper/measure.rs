@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use recoup::VirtualClock;
@@ -122,18 +121,9 @@ pub(crate) fn run(
     if let Some(codec) = protection.codec {
         session = session.lossy_codec(codec);
     }
-    let mut runner = Runner {
-        session: Some(session.build_with(Arc::new(MemoryStore::new()), &Solo)?),
-        failures,
-        clock,
-        timing,
-        stop: Arc::new(AtomicBool::new(false)),
-        stop_plan: None,
-        unfinished_plan: None,
-        last_plan: None,
-        limits: RunLimits { iterations: u64::MAX, executed: problem.iterations * EXECUTED_FACTOR },
-        watch: Box::new(|_, _| {}),
-    };
+    let limits = RunLimits { iterations: u64::MAX, executed: problem.iterations * EXECUTED_FACTOR };
+    let session = session.build_with(Arc::new(MemoryStore::new()), &Solo)?;
+    let mut runner = Runner { timing, ..Runner::new(Some(session), failures, clock, limits) };
     let mut make = || -> Result<Box<dyn Iteration + '_>, SolveError> { Ok(problem.make()?) };
     let report = runner.run(&mut make)?;
     if report.ended != Ended::Converged {

@@ -10,10 +10,7 @@ use std::path::Path;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use recoup_cache::{NodeStore, Protection, decode_column, encode_row};
 use recoup_comm::Threads;
-use recoup_core::{
-    Bound, BoundRule, CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Frame, FrameRecord, Manifest, NextCall,
-    ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord,
-};
+use recoup_core::{Comm, ElementType, Frame, FrameRecord, Manifest, NextCall, Role, Storage, Store, VariableRecord};
 
 const COLUMN_BYTES: usize = 8 << 20;
 /// Of each rank.
@@ -53,33 +50,11 @@ fn encode(criterion: &mut Criterion) {
 /// A manifest and the payload of one rank.
 fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
     let payload = vec![rank as u8 + 1; VERSION_BYTES];
-    let variable = |rank| VariableRecord {
-        name: "x".to_owned(),
-        rank,
-        role: Role::Iterate,
-        element: ElementType::Bytes,
-        len: VERSION_BYTES as u64,
-        dims: [VERSION_BYTES, 1, 1],
-        stride: 1,
-        is_complex: false,
-        frame_dims: [VERSION_BYTES, 1, 1],
-        distribution: Distribution::RankLocal,
-        column: None,
-    };
+    let variable = |rank| VariableRecord::new("x", rank, Role::Iterate, ElementType::Bytes, VERSION_BYTES);
     let record = |rank: usize| FrameRecord {
-        variable: "x".to_owned(),
-        rank,
-        run: 0,
-        start: 0,
-        len: VERSION_BYTES as u64,
-        codec: CodecId::Raw,
         storage: Storage::Raw,
-        bound: Bound::Lossless,
-        achieved_error: 0.0,
-        payload_bytes: VERSION_BYTES as u64,
-        crc32c: 0,
-        parents: Vec::new(),
         place: Some(recoup_core::Place { file: format!("blob-{rank:06}"), offset: 0 }),
+        ..variable(rank).raw_frame(0, &payload, 0)
     };
     let file = |rank: usize| recoup_core::FileRecord {
         name: format!("blob-{rank:06}"),
@@ -88,26 +63,13 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
         opaque: Vec::new(),
     };
     let manifest = Manifest {
-        format: FORMAT_VERSION,
-        name: "bench".to_owned(),
-        version,
-        ranks: RANKS,
-        fingerprint: None,
-        nonzeros: None,
-        method: None,
-        scheme: Scheme::Exact,
-        resume: Resume::Exact,
-        rule: BoundRule::Fixed(Bound::Lossless),
-        extra_iterations_predicted: None,
-        measured: None,
-        residual: ResidualRecord::default(),
-        columns: Vec::new(),
-        system: None,
         variables: (0..RANKS).map(variable).collect(),
         frames: (0..RANKS).map(record).collect(),
         files: (0..RANKS).map(file).collect(),
+        ..Manifest::new("bench", version, RANKS)
     };
-    (manifest, Frame { record: record(rank), filters: Vec::new(), payload: payload.into() })
+    let record = record(rank);
+    (manifest, Frame { record, filters: Vec::new(), payload: payload.into() })
 }
 
 fn save(node: &Path, guard: Option<&Protection>) {

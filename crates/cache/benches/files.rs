@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use recoup_comm::Threads;
 use recoup_core::{
-    Bound, BoundRule, Clock, CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Frame, FrameRecord, Manifest,
-    NextCall, ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord, gather_json,
+    Clock, Comm, Distribution, ElementType, Frame, FrameRecord, Manifest, NextCall, Role, Storage, Store,
+    VariableRecord, gather_json,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 
@@ -26,17 +26,9 @@ const PFS_BYTES_PER_SECOND: f64 = 200e6;
 fn variable(rank: usize) -> VariableRecord {
     let len = FRAMES * FRAME_VALUES;
     VariableRecord {
-        name: "x".to_owned(),
-        rank,
-        role: Role::Iterate,
-        element: ElementType::F64,
-        len: len as u64,
-        dims: [len, 1, 1],
-        stride: 1,
-        is_complex: false,
         frame_dims: [FRAME_VALUES, 1, 1],
         distribution: Distribution::Rows { first: (rank * len) as u64, global: (RANKS * len) as u64 },
-        column: None,
+        ..VariableRecord::new("x", rank, Role::Iterate, ElementType::F64, len)
     }
 }
 
@@ -44,21 +36,7 @@ fn frames(rank: usize) -> Vec<Frame<'static>> {
     let payload: Vec<u8> = (0..8 * FRAME_VALUES).map(|byte| (byte.wrapping_mul(rank + 7) >> 3) as u8).collect();
     let crc32c = crc32c::crc32c(&payload);
     let frame = |run: usize| Frame {
-        record: FrameRecord {
-            variable: "x".to_owned(),
-            rank,
-            run,
-            start: (run * FRAME_VALUES) as u64,
-            len: FRAME_VALUES as u64,
-            codec: CodecId::Raw,
-            storage: Storage::Raw,
-            bound: Bound::Lossless,
-            achieved_error: 0.0,
-            payload_bytes: payload.len() as u64,
-            crc32c,
-            parents: Vec::new(),
-            place: None,
-        },
+        record: FrameRecord { storage: Storage::Raw, ..variable(rank).raw_frame(run, &payload, crc32c) },
         filters: Vec::new(),
         payload: payload.clone().into(),
     };
@@ -74,29 +52,10 @@ fn publish(store: &dyn Store, version: u64, frames: &mut [Frame], comm: &dyn Com
     let mut draft = first.unwrap_or_else(|| store.begin(version, comm.rank()).unwrap());
     draft.write(&variable(comm.rank()), frames, NextCall::Seal).unwrap();
     let files = draft.seal().unwrap().files;
-    let records: Vec<&FrameRecord> = frames.iter().map(|frame| &frame.record).collect();
-    let records: Vec<FrameRecord> = records.into_iter().cloned().collect();
+    let records: Vec<FrameRecord> = frames.iter().map(|frame| frame.record.clone()).collect();
     let parts = gather_json(comm, &(records, files)).unwrap();
-    let mut manifest = Manifest {
-        format: FORMAT_VERSION,
-        name: "solve".to_owned(),
-        version,
-        ranks: RANKS,
-        fingerprint: None,
-        nonzeros: None,
-        method: None,
-        scheme: Scheme::Traditional,
-        resume: Resume::Traditional,
-        rule: BoundRule::Fixed(Bound::Lossless),
-        residual: ResidualRecord::default(),
-        columns: Vec::new(),
-        system: None,
-        extra_iterations_predicted: None,
-        measured: None,
-        variables: (0..RANKS).map(variable).collect(),
-        frames: Vec::new(),
-        files: Vec::new(),
-    };
+    let mut manifest =
+        Manifest { variables: (0..RANKS).map(variable).collect(), ..Manifest::new("solve", version, RANKS) };
     for (records, files) in parts {
         manifest.frames.extend(records);
         manifest.files.extend(files);

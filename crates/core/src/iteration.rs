@@ -126,6 +126,12 @@ impl SafePoint {
 }
 
 impl Progress {
+    /// Makes a state from which the solve continues, and of which any checkpoint may be taken.
+    #[must_use]
+    pub const fn running(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Self {
+        Self { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any }
+    }
+
     /// Returns `||r|| / ||b||`; `||r||` itself when b is zero.
     #[must_use]
     pub fn relative_residual(&self) -> f64 {

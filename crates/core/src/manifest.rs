@@ -62,6 +62,31 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Makes the manifest of a version without variables, saved exactly.
+    #[must_use]
+    pub fn new(name: &str, version: u64, ranks: usize) -> Self {
+        Self {
+            format: FORMAT_VERSION,
+            name: name.to_owned(),
+            version,
+            ranks,
+            fingerprint: None,
+            nonzeros: None,
+            method: None,
+            scheme: Scheme::Exact,
+            resume: Resume::Exact,
+            rule: BoundRule::Fixed(Bound::Lossless),
+            residual: ResidualRecord::default(),
+            columns: Vec::new(),
+            system: None,
+            extra_iterations_predicted: None,
+            measured: None,
+            variables: Vec::new(),
+            frames: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
     /// Values' bytes before encoding.
     #[must_use]
     pub fn raw_bytes(&self) -> u64 {
@@ -145,6 +170,24 @@ pub struct VariableRecord {
 }
 
 impl VariableRecord {
+    /// Makes the record of a rank's own `len` values, in one frame.
+    #[must_use]
+    pub fn new(name: &str, rank: usize, role: Role, element: ElementType, len: usize) -> Self {
+        Self {
+            name: name.to_owned(),
+            rank,
+            role,
+            element,
+            len: len as u64,
+            dims: [len, 1, 1],
+            stride: 1,
+            is_complex: false,
+            frame_dims: [len, 1, 1],
+            distribution: Distribution::RankLocal,
+            column: None,
+        }
+    }
+
     /// Makes the record of frame `run` of this variable, whose payload is the memory of its values.
     #[must_use]
     pub fn raw_frame(&self, run: usize, payload: &[u8], crc32c: u32) -> FrameRecord {

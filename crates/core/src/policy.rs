@@ -54,6 +54,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Makes a plan of the usual rule: the bound of the iterate is verified, its residual may grow
+    /// by half, and directions may err by a twentieth.
+    #[must_use]
+    pub const fn new(scheme: Scheme, codec: CodecId, resume: Resume) -> Self {
+        Self { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
+    }
+
     /// Returns the part of it that a policy chooses.
     #[must_use]
     pub fn choice(&self) -> Choice {
@@ -199,7 +206,7 @@ pub struct Measured {
 }
 
 /// The observations a policy decides by, at a safe point.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// Iterations completed.
     pub iteration: u64,

@@ -15,8 +15,8 @@ mod rank_part;
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    Bound, BoundRule, Comm, CommError, ErrorKind, FORMAT_VERSION, KindedError, Manifest, NextBegin, Progress,
-    RankFailure, ResidualRecord, Role, Scheme, SystemRecord, Tiered, gather_json,
+    Bound, BoundRule, Comm, CommError, ErrorKind, KindedError, Manifest, NextBegin, Progress, RankFailure,
+    ResidualRecord, Role, Scheme, SystemRecord, Tiered, gather_json,
 };
 
 use self::chain::Chains;
@@ -364,10 +364,6 @@ impl Worker {
         let is_converged = job.progress.is_converged() && !is_lossy;
         let problem = self.encoder.verifier.as_ref();
         let mut manifest = Manifest {
-            format: FORMAT_VERSION,
-            name: self.name.clone(),
-            version: job.progress.iteration,
-            ranks: parts.len(),
             fingerprint: problem.map(Verifier::fingerprint),
             nonzeros: problem.and_then(Verifier::nonzeros).filter(|_| job.method.is_some()),
             method: job.method.map(str::to_owned),
@@ -379,9 +375,7 @@ impl Worker {
             system: self.system,
             extra_iterations_predicted: job.predicted,
             measured: job.measured.clone(),
-            variables: Vec::new(),
-            frames: Vec::new(),
-            files: Vec::new(),
+            ..Manifest::new(&self.name, job.progress.iteration, parts.len())
         };
         for part in parts {
             manifest.variables.extend(part.variables);

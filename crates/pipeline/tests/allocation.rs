@@ -1,18 +1,17 @@
 //! A version needs little memory besides the values it saves.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Borrowed, BorrowedMut, BoundRule, BoundScale, CodecId, Decision, Distribution, IncrementMode, Observation, Plan,
-    Policy, Progress, Registered, Resume, Role, SafePoint, Scheme, Status, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, BorrowedMut, CodecId, Distribution, Plan, Registered, Resume, Role, Scheme, Values, ValuesMut, Variable,
+    VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
-use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
+use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode};
 use recoup_solvers::{Pool, Vector};
 use recoup_testkit::allocation::{CountingAllocator, peak_of};
-use recoup_testkit::{TestDevice, TestDeviceVec};
+use recoup_testkit::{SavesAt, TestDevice, TestDeviceVec, progress};
 
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;
@@ -25,20 +24,6 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Bytes of a frame of a large variable.
 const FRAME_BYTES: usize = 8 << 20;
-
-struct Never;
-
-impl Policy for Never {
-    fn decide(&mut self, _: &Observation) -> Decision {
-        Decision { save: None, in_force: plan(CodecId::Raw), why: None, interval_seconds: 1.0, extra_iterations: None }
-    }
-}
-
-fn plan(codec: CodecId) -> Plan {
-    let rule = BoundRule::Verified;
-    let resume = Resume::Exact;
-    Plan { scheme: Scheme::Exact, codec, rule, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
-}
 
 /// One vector that is stored elsewhere.
 struct Elsewhere(TestDeviceVec);
@@ -101,33 +86,14 @@ fn a_frozen_vector_is_saved_in_the_memory_of_a_few_frames() {
 /// Saves one version of an owner and returns the most memory in use meanwhile.
 fn peak_of_version(codec: CodecId, owner: &dyn Registered) -> usize {
     let dir = tempfile::tempdir().expect("a directory");
-    let config = SessionConfig {
-        name: "run".to_owned(),
-        store: Arc::new(Hdf5Store::open(dir.path(), "run", Access::Write).expect("a store")),
-        codecs: Codecs { table: recoup_compress::codec, threads: 1 },
-        policy: Box::new(Never),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 1,
-        max_bytes: None,
-        candidates: Vec::new(),
-        key_every: 1,
-        increments: IncrementMode::Auto,
-        checks_corruption: false,
-        synchronous: false,
-        staging: StagingMode::Touch,
-        pin_worker: false,
-        tolerance: 1e-10,
-        bytes_per_second: None,
-        reference: None,
-        same_operator: true,
-        abort: Arc::new(AtomicBool::new(false)),
-    };
+    let plan = Plan::new(Scheme::Exact, codec, Resume::Exact);
+    let store = Arc::new(Hdf5Store::open(dir.path(), "run", Access::Write).expect("a store"));
+    let codecs = Codecs { table: recoup_compress::codec, threads: 1 };
+    let config = SessionConfig::new("run", store, codecs, SavesAt::no_iteration(plan), Arc::new(SystemClock::new()));
+    let config = SessionConfig { keep: 1, staging: StagingMode::Touch, ..config };
     let mut session = Session::open(config, &Solo).expect("a session");
-    let status = Status::Running;
-    let progress = Progress { iteration: 1, residual_norm: 0.5, rhs_norm: 1.0, status, safe_point: SafePoint::Any };
     let peak = peak_of(|| {
-        session.checkpoint(plan(codec), progress, &[owner]).expect("staged");
+        session.checkpoint(plan, progress(1), &[owner]).expect("staged");
         session.wait().expect("saved");
     });
     let outcomes = session.take_outcomes();

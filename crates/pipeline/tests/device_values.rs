@@ -5,39 +5,25 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
-    Borrowed, BorrowedMut, Bound, BoundRule, BoundScale, Chain, Codec, CodecError, CodecId, CommError, Context,
-    Decision, DeviceFrame, DeviceParent, DeviceSnapshot, Distribution, Encoded, IncrementMode, Manifest, Observation,
-    Operator, Parent, Plan, Policy, ProblemOnDevice, Progress, Registered, Resume, Role, SafePoint, Scheme, SolveError,
-    Status, Store, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, BorrowedMut, Bound, Chain, Codec, CodecError, CodecId, CommError, Context, DeviceFrame, DeviceParent,
+    DeviceSnapshot, Distribution, Encoded, Manifest, Operator, Parent, Plan, ProblemOnDevice, Registered, Resume, Role,
+    Scheme, SolveError, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
-use recoup_pipeline::{
-    CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig, StagingMode, Timing,
-};
-use recoup_testkit::{TestDevice, TestDeviceCopy, TestDeviceVec};
+use recoup_pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig};
+use recoup_testkit::{SavesAt, TestDevice, TestDeviceCopy, TestDeviceVec, progress};
 
 /// Values of a vector of one frame.
 const SHORT: usize = 5000;
 /// Values of a vector of two frames, the last of them padded.
 const PADDED: usize = (1 << 20) + 3;
 
-struct Never;
-
-impl Policy for Never {
-    fn decide(&mut self, _: &Observation) -> Decision {
-        let in_force = plan(Scheme::Exact, CodecId::Raw);
-        Decision { save: None, in_force, why: None, interval_seconds: 1.0, extra_iterations: None }
-    }
-}
-
 fn plan(scheme: Scheme, codec: CodecId) -> Plan {
-    let resume = if scheme == Scheme::Lossy { Resume::Deflated } else { Resume::Exact };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
+    Plan::new(scheme, codec, if scheme == Scheme::Lossy { Resume::Deflated } else { Resume::Exact })
 }
 
 /// `A = tridiag(-1, 2.5, -1)`.
@@ -106,28 +92,10 @@ fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
     let on_device: Arc<dyn ProblemOnDevice> = Arc::new(TridiagonalThere(Tridiagonal(n)));
     let rhs = vec![1.0; n].into();
     let reference = Reference { on_device: Some(on_device), ..Reference::new(Arc::new(Tridiagonal(n)), rhs) };
-    let config = SessionConfig {
-        name: "run".to_owned(),
-        store,
-        codecs: Codecs { table, threads: 1 },
-        policy: Box::new(Never),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 9,
-        max_bytes: None,
-        candidates: Vec::new(),
-        key_every: 3,
-        increments: IncrementMode::Auto,
-        checks_corruption: true,
-        synchronous: false,
-        staging: StagingMode::Copy,
-        pin_worker: false,
-        tolerance: 1e-10,
-        bytes_per_second: None,
-        reference: Some(reference),
-        same_operator: true,
-        abort: Arc::new(AtomicBool::new(false)),
-    };
+    let policy = SavesAt::no_iteration(plan(Scheme::Exact, CodecId::Raw));
+    let config = SessionConfig::new("run", store, Codecs { table, threads: 1 }, policy, Arc::new(SystemClock::new()));
+    let reference = Some(reference);
+    let config = SessionConfig { keep: 9, key_every: 3, checks_corruption: true, reference, ..config };
     Session::open(config, &Solo).unwrap()
 }
 
@@ -217,10 +185,6 @@ impl Registered for OwnerOnDevice {
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         self.vectors.iter_mut().map(|v| VariableMut::new(v.0, BorrowedMut::Device(&mut v.2))).collect()
     }
-}
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {

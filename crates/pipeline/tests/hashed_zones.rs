@@ -5,70 +5,28 @@
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Borrowed, BoundRule, BoundScale, CodecId, Decision, DeviceSnapshot, DeviceValues, DeviceValuesError, Distribution,
-    ElementType, IncrementMode, Manifest, Observation, Plan, Policy, Progress, Registered, Resume, Role, SafePoint,
-    Scheme, Status, Store, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, CodecId, DeviceSnapshot, DeviceValues, DeviceValuesError, Distribution, ElementType, IncrementMode,
+    Manifest, Plan, Registered, Resume, Role, Scheme, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
-use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
-use recoup_testkit::{TestDevice, TestDeviceVec};
+use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig};
+use recoup_testkit::{SavesAt, TestDevice, TestDeviceVec, progress};
 use xxhash_rust::xxh3::xxh3_128;
 
-struct Never;
-
-impl Policy for Never {
-    fn decide(&mut self, _: &Observation) -> Decision {
-        let in_force = plan();
-        Decision { save: None, in_force, why: None, interval_seconds: 1.0, extra_iterations: None }
-    }
-}
-
 /// All is saved exactly, as it is.
-fn plan() -> Plan {
-    Plan {
-        scheme: Scheme::Exact,
-        codec: CodecId::Raw,
-        rule: BoundRule::Verified,
-        theta: 0.5,
-        delta: 0.05,
-        resume: Resume::Exact,
-        grain: BoundScale::Usual,
-    }
-}
+const PLAN: Plan = Plan::new(Scheme::Exact, CodecId::Raw, Resume::Exact);
 
 fn session(dir: &Path) -> Session {
-    let config = SessionConfig {
-        name: "run".to_owned(),
-        store: Arc::new(Hdf5Store::open(dir, "run", Access::Write).unwrap()),
-        codecs: Codecs { table: recoup_compress::codec, threads: 1 },
-        policy: Box::new(Never),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 9,
-        max_bytes: None,
-        candidates: Vec::new(),
-        key_every: 3,
-        // The choice of `Auto` depends on the times of the machine.
-        increments: IncrementMode::Hash,
-        checks_corruption: true,
-        synchronous: false,
-        staging: StagingMode::Copy,
-        pin_worker: false,
-        tolerance: 1e-10,
-        bytes_per_second: None,
-        reference: None,
-        same_operator: true,
-        abort: Arc::new(AtomicBool::new(false)),
-    };
+    let store = Arc::new(Hdf5Store::open(dir, "run", Access::Write).unwrap());
+    let codecs = Codecs { table: recoup_compress::codec, threads: 1 };
+    let config = SessionConfig::new("run", store, codecs, SavesAt::no_iteration(PLAN), Arc::new(SystemClock::new()));
+    // The choice of `Auto` depends on the times of the machine.
+    let increments = IncrementMode::Hash;
+    let config = SessionConfig { keep: 9, key_every: 3, increments, checks_corruption: true, ..config };
     Session::open(config, &Solo).unwrap()
-}
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 /// Returns the manifests of all versions, without the places of frames and files in the store: the
@@ -187,8 +145,8 @@ fn an_increment_of_values_hashed_where_they_rest_fetches_the_zones_that_changed(
     for (iteration, changed) in [(1, &[][..]), (2, &[3 * zone, 4 * zone - 1, 100 * zone]), (3, &[])] {
         changed.iter().for_each(|at| counts[*at] = -1);
         hashed.0.set(Values::I64(&counts));
-        near.checkpoint(plan(), progress(iteration), &[&Counts(Values::I64(&counts).into())]).unwrap();
-        on_device.checkpoint(plan(), progress(iteration), &[&Counts(Borrowed::Device(&hashed))]).unwrap();
+        near.checkpoint(PLAN, progress(iteration), &[&Counts(Values::I64(&counts).into())]).unwrap();
+        on_device.checkpoint(PLAN, progress(iteration), &[&Counts(Borrowed::Device(&hashed))]).unwrap();
     }
     outcomes(&mut near);
     let fetched = outcomes(&mut on_device).into_iter().map(|outcome| match outcome {

@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Bound, BoundRule, BoundScale, Clock, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution, Draft,
-    Encoded, Frame, IncrementMode, Iteration, NextCall, Observation, Operator, Plan, Policy, Progress, Registered,
-    Resume, Role, SafePoint, Scheme, Sealed, Status, Store, StoreDecorator, StoreError, Values, ValuesMut, Variable,
-    VariableMut, VariableRecord,
+    Bound, Clock, Codec, CodecError, CodecId, CommError, Context, Distribution, Draft, Encoded, Frame, Iteration,
+    NextCall, Operator, Plan, Registered, Resume, Role, Scheme, Sealed, Store, StoreDecorator, StoreError, Values,
+    ValuesMut, Variable, VariableMut, VariableRecord,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
-use recoup_pipeline::{CodecTable, Codecs, Outcome, Reference, Session, SessionConfig, StagingMode, Timing, Variables};
+use recoup_pipeline::{CodecTable, Codecs, Outcome, Reference, Session, SessionConfig, Variables};
 use recoup_solvers::{Cg, Identity, Pool, Stop, System};
 use recoup_testkit::stack::files_on_stack;
+use recoup_testkit::{SavesAt, progress};
 
 /// Values of a vector: several megabytes, which go past the page cache.
 const LEN: usize = 400_000;
@@ -40,49 +40,11 @@ const FILES: [&str; 7] = [
 /// Starts the thread of the worker, and touches no value.
 const THREAD: &str = "crates/pipeline/src/session/link.rs";
 
-/// A policy that saves by one plan at every iteration of a list.
-struct SavesAt(&'static [u64], Plan);
-
-const PLAN: Plan = Plan {
-    scheme: Scheme::Exact,
-    codec: CodecId::Raw,
-    rule: BoundRule::Verified,
-    theta: 0.5,
-    delta: 0.05,
-    resume: Resume::Exact,
-    grain: BoundScale::Usual,
-};
-
-impl Policy for SavesAt {
-    fn decide(&mut self, seen: &Observation) -> Decision {
-        let save = self.0.contains(&seen.iteration).then_some(self.1);
-        Decision { save, in_force: self.1, why: None, interval_seconds: 1.0, extra_iterations: None }
-    }
-}
+const PLAN: Plan = Plan::new(Scheme::Exact, CodecId::Raw, Resume::Exact);
 
 fn config(store: Arc<dyn Store>, clock: Arc<dyn Clock>, policy: SavesAt) -> SessionConfig {
-    SessionConfig {
-        name: "run".to_owned(),
-        store,
-        codecs: Codecs { table: |codec| Err(CodecError::NotBuilt { codec, feature: "any" }), threads: 1 },
-        policy: Box::new(policy),
-        clock,
-        timing: Timing::Real,
-        keep: 2,
-        max_bytes: None,
-        candidates: Vec::new(),
-        key_every: 1,
-        increments: IncrementMode::Auto,
-        checks_corruption: false,
-        synchronous: true,
-        staging: StagingMode::Copy,
-        pin_worker: false,
-        tolerance: 1e-10,
-        bytes_per_second: None,
-        reference: None,
-        same_operator: true,
-        abort: Arc::new(AtomicBool::new(false)),
-    }
+    let codecs = Codecs { table: |codec| Err(CodecError::NotBuilt { codec, feature: "any" }), threads: 1 };
+    SessionConfig { synchronous: true, ..SessionConfig::new("run", store, codecs, Box::new(policy), clock) }
 }
 
 /// The stacks under which a value was met, each as the files of this workspace, outermost first.
@@ -249,7 +211,7 @@ fn files_of_a_save(road: &Arc<Road>, plan: Plan, codecs: CodecTable) -> Result<B
     let b = vec![1.0; LEN];
     let is_lossy = plan.scheme == Scheme::Lossy;
     let reference = is_lossy.then(|| Reference::new(Arc::new(Watched(road.clone())), b.clone().into()));
-    let config = config(store, clock, SavesAt(&[2], plan));
+    let config = config(store, clock, SavesAt(plan, |iteration| iteration == 2));
     let codecs = Codecs { table: codecs, ..config.codecs };
     let mut session = Session::open(SessionConfig { codecs, reference, ..config }, &Solo)?;
     let pool = Pool::new(1);
@@ -321,16 +283,12 @@ impl Registered for Counting {
     }
 }
 
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
-}
-
 /// Lending was once done twice at every safe point: for a solver on a device, two copies of all its
 /// vectors to the host in every iteration.
 #[test]
 fn variables_are_asked_for_at_the_first_decision_and_for_each_version() {
     let store = Arc::new(MemoryStore::new());
-    let policy = SavesAt(&[4, 8], PLAN);
+    let policy = SavesAt(PLAN, |iteration| matches!(iteration, 4 | 8));
     let mut session = Session::open(config(store, Arc::new(SystemClock::new()), policy), &Solo).unwrap();
     let mut owner = Counting { values: vec![0.0; 10], calls: Cell::new(0) };
     let calls = |session: &mut Session, owner: &Counting, iteration| {

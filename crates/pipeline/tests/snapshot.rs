@@ -3,60 +3,29 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use recoup_comm::Solo;
-use recoup_core::{
-    BoundRule, BoundScale, CodecId, Decision, IncrementMode, Iteration, Manifest, Observation, Plan, Policy,
-    Registered, Resume, Scheme, Store,
-};
+use recoup_core::{CodecId, Iteration, Manifest, Plan, Registered, Resume, Scheme, Store};
 use recoup_io::{MemoryStore, SystemClock, Throttle};
-use recoup_pipeline::{Codecs, Outcome, Reference, Saved, Session, SessionConfig, StagingMode, Timing};
+use recoup_pipeline::{Codecs, Outcome, Reference, Saved, Session, SessionConfig, StagingMode};
 use recoup_solvers::{Cg, Identity, JacobiPreconditioner, Poisson3d, Pool, Preconditioner, Stop, System};
+use recoup_testkit::SavesAt;
 
 /// Points along an edge of the cube: a vector has 16 zones and a part of one.
 const EDGE: usize = 51;
 const LEN: usize = EDGE * EDGE * EDGE;
 
-/// Saves every third iteration.
-struct EveryThird(Plan);
-
-impl Policy for EveryThird {
-    fn decide(&mut self, seen: &Observation) -> Decision {
-        let save = seen.iteration.is_multiple_of(3).then_some(self.0);
-        Decision { save, in_force: self.0, why: None, interval_seconds: 1.0, extra_iterations: None }
-    }
-}
-
 fn plan(scheme: Scheme, codec: CodecId) -> Plan {
-    let resume = if scheme == Scheme::Lossy { Resume::Traditional } else { Resume::Exact };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: BoundScale::Usual }
+    Plan::new(scheme, codec, if scheme == Scheme::Lossy { Resume::Traditional } else { Resume::Exact })
 }
 
+/// A session that saves every third iteration.
 fn session(store: Arc<dyn Store>, plan: Plan, staging: StagingMode) -> Session {
-    let rhs = vec![1.0; LEN].into();
-    let config = SessionConfig {
-        name: "run".to_owned(),
-        store,
-        codecs: Codecs { table: recoup_compress::codec, threads: 1 },
-        policy: Box::new(EveryThird(plan)),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 9,
-        max_bytes: None,
-        candidates: Vec::new(),
-        key_every: 3,
-        increments: IncrementMode::Auto,
-        checks_corruption: true,
-        synchronous: false,
-        staging,
-        pin_worker: false,
-        tolerance: 1e-10,
-        bytes_per_second: None,
-        reference: Some(Reference::new(Arc::new(Poisson3d::new(EDGE)), rhs)),
-        same_operator: true,
-        abort: Arc::new(AtomicBool::new(false)),
-    };
+    let policy = Box::new(SavesAt(plan, |iteration| iteration.is_multiple_of(3)));
+    let codecs = Codecs { table: recoup_compress::codec, threads: 1 };
+    let reference = Some(Reference::new(Arc::new(Poisson3d::new(EDGE)), vec![1.0; LEN].into()));
+    let config = SessionConfig::new("run", store, codecs, policy, Arc::new(SystemClock::new()));
+    let config = SessionConfig { keep: 9, key_every: 3, checks_corruption: true, staging, reference, ..config };
     Session::open(config, &Solo).unwrap()
 }
 

@@ -16,14 +16,12 @@ use recoup::SystemClock;
 use recoup::cache::{NodeStore, Partners, Protection, Tiers};
 use recoup::comm::MpiJob;
 use recoup::core::{
-    BoundRule, Clock, CodecId, Comm, Distribution, IncrementMode, MethodProfile, Operator, Plan, Progress, Registered,
-    Resume, Role, SafePoint, Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
+    Clock, CodecId, Comm, Distribution, Operator, Plan, Progress, Registered, Resume, Role, Scheme, Tier, Values,
+    ValuesMut, Variable, VariableMut, gather_json,
 };
-use recoup::model::interval::Interval;
-use recoup::model::policy::{FixedPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Outcome, Reference, Session, SessionConfig, StagingMode, Timing};
+use recoup::pipeline::{Codecs, Outcome, Reference, Session, SessionConfig};
 use recoup::solvers::{DistributedPoisson3d, Pool};
-use recoup_testkit::mpirun;
+use recoup_testkit::{SavesAt, mpirun};
 
 /// Says to a process that it is one of the job, and where its memory is.
 const MEMORY: &str = "RECOUP_BENCH_MEMORY";
@@ -86,61 +84,29 @@ fn rank(memory: &Path) {
             distribution: Distribution::Rows { first, global: operator.global_rows() },
         };
         for (name, scheme) in [("raw", Scheme::Traditional), ("lossy", Scheme::Lossy)] {
-            measure(name, policy().plan(scheme), &iterate, &operator, memory, &comm);
+            measure(name, plan(scheme), &iterate, &operator, memory, &comm);
         }
     }
     job.end(0);
 }
 
-/// The session's policy is never asked: every round takes its checkpoint by plan.
-fn policy() -> PolicyConfig {
-    PolicyConfig {
-        mtti_seconds: f64::INFINITY,
-        lossy_codec: CodecId::Qb,
-        lossless_codec: CodecId::Raw,
-        rule: BoundRule::Verified,
-        theta: Some(0.5),
-        delta: 0.05,
-        varies_bounds: false,
-        lossy_resume: Some(Resume::Restarted),
-        resume: Some(Resume::Restarted),
-        asynchronous: true,
-        extra_fraction: None,
-        profile: MethodProfile::STATIONARY,
-    }
+fn plan(scheme: Scheme) -> Plan {
+    let codec = if scheme == Scheme::Lossy { CodecId::Qb } else { CodecId::Raw };
+    Plan::new(scheme, codec, Resume::Restarted)
 }
 
 fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dyn Comm) -> Session {
     let node = memory.join(name).join(format!("node-{}", comm.rank()));
     let store = NodeStore::new(node, comm.rank()).guarded(Protection::Partner(Partners::Ring(1)), 1);
     let tier = Tier { name: "memory".to_owned(), store: Arc::new(store), every: 1, keep: 1, max_bytes: None };
-    let config = SessionConfig {
-        name: name.to_owned(),
-        store: Arc::new(Tiers::new(vec![tier], comm.rank())),
-        codecs: Codecs::shared(recoup::compress::codec, comm.size()),
-        policy: Box::new(FixedPolicy::new(Scheme::None, Interval::Auto, policy())),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 1,
-        candidates: Vec::new(),
-        key_every: 1,
-        increments: IncrementMode::Auto,
-        max_bytes: None,
-        staging: StagingMode::Copy,
-        pin_worker: false,
-        checks_corruption: true,
-        synchronous: false,
-        tolerance: 1e-6,
-        bytes_per_second: None,
-        reference: Some(Reference {
-            operator: Arc::new(operator.over(comm.dup().unwrap())),
-            rhs: vec![0.0; operator.rows()].into(),
-            columns: 1,
-            on_device: None,
-        }),
-        same_operator: true,
-        abort: Arc::default(),
-    };
+    let store = Arc::new(Tiers::new(vec![tier], comm.rank()));
+    let codecs = Codecs::shared(recoup::compress::codec, comm.size());
+    // The session's policy is never asked: every round takes its checkpoint by plan.
+    let policy = SavesAt::no_iteration(plan(Scheme::None));
+    let config = SessionConfig::new(name, store, codecs, policy, Arc::new(SystemClock::new()));
+    let rhs = vec![0.0; operator.rows()].into();
+    let reference = Some(Reference::new(Arc::new(operator.over(comm.dup().unwrap())), rhs));
+    let config = SessionConfig { keep: 1, checks_corruption: true, reference, ..config };
     Session::open(config, comm).unwrap()
 }
 
@@ -167,13 +133,7 @@ fn measure(name: &str, plan: Plan, iterate: &Iterate, operator: &DistributedPois
         target.copy_from_slice(black_box(&iterate.values));
         black_box(&mut target);
         copies.push(slowest((clock.now() - start).as_secs_f64()));
-        let progress = Progress {
-            iteration: round as u64 + 1,
-            residual_norm: square[0].sqrt(),
-            rhs_norm: square[0].sqrt(),
-            status: Status::Running,
-            safe_point: SafePoint::Any,
-        };
+        let progress = Progress::running(round as u64 + 1, square[0].sqrt(), square[0].sqrt());
         comm.barrier().unwrap();
         blocked.push(slowest(session.checkpoint(plan, progress, &[iterate]).unwrap().blocking_seconds));
         session.wait().unwrap();

@@ -12,10 +12,11 @@ use std::path::Path;
 
 use recoup::SystemClock;
 use recoup::core::{
-    Clock, CodecId, Distribution, ElementType, IncrementMode, Plan, Progress, Registered, Role, SafePoint, Scheme,
-    Status, Values, ValuesMut, Variable, VariableMut, Zones,
+    Clock, CodecId, Distribution, ElementType, IncrementMode, Plan, Registered, Role, Scheme, Values, ValuesMut,
+    Variable, VariableMut, Zones,
 };
 use recoup::pipeline::{Outcome, Saved, Session, WriteTable};
+use recoup_testkit::progress;
 
 /// Doubles of a zone.
 const ZONE: usize = 8192;
@@ -106,10 +107,6 @@ fn open(dir: &Path, codec: CodecId, way: &Way) -> Session {
 
 fn plan(codec: CodecId) -> Plan {
     Plan { codec, ..recoup::open("unused").plan_of(Scheme::Exact) }
-}
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn saved(outcome: Outcome) -> Option<Box<Saved>> {

@@ -12,13 +12,11 @@ use std::sync::Arc;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{
-    BoundRule, BoundScale, Clock, CodecId, Decision, IncrementMode, Iteration, Observation, Plan, Policy, Resume,
-    Scheme,
-};
+use recoup::core::{Clock, CodecId, Iteration, Plan, Resume, Scheme};
 use recoup::io::MemoryStore;
-use recoup::pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode, Timing};
+use recoup::pipeline::{Codecs, Outcome, Session, SessionConfig, StagingMode};
 use recoup::solvers::{Cg, Identity, Poisson3d, Pool, Stop, System};
+use recoup_testkit::SavesAt;
 
 /// Side of the cube: x, r and p are 402 MB.
 const SIDE: usize = 256;
@@ -84,49 +82,14 @@ fn step(cg: &mut Cg<'_, System<'_>>, session: &mut Session, clock: &SystemClock)
 }
 
 /// Everything exactly, as it is.
-const PLAN: Plan = Plan {
-    scheme: Scheme::Exact,
-    codec: CodecId::Raw,
-    rule: BoundRule::Verified,
-    theta: 0.5,
-    delta: 0.05,
-    resume: Resume::Exact,
-    grain: BoundScale::Usual,
-};
+const PLAN: Plan = Plan::new(Scheme::Exact, CodecId::Raw, Resume::Exact);
 
-/// Saves when it is told to: the first version is due after the bench.
-struct Never;
-
-impl Policy for Never {
-    fn decide(&mut self, _: &Observation) -> Decision {
-        Decision { save: None, in_force: PLAN, why: None, interval_seconds: f64::INFINITY, extra_iterations: None }
-    }
-}
-
-fn session(mode: StagingMode) -> Session {
-    let config = SessionConfig {
-        name: "bench".to_owned(),
-        store: Arc::new(MemoryStore::new()),
-        codecs: Codecs { threads: 1, ..Codecs::shared(recoup::compress::codec, 1) },
-        policy: Box::new(Never),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 1,
-        max_bytes: None,
-        candidates: Vec::new(),
-        key_every: 1,
-        increments: IncrementMode::Auto,
-        checks_corruption: false,
-        synchronous: false,
-        staging: mode,
-        pin_worker: false,
-        tolerance: 1e-30,
-        bytes_per_second: None,
-        reference: None,
-        same_operator: true,
-        abort: Arc::default(),
-    };
-    Session::open(config, &Solo).unwrap()
+/// A session that saves when it is told to.
+fn session(staging: StagingMode) -> Session {
+    let codecs = Codecs { threads: 1, ..Codecs::shared(recoup::compress::codec, 1) };
+    let store = Arc::new(MemoryStore::new());
+    let config = SessionConfig::new("bench", store, codecs, SavesAt::no_iteration(PLAN), Arc::new(SystemClock::new()));
+    Session::open(SessionConfig { keep: 1, staging, tolerance: 1e-30, ..config }, &Solo).unwrap()
 }
 
 /// Returns the median time of a copy of one vector by one thread.

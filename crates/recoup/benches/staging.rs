@@ -14,13 +14,10 @@ use std::sync::Arc;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{
-    BoundRule, Clock, CodecId, IncrementMode, MethodProfile, Plan, Progress, Resume, SafePoint, Scheme, Status,
-};
+use recoup::core::{Clock, CodecId, Plan, Resume, Scheme};
 use recoup::io::MemoryStore;
-use recoup::model::interval::Interval;
-use recoup::model::policy::{FixedPolicy, PolicyConfig};
-use recoup::pipeline::{Codecs, Session, SessionConfig, StagingMode, Timing, Variables};
+use recoup::pipeline::{Codecs, Session, SessionConfig, Variables};
+use recoup_testkit::{SavesAt, progress};
 
 const LEN: usize = 32 << 20;
 const VERSIONS: u64 = 10;
@@ -64,44 +61,11 @@ fn main() {
 fn run(way: &Way) -> StagingTimes {
     let mut x: Vec<f64> = (0..LEN).map(|i| (i as f64 * 1e-4).sin()).collect();
     let mut work = vec![1.0; LEN];
-    let policy = PolicyConfig {
-        mtti_seconds: f64::INFINITY,
-        lossy_codec: CodecId::Qb,
-        lossless_codec: CodecId::Raw,
-        rule: BoundRule::Verified,
-        theta: Some(0.5),
-        delta: 0.05,
-        varies_bounds: false,
-        lossy_resume: Some(Resume::Restarted),
-        resume: Some(Resume::Restarted),
-        asynchronous: true,
-        extra_fraction: None,
-        profile: MethodProfile::STATIONARY,
-    };
-    let plan: Plan = policy.plan(Scheme::Traditional);
-    let config = SessionConfig {
-        name: "first".to_owned(),
-        store: Arc::new(MemoryStore::new()),
-        codecs: Codecs { threads: way.threads, ..Codecs::shared(recoup::compress::codec, 1) },
-        policy: Box::new(FixedPolicy::new(Scheme::Traditional, Interval::Seconds(1e9), policy)),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 1,
-        candidates: Vec::new(),
-        key_every: 1,
-        increments: IncrementMode::Auto,
-        max_bytes: None,
-        staging: StagingMode::Copy,
-        pin_worker: false,
-        checks_corruption: false,
-        synchronous: false,
-        tolerance: 1e-6,
-        bytes_per_second: None,
-        reference: None,
-        same_operator: true,
-        abort: Arc::default(),
-    };
-    let mut session = Session::open(config, &Solo).unwrap();
+    let plan = Plan::new(Scheme::Traditional, CodecId::Raw, Resume::Restarted);
+    let codecs = Codecs { threads: way.threads, ..Codecs::shared(recoup::compress::codec, 1) };
+    let store = Arc::new(MemoryStore::new());
+    let config = SessionConfig::new("first", store, codecs, SavesAt::no_iteration(plan), Arc::new(SystemClock::new()));
+    let mut session = Session::open(SessionConfig { keep: 1, ..config }, &Solo).unwrap();
     let mut iteration = 0;
     let mut blocked = Vec::new();
     for version in 0..VERSIONS {
@@ -123,10 +87,6 @@ fn run(way: &Way) -> StagingTimes {
     black_box(&mut work);
     let copy = (clock.now() - start).as_secs_f64();
     StagingTimes { first: blocked[0], tenth: blocked[VERSIONS as usize - 1], copy }
-}
-
-fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
 }
 
 fn median(mut seconds: Vec<f64>) -> f64 {

@@ -14,6 +14,7 @@ mod doubles;
 pub mod failures;
 pub mod mpirun;
 pub mod mutation;
+mod policy;
 mod random;
 pub mod solver_suite;
 pub mod stack;
@@ -22,14 +23,15 @@ mod test_device;
 mod watched;
 
 pub use doubles::{doubles, set_doubles};
+pub use policy::SavesAt;
 pub use random::Random;
 pub use test_device::{TestDevice, TestDeviceCopy, TestDeviceVec};
 pub use watched::watched;
 
-use recoup_core::{Progress, SafePoint, Status};
+use recoup_core::Progress;
 
 /// Progress of a solve that continues, at a safe point.
 #[must_use]
 pub fn progress(iteration: u64) -> Progress {
-    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
+    Progress::running(iteration, 1.0, 1.0)
 }

@@ -8,9 +8,8 @@
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Bound, BoundRule, CodecId, CommonError, Distribution, Draft, ElementType, FORMAT_VERSION, FileRecord, Filter,
-    Frame, FrameRecord, Manifest, NextBegin, NextCall, ResidualRecord, Resume, Role, Scheme, Storage, Store,
-    StoreError, VariableRecord,
+    CodecId, CommonError, Distribution, Draft, ElementType, FileRecord, Filter, Frame, FrameRecord, Manifest,
+    NextBegin, NextCall, ResidualRecord, Role, Scheme, Storage, Store, StoreError, VariableRecord,
 };
 
 /// A small version of several ranks that has one variable of every kind a store treats differently.
@@ -81,24 +80,12 @@ impl SampleVersion {
     #[must_use]
     pub fn manifest(&self, files: Vec<FileRecord>) -> Manifest {
         Manifest {
-            format: FORMAT_VERSION,
-            name: "solve".to_owned(),
-            version: self.version,
-            ranks: self.ranks,
-            fingerprint: None,
-            nonzeros: None,
-            method: None,
             scheme: Scheme::Lossless,
-            resume: Resume::Exact,
-            rule: BoundRule::Fixed(Bound::Lossless),
             residual: ResidualRecord { norm: 0.1, rhs_norm: 2.0, true_norm: Some(0.1), tries: 1, ..Default::default() },
-            columns: Vec::new(),
-            system: None,
-            extra_iterations_predicted: None,
-            measured: None,
             variables: self.parts.iter().map(|p| p.record.clone()).collect(),
             frames: self.parts.iter().flat_map(|p| p.frames.iter().map(|f| f.record.clone())).collect(),
             files,
+            ..Manifest::new("solve", self.version, self.ranks)
         }
     }
 
@@ -173,24 +160,17 @@ fn part(version: u64, rank: usize, name: &str, shape: Shape) -> SamplePart {
     let frame_len: usize = frame_dims.iter().product();
     let values: Vec<f64> = (0..len).map(|i| ((version * 1000 + rank as u64 * 100 + i as u64) as f64).sqrt()).collect();
     let record = VariableRecord {
-        name: name.to_owned(),
-        rank,
-        role: Role::Dynamic,
-        element: ElementType::F64,
-        len: len as u64,
         dims,
-        stride: 1,
-        is_complex: false,
         frame_dims,
         distribution,
-        column: None,
+        ..VariableRecord::new(name, rank, Role::Dynamic, ElementType::F64, len)
     };
     let frames = (0..len.div_ceil(frame_len)).map(|run| {
         let own = &values[run * frame_len..len.min((run + 1) * frame_len)];
         let mut padded = own.to_vec();
         padded.resize(frame_len, own[own.len() - 1]);
         let raw: Vec<u8> = padded.iter().flat_map(|v| v.to_le_bytes()).collect();
-        frame(&record, run, own.len(), encode(kind, run, raw))
+        frame(&record, run, encode(kind, run, raw))
     });
     let frames = frames.collect();
     SamplePart { record, values, frames }
@@ -201,7 +181,7 @@ fn bytes_part(version: u64, rank: usize) -> SamplePart {
     let shape = Shape { kind: Kind::Raw, dims, frame_dims: dims, distribution: Distribution::RankLocal };
     let record = VariableRecord { element: ElementType::Bytes, ..part(version, rank, "note", shape).record };
     let payload = (0..5).map(|i| version as u8 ^ (rank as u8 * 16 + i)).collect();
-    let frames = vec![frame(&record, 0, 5, encode(Kind::Raw, 0, payload))];
+    let frames = vec![frame(&record, 0, encode(Kind::Raw, 0, payload))];
     SamplePart { record, values: Vec::new(), frames }
 }
 
@@ -229,23 +209,9 @@ fn encode(kind: Kind, run: usize, raw: Vec<u8>) -> Coded {
     }
 }
 
-fn frame(variable: &VariableRecord, run: usize, len: usize, coded: Coded) -> Frame<'static> {
-    let start = run * variable.frame_dims.iter().product::<usize>();
-    let record = FrameRecord {
-        variable: variable.name.clone(),
-        rank: variable.rank,
-        run,
-        start: start as u64,
-        len: len as u64,
-        codec: coded.codec,
-        storage: coded.storage,
-        bound: Bound::Lossless,
-        achieved_error: 0.0,
-        payload_bytes: coded.payload.len() as u64,
-        crc32c: crc32c::crc32c(&coded.payload),
-        parents: Vec::new(),
-        place: None,
-    };
+fn frame(variable: &VariableRecord, run: usize, coded: Coded) -> Frame<'static> {
+    let raw = variable.raw_frame(run, &coded.payload, crc32c::crc32c(&coded.payload));
+    let record = FrameRecord { codec: coded.codec, storage: coded.storage, ..raw };
     Frame { record, filters: coded.filters, payload: coded.payload.into() }
 }
 

@@ -34,6 +34,26 @@ pub struct PolicyConfig {
     pub profile: MethodProfile,
 }
 
+/// The choices of a session of which nothing is said: one failure a day.
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self {
+            mtti_seconds: 86_400.0,
+            lossy_codec: CodecId::Qb,
+            lossless_codec: CodecId::Zstd,
+            rule: BoundRule::Verified,
+            theta: None,
+            delta: 0.05,
+            varies_bounds: true,
+            lossy_resume: None,
+            resume: None,
+            asynchronous: true,
+            extra_fraction: None,
+            profile: MethodProfile::UNKNOWN,
+        }
+    }
+}
+
 impl PolicyConfig {
     /// Returns the plan of a checkpoint of `scheme`.
     #[must_use]

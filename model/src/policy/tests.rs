@@ -1,8 +1,6 @@
 //! Runs of policies against a machine whose costs are known.
 
-use recoup_core::{
-    BoundRule, BoundScale, Choice, CodecId, Cost, Decision, MethodProfile, Observation, Plan, Policy, Resume, Scheme,
-};
+use recoup_core::{BoundRule, BoundScale, Choice, CodecId, Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
 
 use super::candidates::candidates;
 use super::config::PolicyConfig;
@@ -20,16 +18,13 @@ pub(super) fn config() -> PolicyConfig {
     PolicyConfig {
         mtti_seconds: 300.0,
         lossy_codec: CodecId::Zfp,
-        lossless_codec: CodecId::Zstd,
-        rule: BoundRule::Verified,
         theta: Some(0.5),
         delta: 0.1,
         varies_bounds: false,
         lossy_resume: Some(Resume::Restarted),
-        resume: None,
         asynchronous: false,
         extra_fraction: Some(0.0),
-        profile: MethodProfile::UNKNOWN,
+        ..PolicyConfig::default()
     }
 }
 
@@ -44,11 +39,8 @@ pub(super) fn seen(iteration: u64, since: u64) -> Observation {
         relative_residual: 0.999f64.powi(iteration as i32),
         tolerance: 1e-8,
         raw_bytes: vec![(Resume::Restarted, BYTES), (Resume::Traditional, 2 * BYTES), (Resume::Exact, 3 * BYTES)],
-        costs: Vec::new(),
-        write_bytes_per_second: 0.0,
-        failures: 0,
         ranks: 1,
-        profile: None,
+        ..Observation::default()
     }
 }
 

@@ -190,19 +190,12 @@ impl<'a> PolicyRun<'a> {
         let mut rng = Rng::new(seed);
         let next_failure = rng.exponential(runs.mtti_seconds);
         let seen = Observation {
-            iteration: 0,
-            elapsed_seconds: 0.0,
-            since_checkpoint_seconds: 0.0,
-            since_checkpoint_iterations: 0,
             iteration_seconds: runs.method.iteration_seconds,
             relative_residual: 1.0,
             tolerance: runs.method.tolerance,
             raw_bytes: runs.method.raw_bytes.clone(),
-            costs: Vec::new(),
-            write_bytes_per_second: 0.0,
-            failures: 0,
             ranks: runs.ranks,
-            profile: None,
+            ..Observation::default()
         };
         Self {
             runs,

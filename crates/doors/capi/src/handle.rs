@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::JobEnd;
 use recoup::comm::LentComm;
-use recoup::core::{ErrorKind, Plan, Progress, RankFailure, Registered, SafePoint, Scheme, Status, each, gathered};
+use recoup::core::{ErrorKind, Plan, Progress, RankFailure, Registered, Scheme, each, gathered};
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session, VariableChanges};
 
 use crate::how::RECOUP_FIRST_GUESS;
@@ -116,7 +116,7 @@ pub(crate) struct At {
 impl At {
     fn progress(self) -> Progress {
         let Self { iteration, residual_norm, rhs_norm } = self;
-        Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any }
+        Progress::running(iteration, residual_norm, rhs_norm)
     }
 }
 

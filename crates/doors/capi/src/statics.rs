@@ -2,7 +2,7 @@
 
 use recoup::Builder;
 use recoup::comm::LentComm;
-use recoup::core::{Comm, Progress, Registered, SafePoint, Scheme, Status};
+use recoup::core::{Comm, Progress, Registered, Scheme};
 use recoup::pipeline::{Outcome, Session, VariableChanges};
 
 use crate::options::HandleOptions;
@@ -31,12 +31,8 @@ pub(crate) fn save(options: &HandleOptions, lent: &LentComm, statics: &Protected
     let mut session = open(options, lent.comm())?;
     session.start_over()?;
     let plan = options.builder(false).plan_of(Scheme::Lossless);
-    let iteration = 0;
-    let residual_norm = 0.0;
-    let rhs_norm = 0.0;
-    let progress = Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any };
     let owners: [&dyn Registered; 1] = [statics];
-    session.checkpoint(plan, progress, &owners)?;
+    session.checkpoint(plan, Progress::running(0, 0.0, 0.0), &owners)?;
     lent.finish(|| session.outstanding().map_or(true, |n| n == 0))?;
     match session.take_outcomes().pop() {
         Some(Outcome::Failed { kind, message, .. }) => {

@@ -1,8 +1,8 @@
 //! The coding of regions: bytes to frames, and frames back to bytes.
 
 use recoup_core::{
-    Bound, CodecId, Context, Distribution, ElementType, Filter, Frame, FrameRecord, Manifest, Role, Storage, Store,
-    Values, ValuesMut, VariableRecord,
+    Bound, CodecId, Context, ElementType, Filter, Frame, FrameRecord, Manifest, Role, Storage, Store, Values,
+    ValuesMut, VariableRecord,
 };
 use recoup_pipeline::{ChainReader, Codecs};
 
@@ -48,17 +48,8 @@ pub(crate) fn encode_doubles(name: &str, bytes: &[u8], bound: Bound) -> Result<E
 fn record(name: &str, role: Role, element: ElementType, len: usize) -> VariableRecord {
     let n_frames = (len * element.size()).div_ceil(FRAME_BYTES_TARGET).max(1);
     VariableRecord {
-        name: name.to_owned(),
-        rank: 0,
-        role,
-        element,
-        len: len as u64,
-        dims: [len, 1, 1],
-        stride: 1,
-        is_complex: false,
         frame_dims: [len.div_ceil(n_frames).max(1), 1, 1],
-        distribution: Distribution::RankLocal,
-        column: None,
+        ..VariableRecord::new(name, 0, role, element, len)
     }
 }
 
@@ -77,19 +68,11 @@ fn encode(record: VariableRecord, values: Values<'_>, codec: CodecId, bound: Bou
             Some(PaddedFrame::F64(v)) => codec.encode(Values::F64(&v), bound, &context, &mut payload)?,
         };
         let record = FrameRecord {
-            variable: record.name.clone(),
-            rank: record.rank,
-            run,
-            start: start as u64,
-            len: len as u64,
             codec: codec.id(),
             storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
             bound: encoded.bound,
             achieved_error: encoded.achieved_error,
-            payload_bytes: payload.len() as u64,
-            crc32c: crc32c::crc32c(&payload),
-            parents: Vec::new(),
-            place: None,
+            ..record.raw_frame(run, &payload, crc32c::crc32c(&payload))
         };
         frames.push(Frame { record, filters: encoded.filters, payload: payload.into() });
     }

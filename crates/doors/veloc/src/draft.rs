@@ -4,10 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use recoup_core::{
-    Bound, BoundRule, Draft, FORMAT_VERSION, FileRecord, Filter, FrameRecord, Manifest, NextCall, ResidualRecord,
-    Resume, Role, Scheme, VariableRecord,
-};
+use recoup_core::{Bound, Draft, FileRecord, Filter, FrameRecord, Manifest, NextCall, Role, Scheme, VariableRecord};
 
 use crate::coding::{self, EncodedRegion, META, encode_bytes, encode_doubles, region_name};
 use crate::copies::Meta;
@@ -37,24 +34,11 @@ impl Records {
     pub(crate) fn manifest(self, name: &str, version: u64, ranks: usize) -> Manifest {
         let is_lossy = self.variables.iter().any(|v| v.role == Role::Iterate);
         Manifest {
-            format: FORMAT_VERSION,
-            name: run_name(name),
-            version,
-            ranks,
-            fingerprint: None,
-            nonzeros: None,
-            method: None,
             scheme: if is_lossy { Scheme::Lossy } else { Scheme::Traditional },
-            resume: Resume::Exact,
-            rule: BoundRule::Fixed(Bound::Lossless),
-            residual: ResidualRecord::default(),
-            columns: Vec::new(),
-            system: None,
-            extra_iterations_predicted: None,
-            measured: None,
             variables: self.variables,
             frames: self.frames,
             files: self.files,
+            ..Manifest::new(&run_name(name), version, ranks)
         }
     }
 }

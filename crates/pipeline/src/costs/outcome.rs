@@ -2,7 +2,7 @@
 
 use recoup_core::{Bound, ErrorKind, Plan, Prediction, ResidualRecord};
 #[cfg(test)]
-use recoup_core::{BoundRule, BoundScale, CodecId, Resume, Scheme};
+use recoup_core::{CodecId, Resume, Scheme};
 
 use crate::verify::Suspicion;
 
@@ -92,18 +92,9 @@ pub struct Saved {
 impl Saved {
     /// Makes a version of one raw value, for tests.
     pub(crate) fn of_one_value(version: u64, spent: Spent) -> Self {
-        let plan = Plan {
-            scheme: Scheme::Traditional,
-            codec: CodecId::Raw,
-            rule: BoundRule::Verified,
-            theta: 0.5,
-            delta: 0.05,
-            resume: Resume::Traditional,
-            grain: BoundScale::Usual,
-        };
         Self {
             version,
-            plan,
+            plan: Plan::new(Scheme::Traditional, CodecId::Raw, Resume::Traditional),
             bound: Bound::Lossless,
             achieved_error: 0.0,
             raw_bytes: 8,

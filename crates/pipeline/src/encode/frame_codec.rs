@@ -404,7 +404,7 @@ fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError 
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, ErrorKind, KindedError, Role};
+    use recoup_core::{ErrorKind, KindedError, Role};
 
     use super::*;
 
@@ -431,19 +431,7 @@ mod tests {
 
     #[test]
     fn a_codec_that_panics_costs_the_version_and_is_named() {
-        let record = VariableRecord {
-            name: "x".to_owned(),
-            rank: 0,
-            role: Role::Iterate,
-            element: recoup_core::ElementType::F64,
-            len: 2,
-            dims: [2, 1, 1],
-            stride: 1,
-            is_complex: false,
-            frame_dims: [2, 1, 1],
-            distribution: Distribution::RankLocal,
-            column: None,
-        };
+        let record = VariableRecord::new("x", 0, Role::Iterate, ElementType::F64, 2);
         let staged = Staged::of(record, PlacedValues::Host(Buffer::F64(vec![1.0, 2.0])));
         let coding = FrameCoding {
             staged: &staged,

@@ -57,3 +57,39 @@ pub struct SessionConfig {
     /// Set while versions in flight are dropped because their memory is lost; bypasses throttles.
     pub abort: Arc<AtomicBool>,
 }
+
+impl SessionConfig {
+    /// Makes a session in which two versions are kept, each of them a key, and whose values are
+    /// copied; nothing is checked, and without a problem only fixed bounds work.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        store: Arc<dyn Store>,
+        codecs: Codecs,
+        policy: Box<dyn Policy>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            store,
+            codecs,
+            policy,
+            clock,
+            timing: Timing::Real,
+            keep: 2,
+            max_bytes: None,
+            candidates: Vec::new(),
+            key_every: 1,
+            increments: IncrementMode::Auto,
+            checks_corruption: false,
+            synchronous: false,
+            staging: StagingMode::Copy,
+            pin_worker: false,
+            tolerance: 1e-10,
+            bytes_per_second: None,
+            reference: None,
+            same_operator: true,
+            abort: Arc::default(),
+        }
+    }
+}

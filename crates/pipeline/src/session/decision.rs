@@ -200,7 +200,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use recoup_comm::Solo;
-    use recoup_core::{BoundRule, BoundScale, CodecId, Resume, Scheme};
+    use recoup_core::{CodecId, Resume, Scheme};
 
     use crate::session::registry::{RESUMES, Variables};
 
@@ -212,35 +212,13 @@ mod tests {
     impl Policy for Watching {
         fn decide(&mut self, seen: &Observation) -> Decision {
             self.0.send(seen.raw_bytes.clone()).unwrap();
-            let in_force = Plan {
-                scheme: Scheme::Exact,
-                codec: CodecId::Zstd,
-                rule: BoundRule::Verified,
-                theta: 0.5,
-                delta: 0.05,
-                resume: Resume::Exact,
-                grain: BoundScale::Usual,
-            };
+            let in_force = Plan::new(Scheme::Exact, CodecId::Zstd, Resume::Exact);
             Decision { save: None, in_force, why: None, interval_seconds: f64::INFINITY, extra_iterations: None }
         }
     }
 
     fn observe(raw_bytes: Vec<(Resume, u64)>) -> Observation {
-        Observation {
-            iteration: 0,
-            elapsed_seconds: 0.0,
-            since_checkpoint_seconds: 0.0,
-            since_checkpoint_iterations: 0,
-            iteration_seconds: 0.0,
-            relative_residual: 1.0,
-            tolerance: 0.0,
-            raw_bytes,
-            costs: Vec::new(),
-            write_bytes_per_second: 0.0,
-            failures: 0,
-            ranks: 1,
-            profile: None,
-        }
+        Observation { relative_residual: 1.0, raw_bytes, ranks: 1, ..Observation::default() }
     }
 
     /// Bytes remembered from version to version change decisions: gmres-dr carries other numbers of

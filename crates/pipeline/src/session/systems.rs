@@ -80,12 +80,10 @@ impl Systems {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{SafePoint, Status};
-
     use super::*;
 
     fn at(iteration: u64) -> Progress {
-        Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, safe_point: SafePoint::Any }
+        Progress::running(iteration, 1.0, 1.0)
     }
 
     #[test]

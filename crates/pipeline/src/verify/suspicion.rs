@@ -152,8 +152,6 @@ impl SolveResiduals {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::Status;
-
     use super::*;
 
     const NORMS: Norms = Norms {
@@ -166,12 +164,8 @@ mod tests {
         abs_product: None,
     };
 
-    fn state(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Progress {
-        Progress { iteration, residual_norm, rhs_norm, status: Status::Running, safe_point: SafePoint::Any }
-    }
-
     fn gap(kind: ResidualKind, iteration: u64) -> Option<f64> {
-        explained(&state(iteration, 1.0, 1.0), &SolveResiduals::new(kind), &NORMS, Some(1.0 / 6.0))
+        explained(&Progress::running(iteration, 1.0, 1.0), &SolveResiduals::new(kind), &NORMS, Some(1.0 / 6.0))
     }
 
     #[test]
@@ -194,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_rounding_explains_is_no_suspicion_and_nan_always_is() {
-        let of = |norm, true_norm, explained| Suspicion::of(&state(1, norm, 1.0), true_norm, explained);
+        let of = |norm, true_norm, explained| Suspicion::of(&Progress::running(1, norm, 1.0), true_norm, explained);
         assert_eq!(of(1.0, 1.0 + 1e-10, 2e-10), None);
         assert_eq!(of(1.0, 1.0 - 1e-10, 2e-10), None);
         assert!(of(1.0, 1.0 + 1e-9, 2e-10).is_some());
@@ -226,10 +220,10 @@ mod tests {
     fn norms_without_a_right_hand_side_keep_no_state_from_being_saved() {
         let mut residuals = SolveResiduals::new(ResidualKind::Unknown);
         for norm in [5e6, 0.0, 4e6] {
-            assert!(residuals.is_worth_saving(&state(1, norm, 0.0)), "{norm}");
-            residuals.saved(&state(1, norm, 0.0));
+            assert!(residuals.is_worth_saving(&Progress::running(1, norm, 0.0)), "{norm}");
+            residuals.saved(&Progress::running(1, norm, 0.0));
         }
-        assert!(!residuals.is_worth_saving(&state(1, 4.1e9, 0.0)), "a state far worse than the best");
-        assert!(!residuals.is_worth_saving(&state(1, 1.1e3, 1.0)), "a state far worse than x = 0");
+        assert!(!residuals.is_worth_saving(&Progress::running(1, 4.1e9, 0.0)), "a state far worse than the best");
+        assert!(!residuals.is_worth_saving(&Progress::running(1, 1.1e3, 1.0)), "a state far worse than x = 0");
     }
 }

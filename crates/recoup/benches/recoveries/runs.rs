@@ -2,7 +2,6 @@
 //! them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use recoup::comm::Solo;
@@ -152,18 +151,8 @@ impl Case<'_> {
         let session = builder.build_with(Arc::new(MemoryStore::new()), &Solo).unwrap();
         let setup = self.bench.setup();
         let most = EXECUTED_FACTOR * iterations + 100;
-        let mut runner = Runner {
-            session: Some(session),
-            failures,
-            clock,
-            timing,
-            stop: Arc::new(AtomicBool::new(false)),
-            stop_plan: None,
-            unfinished_plan: None,
-            last_plan: None,
-            limits: RunLimits { iterations: most, executed: 4 * most },
-            watch: Box::new(|_, _| {}),
-        };
+        let limits = RunLimits { iterations: most, executed: 4 * most };
+        let mut runner = Runner { timing, ..Runner::new(Some(session), failures, clock, limits) };
         let mut make = || -> Result<Box<dyn Iteration + '_>, SolveError> { Ok(setup.make(self.method, self.rtol)?) };
         runner.run(&mut make).unwrap()
     }

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use recoup::core::{
-    CommError, Distribution, Operator, Progress, Registered, Role, SafePoint, Scheme, Status, Values, ValuesMut,
-    Variable, VariableMut,
+    CommError, Distribution, Operator, Progress, Registered, Role, Scheme, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup::pipeline::Session;
 
@@ -77,13 +76,7 @@ fn complex_iterates_come_back_bit_for_bit_or_within_their_measured_bound() {
         let parts = (0..EQUATIONS).map(wave).flat_map(|(size, phase)| [size * phase.cos(), size * phase.sin()]);
         let owner = ComplexIterate(parts.collect());
         let norm = residual_norm(&owner.0);
-        let progress = Progress {
-            iteration: 4,
-            residual_norm: norm,
-            rhs_norm: norm,
-            status: Status::Running,
-            safe_point: SafePoint::Any,
-        };
+        let progress = Progress::running(4, norm, norm);
         let plan = recoup::open(dir.path()).theta(THETA).plan_of(scheme);
         let mut session = open(dir.path(), scheme);
         session.checkpoint(plan, progress, &[&owner]).unwrap();

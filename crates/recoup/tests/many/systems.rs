@@ -6,13 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{
-    Decision, IncrementMode, Iteration, Manifest, Observation, Operator, Policy, Scheme, Status, Store,
-};
+use recoup::core::{Decision, Iteration, Manifest, Observation, Operator, Policy, Scheme, Status, Store};
 use recoup::io::{Access, Hdf5Store, MemoryStore};
-use recoup::pipeline::{
-    Codecs, Outcome, PipelineError, Reference, Session, SessionConfig, StagingMode, Timing, Variables,
-};
+use recoup::pipeline::{Codecs, Outcome, PipelineError, Reference, Session, SessionConfig, Variables};
 use recoup::solvers::{Cg, Csr, Identity, Method, Pool, RightHandSide, Stop, System};
 
 const EDGE: usize = 8;
@@ -128,28 +124,11 @@ impl Policy for Witness {
 #[test]
 fn policy_sees_iterations_of_each_system_and_intervals_that_go_on() {
     let seen = Arc::default();
-    let config = SessionConfig {
-        name: "solve".to_owned(),
-        store: Arc::new(MemoryStore::new()),
-        codecs: Codecs::shared(recoup::compress::codec, 1),
-        policy: Box::new(Witness(Arc::clone(&seen))),
-        clock: Arc::new(SystemClock::new()),
-        timing: Timing::Real,
-        keep: 2,
-        candidates: Vec::new(),
-        key_every: 1,
-        increments: IncrementMode::Auto,
-        max_bytes: None,
-        staging: StagingMode::Copy,
-        pin_worker: false,
-        checks_corruption: true,
-        synchronous: true,
-        tolerance: RTOL,
-        bytes_per_second: None,
-        reference: None,
-        same_operator: true,
-        abort: Arc::default(),
-    };
+    let codecs = Codecs::shared(recoup::compress::codec, 1);
+    let policy = Box::new(Witness(Arc::clone(&seen)));
+    let config =
+        SessionConfig::new("solve", Arc::new(MemoryStore::new()), codecs, policy, Arc::new(SystemClock::new()));
+    let config = SessionConfig { checks_corruption: true, synchronous: true, tolerance: RTOL, ..config };
     let mut session = Session::open(config, &Solo).unwrap();
     let pool = Pool::new(1);
     let b: Arc<[f64]> = first_state().into();
