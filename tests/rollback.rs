@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use recoup::core::{Clock, Registered, Scheme, Store};
-use recoup::io::{Access, Hdf5Store};
+use recoup::VirtualClock;
+use recoup::comm::Solo;
+use recoup::core::{Clock, Failure, FailureKind, FailureSource, Phase, Registered, Scheme, Store};
+use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::model::failures::{AtIterations, Never};
-use recoup::pipeline::{Ended, EventKind, Outcome, Timing};
+use recoup::pipeline::{Ended, EventKind, Outcome, RunLimits, Runner, Timing, VirtualCosts};
 
 use recoup_testkit::doubles;
 
@@ -52,6 +54,50 @@ fn lossy_recovery_keeps_the_residual_and_converges() {
             let verified = residual.verified_norm.unwrap();
             assert!(verified <= 1.5 * exact, "{method} {}: {verified} {exact}", saved.version);
         }
+    }
+}
+
+/// Fails once, at a moment.
+struct Once(Option<Duration>);
+
+impl FailureSource for Once {
+    fn due(&mut self, now: Duration, _: u64, _: Phase) -> Option<Failure> {
+        let at = self.0.take_if(|at| *at <= now)?;
+        Some(Failure { at, kind: FailureKind::FailStop })
+    }
+}
+
+/// A failure that struck while a process restored its first version ended that span of virtual
+/// time, and the report charged all of it: the parts of a run came to more than the run.
+#[test]
+fn a_first_recovery_that_a_failure_cuts_short_costs_the_time_that_passed() {
+    let problem = Problem::poisson(8);
+    let store = Arc::new(MemoryStore::new());
+    let costs = VirtualCosts {
+        iteration_seconds: 1.0,
+        product_seconds: 0.0,
+        stage_bytes_per_second: f64::INFINITY,
+        encode_bytes_per_second: f64::INFINITY,
+        decode_bytes_per_second: f64::INFINITY,
+        store_bytes_per_second: 8.0 * problem.b.len() as f64,
+    };
+    let run = |failure, executed| {
+        let clock = Arc::new(VirtualClock::new());
+        let builder = recoup::open("unused").plan(plan(Scheme::Traditional)).every(5).synchronous(true);
+        let builder = builder.clock(clock.clone(), Timing::Virtual(costs));
+        let session = builder.build_with(store.clone(), &Solo).unwrap();
+        let limits = RunLimits { iterations: 100, executed };
+        let runner = Runner::new(Some(session), Box::new(Once(failure)), clock, limits);
+        Runner { timing: Timing::Virtual(costs), ..runner }.run(&mut || problem.solver("cg")).unwrap()
+    };
+    assert_eq!(run(None, 7).saved.len(), 1);
+    let undisturbed = run(None, 2);
+    let disturbed = run(Some(Duration::from_millis(500)), 2);
+    // One vector takes a second, and there is more than one in a version.
+    assert!(undisturbed.seconds_recovery > 1.0 && disturbed.seconds_recovery == 0.5, "{disturbed:?}");
+    for report in [undisturbed, disturbed] {
+        let parts = report.executed as f64 * costs.iteration_seconds + report.seconds_recovery;
+        assert_eq!(report.seconds_total, parts + report.seconds_blocking);
     }
 }
 

@@ -295,8 +295,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Begins this rank's draft: where the order matters, rank 0 begins before the others do. A rank
-    /// without one, for the reason within, continues encoding, as verification is collective.
+    /// Begins this rank's draft: where the order matters, rank 0 begins before the others do. A
+    /// rank without one, for the reason within, continues encoding, as verification is collective.
     fn begin(&self, job: &CheckpointJob) -> Result<Result<PartDraft, PipelineError>, CommError> {
         let WorkerContext { store, comm, .. } = &self.context;
         let begin = || without_panic(|| store.begin(job.progress.iteration, comm.rank()));

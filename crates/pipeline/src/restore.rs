@@ -334,7 +334,7 @@ impl Session {
     fn check_problem(&self, manifest: &Manifest) -> Result<Option<Difference>, PipelineError> {
         let Some((problem, found)) = self.problem.as_ref().zip(manifest.fingerprint) else { return Ok(None) };
         match problem.fingerprint.difference(&found) {
-            Some(difference) if problem.is_fixed || matches!(difference, Difference::Size { .. }) => {
+            Some(difference) if self.same_operator || matches!(difference, Difference::Size { .. }) => {
                 let here = ProblemSize { rows: problem.fingerprint.rows, nonzeros: problem.nonzeros };
                 let there = ProblemSize { rows: found.rows, nonzeros: manifest.nonzeros };
                 let name = manifest.name.clone();

@@ -257,8 +257,9 @@ impl<'a> Run<'_, 'a> {
         Ok(failure)
     }
 
-    /// Lets declared time pass, up to the failure that strikes in it, if one does; the time that was
-    /// left then is taken off the account of the phase. On a real clock the time has passed already.
+    /// Lets declared time pass, up to the failure that strikes in it, if one does; the time that
+    /// was left then is taken off the account of the phase. On a real clock the time has passed
+    /// already.
     fn pass(
         &mut self,
         solver: &mut dyn Iteration,

@@ -161,14 +161,12 @@ impl Verifier {
         self.columns[column].rhs_norm
     }
 
-    /// Returns the problem and what it is recognised by; `is_fixed` where versions of another one
-    /// are refused.
-    pub(crate) fn problem(&self, is_fixed: bool) -> SessionProblem {
+    /// Returns the problem and what it is recognised by.
+    pub(crate) fn problem(&self) -> SessionProblem {
         SessionProblem {
             reference: self.measures.reference.clone(),
             fingerprint: self.fingerprint,
             nonzeros: self.nonzeros(),
-            is_fixed,
         }
     }
 

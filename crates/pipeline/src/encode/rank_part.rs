@@ -32,8 +32,8 @@ impl PartDraft {
         Self { draft, n_variables, part: VersionPart::default() }
     }
 
-    /// Returns the call that follows the writing of frames of the next variable, which may have more
-    /// behind these.
+    /// Returns the call that follows the writing of frames of the next variable, which may have
+    /// more behind these.
     pub(crate) fn next_call(&self, has_more: bool) -> NextCall {
         if has_more { NextCall::Frames } else { NextCall::after(self.part.variables.len(), self.n_variables) }
     }

@@ -32,7 +32,7 @@ impl Session {
         let record = self.systems.next(index).and_then(|record| self.wait().map(|()| record));
         let record = each(self.comm.as_ref(), record)?;
         let verifier = Verifier::new(problem, self.comm.as_ref())?;
-        self.problem = Some(verifier.problem(self.same_operator));
+        self.problem = Some(verifier.problem());
         self.link.begin_system(verifier, record)?;
         self.systems.begin(record);
         self.residuals = SolveResiduals::new(self.residuals.kind);

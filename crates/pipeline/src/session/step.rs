@@ -38,7 +38,7 @@ pub struct Session {
     pub(crate) problem: Option<SessionProblem>,
     pub(crate) systems: Systems,
     /// Versions of another problem are refused.
-    pub(super) same_operator: bool,
+    pub(crate) same_operator: bool,
     /// `||r||` of each column of a block, as last reported.
     column_norms: Vec<f64>,
     pub(crate) costs: CostAccount,
@@ -72,7 +72,7 @@ impl Session {
         let clock = RunClock::new(config.clock.clone(), config.timing);
         let bandwidth = clock.known_bandwidth(config.bytes_per_second);
         let verifier = config.reference.clone().map(|r| Verifier::new(r, comm_here.as_ref())).transpose()?;
-        let problem = verifier.as_ref().map(|verifier| verifier.problem(config.same_operator));
+        let problem = verifier.as_ref().map(Verifier::problem);
         let worker = Worker::new(&config, comm_here.as_ref(), comm_behind, verifier)?;
         let link = each(comm_here.as_ref(), WorkerLink::spawn(worker))?;
         let idle_cores = idle_cores(config.codecs.threads, comm_here.as_ref())?;

@@ -85,8 +85,6 @@ pub(crate) struct SessionProblem {
     pub(crate) reference: Reference,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) nonzeros: Option<u64>,
-    /// Versions of another one are refused.
-    pub(crate) is_fixed: bool,
 }
 
 /// Takes the fingerprint of a problem: two products. Collective.

@@ -126,8 +126,8 @@ impl SolveResiduals {
         is_worth
     }
 
-    /// Returns the kind of the residual that a state's norm belongs to: where the method is within a
-    /// cycle the iterate may be behind the residual.
+    /// Returns the kind of the residual that a state's norm belongs to: where the method is within
+    /// a cycle the iterate may be behind the residual.
     pub(crate) fn kind_at(&self, state: &Progress) -> ResidualKind {
         if state.safe_point == SafePoint::Any { self.kind } else { ResidualKind::Unknown }
     }
