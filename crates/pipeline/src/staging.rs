@@ -359,9 +359,10 @@ impl StagingSet {
 #[cfg(test)]
 mod tests {
     use recoup_core::Distribution::RankLocal;
-    use recoup_core::{Distribution, LastWrite, Resume, Role, ValuesMut, VariableMut, Zones, revision_of};
+    use recoup_core::{Distribution, Resume, Role, ValuesMut, VariableMut, revision_of};
     use recoup_cuda_double::{Double, Settings};
     use recoup_device::{Device, DeviceVec, DeviceVector, Stream};
+    use recoup_solvers::{Pool, Vector};
 
     use super::*;
     use crate::session::{Registry, Variables};
@@ -476,39 +477,16 @@ mod tests {
         assert!(set.staged[0].sums.is_empty());
     }
 
-    /// Vectors whose owner sees all writes to them.
-    struct Watched(Vec<WatchedVector>);
-
-    struct WatchedVector {
-        name: String,
-        values: Vec<f64>,
-        last_write: LastWrite,
-    }
-
-    impl WatchedVector {
-        fn variable(&self) -> Variable<'_> {
-            let values = Values::F64(&self.values);
-            Variable { zones: Some(self), ..Variable::new(&self.name, Role::Dynamic, values, RankLocal) }
-        }
-    }
-
-    impl Zones for WatchedVector {
-        fn mark(&self) -> Mark {
-            self.last_write.mark()
-        }
-
-        fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
-            self.last_write.written_since(since, self.values.len())
-        }
-
-        fn freeze(&self, _padded_len: usize) -> Option<Box<dyn DeviceSnapshot>> {
-            None
-        }
-    }
+    /// Vectors whose owner sees all writes to them, by name.
+    struct Watched(Vec<(String, Vector)>);
 
     impl Registered for Watched {
         fn variables(&self) -> Vec<Variable<'_>> {
-            self.0.iter().map(WatchedVector::variable).collect()
+            let variables = self.0.iter().map(|(name, values)| Variable {
+                zones: Some(values),
+                ..Variable::new(name, Role::Dynamic, Values::F64(values), RankLocal)
+            });
+            variables.collect()
         }
 
         fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
@@ -517,21 +495,20 @@ mod tests {
     }
 
     impl Watched {
-        fn append(&mut self, values: Vec<f64>) {
-            let name = format!("v{}", self.0.len());
-            self.0.push(WatchedVector { name, values, last_write: LastWrite::to_new_memory() });
+        fn append(&mut self, value: f64) {
+            self.0.push((format!("v{}", self.0.len()), Vector::zeros(&Pool::new(1), LEN, 0)));
+            self.write(self.0.len() - 1, value);
         }
 
         fn write(&mut self, index: usize, value: f64) {
-            self.0[index].last_write.note();
-            self.0[index].values.fill(value);
+            self.0[index].1.fill(value);
         }
 
         /// Stages all vectors, and returns the bytes that were copied.
         fn staged(&self, set: &mut StagingSet, memory: &mut StagingMemory) -> u64 {
             set.stage(&[self], &plan(CodecId::Zstd), COPY, memory).unwrap();
             let staged: Vec<Vec<f64>> = set.staged.iter().map(|staged| doubles(staged, LEN)).collect();
-            assert_eq!(staged, self.0.iter().map(|vector| &vector.values[..]).collect::<Vec<_>>());
+            assert_eq!(staged, self.0.iter().map(|(_, vector)| &vector[..]).collect::<Vec<_>>());
             set.copied_bytes
         }
     }
@@ -545,7 +522,7 @@ mod tests {
         let mut memory = StagingMemory::new(0, 2);
         let mut sets = [StagingSet::default(), StagingSet::default()];
         for version in 0..10 {
-            owner.append(vec![f64::from(version); LEN]);
+            owner.append(f64::from(version));
             let set = &mut sets[version as usize % 2];
             assert_eq!(owner.staged(set, &mut memory), BYTES, "version {version}");
         }
@@ -561,13 +538,12 @@ mod tests {
     #[test]
     fn vectors_that_change_places_are_known_by_their_memory() {
         let mut owner = Watched(Vec::new());
-        (0..2).for_each(|value| owner.append(vec![f64::from(value); LEN]));
+        (0..2).for_each(|value| owner.append(f64::from(value)));
         let mut memory = StagingMemory::new(0, 2);
         let mut set = StagingSet::default();
         assert_eq!(owner.staged(&mut set, &mut memory), 2 * BYTES);
         let [first, second] = &mut owner.0[..] else { unreachable!() };
-        std::mem::swap(&mut first.values, &mut second.values);
-        std::mem::swap(&mut first.last_write, &mut second.last_write);
+        std::mem::swap(&mut first.1, &mut second.1);
         assert_eq!(owner.staged(&mut set, &mut memory), 0);
     }
 

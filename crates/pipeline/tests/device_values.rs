@@ -205,7 +205,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// Returns the manifests of all versions, without the places of frames and files in the store: the
 /// sum of every payload is in them.
-fn manifests(dir: &Path) -> Vec<Manifest> {
+pub(crate) fn manifests(dir: &Path) -> Vec<Manifest> {
     let store = Hdf5Store::open(dir, "run", Access::Read).unwrap();
     let stripped = |version: u64| {
         let mut manifest = store.manifest(version).unwrap();
@@ -216,7 +216,7 @@ fn manifests(dir: &Path) -> Vec<Manifest> {
     store.versions().unwrap().into_iter().map(stripped).collect()
 }
 
-fn outcomes(session: &mut Session) -> Vec<Outcome> {
+pub(crate) fn outcomes(session: &mut Session) -> Vec<Outcome> {
     session.wait().unwrap();
     session.take_outcomes()
 }

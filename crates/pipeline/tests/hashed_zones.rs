@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Borrowed, CodecId, DeviceSnapshot, DeviceValues, DeviceValuesError, Distribution, ElementType, IncrementMode,
-    Manifest, Plan, Registered, Resume, Role, Scheme, Store, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, CodecId, DeviceSnapshot, DeviceValues, DeviceValuesError, Distribution, ElementType, IncrementMode, Plan,
+    Registered, Resume, Role, Scheme, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock};
 use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig};
 use recoup_testkit::{SavesAt, TestDevice, TestDeviceVec, progress};
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::device_values::{manifests, outcomes};
 
 /// All is saved exactly, as it is.
 const PLAN: Plan = Plan::new(Scheme::Exact, CodecId::Raw, Resume::Exact);
@@ -27,24 +29,6 @@ fn session(dir: &Path) -> Session {
     let increments = IncrementMode::Hash;
     let config = SessionConfig { keep: 9, key_every: 3, increments, checks_corruption: true, ..config };
     Session::open(config, &Solo).unwrap()
-}
-
-/// Returns the manifests of all versions, without the places of frames and files in the store: the
-/// sum of every payload is in them.
-fn manifests(dir: &Path) -> Vec<Manifest> {
-    let store = Hdf5Store::open(dir, "run", Access::Read).unwrap();
-    let stripped = |version: u64| {
-        let mut manifest = store.manifest(version).unwrap();
-        manifest.frames.iter_mut().for_each(|frame| frame.place = None);
-        manifest.files.clear();
-        manifest
-    };
-    store.versions().unwrap().into_iter().map(stripped).collect()
-}
-
-fn outcomes(session: &mut Session) -> Vec<Outcome> {
-    session.wait().unwrap();
-    session.take_outcomes()
 }
 
 /// A vector elsewhere whose frozen copies are hashed where they are stored.

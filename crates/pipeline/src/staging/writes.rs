@@ -148,28 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// An owner of four values that wrote value `n` in its `n`th write.
-    struct Writing {
-        memory: u64,
-        writes: u64,
-    }
-
-    impl Zones for Writing {
-        fn mark(&self) -> Mark {
-            Mark { memory: self.memory, write: self.writes }
-        }
-
-        fn written_since(&self, since: Mark) -> Option<Vec<Range<usize>>> {
-            let values = (since.write..self.writes).map(|write| write as usize..write as usize + 1);
-            (since.memory == self.memory).then(|| values.collect())
-        }
-
-        fn freeze(&self, _: usize) -> Option<Box<dyn DeviceSnapshot>> {
-            None
-        }
-    }
-
-    fn enter(log: &mut WriteLog, zones: &Writing) -> BTreeMap<u64, Vec<Range<usize>>> {
+    fn enter(log: &mut WriteLog, zones: &WriteTable) -> BTreeMap<u64, Vec<Range<usize>>> {
         let x = Variable::new("x", Role::Dynamic, Values::F64(&[0.0; 9]), Distribution::RankLocal);
         log.enter(&Variable { zones: Some(zones), ..x }).unwrap()
     }
@@ -177,18 +156,20 @@ mod tests {
     #[test]
     fn writes_are_known_since_each_of_the_last_stagings_of_the_same_memory() {
         let mut log = WriteLog::default();
-        for writes in 0..6_u64 {
+        let table = WriteTable::new(6 * ZONE_BYTES, ElementType::Bytes);
+        for zones in 0..6 {
             let number = log.begin();
-            let known = enter(&mut log, &Writing { memory: 1, writes });
-            for back in 1..=writes {
-                let expected: Vec<_> = (writes - back..writes).map(|w| w as usize..w as usize + 1).collect();
-                let found = known.get(&(number - back));
-                assert_eq!(found, (back <= REMEMBERED as u64).then_some(&expected), "{writes} {back}");
+            let known = enter(&mut log, &table);
+            for back in 1..=zones {
+                let expected = vec![(zones - back) * ZONE_BYTES..zones * ZONE_BYTES];
+                let found = known.get(&(number - back as u64));
+                assert_eq!(found, (back <= REMEMBERED).then_some(&expected), "{zones} {back}");
             }
+            table.touch(zones * ZONE_BYTES..(zones + 1) * ZONE_BYTES);
         }
         let last = log.number;
         log.begin();
-        assert_eq!(enter(&mut log, &Writing { memory: 2, writes: 9 }).get(&last), None);
+        assert_eq!(enter(&mut log, &WriteTable::new(9, ElementType::F64)).get(&last), None);
     }
 
     #[test]
