@@ -1,5 +1,6 @@
 //! The methods from outside.
 
+mod breakdowns;
 mod deflation;
 mod distributed;
 mod divergence;

@@ -41,6 +41,8 @@ pub enum BreakdownReason {
     Vanished {
         /// Name of the scalar in the paper.
         scalar: &'static str,
+        /// Times the method had restarted from its iterate because a scalar vanished.
+        restarts: u32,
     },
     /// The residual norm is NaN or infinite.
     NotFinite,
@@ -62,7 +64,10 @@ impl fmt::Display for BreakdownReason {
             Self::NotPositiveDefinite { curvature } => {
                 write!(f, "the operator is not positive definite (p . A p = {curvature:e})")
             }
-            Self::Vanished { scalar } => write!(f, "{scalar} vanished"),
+            Self::Vanished { scalar, restarts: 0 } => write!(f, "{scalar} vanished"),
+            Self::Vanished { scalar, restarts } => {
+                write!(f, "{scalar} vanished, also after {restarts} restarts from the iterate: take gmres")
+            }
             Self::NotFinite => f.write_str("the residual norm is not finite"),
             Self::Diverged { residual_norm, limit } => write!(
                 f,

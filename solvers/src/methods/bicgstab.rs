@@ -3,7 +3,9 @@
 //! Source: H. A. van der Vorst 1992, doi 10.1137/0913035. Departure: the next direction p is formed
 //! at the end of a step, so neither v nor alpha nor omega outlive it. When the recurrence's
 //! residual meets the tolerance, `b - A x` is computed; if that does not meet it, the method
-//! restarts from there, and has stagnated when this no longer halves it.
+//! restarts from there, and has stagnated when this no longer halves it. When rho or `shadow . v`
+//! is rounding alone, or omega 0, it restarts from x with another shadow residual,
+//! [`RESTARTS_MAX`] times at most.
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -14,8 +16,8 @@
 //! | `M^-1 p`, `M^-1 s` (with a preconditioner) | 2 | rebuilt |
 //! | b, A, M | - | static |
 //!
-//! Beside them two scalars: rho, and the true residual norm last found. Every step is a safe
-//! point. An exact resume is bitwise; a traditional one recomputes r and rho; a restarted one
+//! Beside them two scalars, rho and the true residual norm last found, and from the first such
+//! restart on their number. Every step is a safe point. An exact resume is bitwise; a traditional one recomputes r and rho; a restarted one
 //! takes `r = b - A x` for shadow residual and direction. To keep the shadow residual beside a
 //! lossy x does not pay. Mean extra iterations of nine recoveries in % of all, fresh and kept,
 //! tried apart from this code with diagonal preconditioning to 1e-8: 40^3 Poisson, random b 11 and
@@ -32,13 +34,17 @@ pub use passes::{BicgstabPasses, HalfSteps};
 
 use crate::methods::named::{MethodInputs, NamedMethod, Setting};
 use crate::methods::shared::{
-    FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start, sum_over_ranks,
+    FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, norm, residual, rhs_norm, start, sum_over_ranks,
 };
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Space, Stop, System};
 
 /// First slot of the preconditioned vectors, behind the six that every solve has.
 const PRECONDITIONED_SLOT: usize = 6;
+/// Restarts for the sake of scalars that vanished, before the method gives up.
+const RESTARTS_MAX: u32 = 10;
+/// The name of their number as a variable.
+const RESTARTS: &str = "restarts";
 /// Position of rho among the scalars.
 const RHO: usize = 0;
 /// Position of the true residual norm last found among the scalars.
@@ -78,7 +84,11 @@ pub struct Bicgstab<'a, S: BicgstabPasses = System<'a>> {
     v: S::Vector,
     t: S::Vector,
     preconditioned: Option<HalfStepDirections<S::Vector>>,
+    /// `||shadow||`.
+    shadow_norm: f64,
     scalars: [f64; 2],
+    /// Restarts so far for the sake of scalars that vanished, where there were any.
+    restarts: Option<[f64; 1]>,
     progress: Progress,
 }
 
@@ -114,9 +124,11 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
             p: system.zeros(2)?,
             v: system.zeros(3)?,
             t: system.zeros(4)?,
-            x: loaded(&system, x, 5)?,
+            x: first_iterate(&system, x, rhs_norm, 5)?,
             preconditioned,
+            shadow_norm: 0.0,
             scalars: [0.0, f64::INFINITY],
+            restarts: None,
             progress: start(rhs_norm),
             system,
         };
@@ -129,19 +141,61 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
         Self::new(system, of.preconditioner, of.x0, of.stop)
     }
 
-    fn break_down(&mut self, scalar: &'static str) -> Result<Progress, SolveError> {
-        self.progress.status = Status::Breakdown(BreakdownReason::Vanished { scalar });
-        Ok(self.progress)
-    }
-
     /// Restarts from x: `r = b - A x`, shadow residual and direction the same.
     fn restart(&mut self) -> Result<(), SolveError> {
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         self.system.copy(&self.r, &mut self.shadow)?;
         self.system.copy(&self.r, &mut self.p)?;
+        self.shadow_norm = residual_norm;
         self.scalars = [residual_norm * residual_norm, residual_norm];
         self.limits.record(residual_norm, &mut self.progress);
         Ok(())
+    }
+
+    /// Restarts from x because `scalar` vanished, with the shadow residual `r + v ||r|| / ||v||`,
+    /// `v = A M^-1 r`, or their difference where `r . v < 0`. Its products with r and v are at
+    /// least `||r||^2` and `||r|| ||v||`, so the next step has a rho and a `shadow . v`.
+    fn replace_shadow(&mut self, scalar: &'static str) -> Result<(), SolveError> {
+        let [restarts] = self.restarts.unwrap_or_default();
+        self.restart()?;
+        if self.progress.status != Status::Running {
+            return Ok(());
+        }
+        let [r_v, v_v] = self.multiply_direction()?;
+        if restarts >= f64::from(RESTARTS_MAX) || v_v == 0.0 {
+            let reason = BreakdownReason::Vanished { scalar, restarts: restarts as u32 };
+            self.progress.status = Status::Breakdown(reason);
+            return Ok(());
+        }
+        self.restarts = Some([restarts + 1.0]);
+        let scale = (self.progress.residual_norm / v_v.sqrt()).copysign(r_v);
+        self.system.axpy(scale, &self.v, &mut self.shadow)?;
+        self.shadow_norm = norm(&self.system, &self.shadow)?;
+        self.recompute_rho()
+    }
+
+    fn recompute_rho(&mut self) -> Result<(), SolveError> {
+        [self.scalars[RHO]] = sum_over_ranks(&self.system, [self.system.dot(&self.shadow, &self.r)?])?;
+        Ok(())
+    }
+
+    /// `v = A M^-1 p` and `alpha = rho / (shadow . v)`, with another shadow residual where one of
+    /// these is 0 but for rounding; `None` where the solve has ended.
+    fn step_length(&mut self) -> Result<Option<f64>, SolveError> {
+        while self.progress.status == Status::Running {
+            let rho = self.scalars[RHO];
+            let rounding = f64::EPSILON * self.shadow_norm;
+            if rho.abs() <= rounding * self.progress.residual_norm {
+                self.replace_shadow("rho")?;
+                continue;
+            }
+            let [curvature, v_v] = self.multiply_direction()?;
+            if curvature.abs() > rounding * v_v.sqrt() {
+                return Ok(Some(rho / curvature));
+            }
+            self.replace_shadow("shadow . v")?;
+        }
+        Ok(None)
     }
 
     /// Takes the recurrence's residual norm. Where it meets the tolerance or is not a number, the
@@ -159,13 +213,12 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
         Ok(())
     }
 
-    /// `v = A M^-1 p`, and `shadow . v`.
-    fn multiply_direction(&mut self) -> Result<f64, SolveError> {
+    /// `v = A M^-1 p`, and `shadow . v` and `v . v`.
+    fn multiply_direction(&mut self) -> Result<[f64; 2], SolveError> {
         let system = &self.system;
         let between = self.preconditioned.as_mut().map(|of| &mut of.p);
         multiply(system, &self.inverse, &self.p, between, &mut self.v)?;
-        let [product] = sum_over_ranks(system, [system.dot(&self.shadow, &self.v)?])?;
-        Ok(product)
+        sum_over_ranks(system, system.two_dots(&self.v, &self.shadow)?)
     }
 
     /// `t = A M^-1 s`, and `t . s` and `t . t`; s stands in r.
@@ -210,6 +263,13 @@ impl<S: BicgstabPasses> Registered for Bicgstab<'_, S> {
         rows("shadow", FOR_TRADITIONAL, solver.shadow);
         rows("p", FOR_TRADITIONAL, solver.p);
         scalars("scalars", FOR_TRADITIONAL, solver.scalars);
+        given(Some(restarts) in solver.restarts) {
+            scalars(RESTARTS, FOR_TRADITIONAL, restarts[..]);
+        }
+    }
+
+    fn make_room(&mut self, saved: &[&str]) {
+        self.restarts = saved.contains(&RESTARTS).then_some([0.0]);
     }
 }
 
@@ -222,16 +282,9 @@ impl<S: BicgstabPasses> Iteration for Bicgstab<'_, S> {
         if self.progress.status != Status::Running {
             return Ok(self.progress);
         }
-        let rho = self.scalars[RHO];
-        if rho == 0.0 {
-            return self.break_down("rho");
-        }
         // v = A M^-1 p, alpha = rho / (shadow . v)
-        let curvature = self.multiply_direction()?;
-        if curvature == 0.0 {
-            return self.break_down("shadow . v");
-        }
-        let alpha = rho / curvature;
+        let Some(alpha) = self.step_length()? else { return Ok(self.progress) };
+        let rho = self.scalars[RHO];
         // s = r - alpha v
         self.system.axpy(-alpha, &self.v, &mut self.r)?;
         // t = A M^-1 s, omega = (t . s) / (t . t); a t of zero means that s is.
@@ -253,19 +306,23 @@ impl<S: BicgstabPasses> Iteration for Bicgstab<'_, S> {
         }
         self.check_recurrence(squared.sqrt())?;
         if omega == 0.0 && self.progress.status == Status::Running {
-            return self.break_down("omega");
+            self.replace_shadow("omega")?;
         }
         Ok(self.progress)
     }
 
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         self.progress.iteration = iteration;
+        self.shadow_norm = norm(&self.system, &self.shadow)?;
         match how {
             Resume::Deflated => return Err(SolveError::Resume { method: self.name(), how }),
-            Resume::Restarted => self.restart()?,
+            Resume::Restarted => {
+                self.restarts = None;
+                self.restart()?;
+            }
             Resume::Traditional => {
                 let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-                [self.scalars[RHO]] = sum_over_ranks(&self.system, [self.system.dot(&self.shadow, &self.r)?])?;
+                self.recompute_rho()?;
                 self.check_recurrence(residual_norm)?;
             }
             Resume::Exact => {

@@ -36,7 +36,7 @@ pub use passes::{CgPasses, DeflatedParts, PreconditionedResidual};
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
 use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting};
 use crate::methods::shared::{
-    FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start, sum_over_ranks,
+    FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, norm, residual, rhs_norm, start, sum_over_ranks,
 };
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System};
@@ -153,7 +153,7 @@ impl<'a, S: CgPasses> Cg<'a, S> {
             preconditioner,
             inverse: system.inverse(preconditioner)?,
             limits: ResidualLimits::new(stop, rhs_norm)?,
-            x: loaded(&system, x0, 0)?,
+            x: first_iterate(&system, x0, rhs_norm, 0)?,
             r: system.zeros(1)?,
             p: system.zeros(2)?,
             q: system.zeros(3)?,
@@ -220,7 +220,7 @@ impl<'a, S: CgPasses> Cg<'a, S> {
     fn product_step(&mut self) -> Result<Result<f64, BreakdownReason>, SolveError> {
         let [rho] = self.rho;
         if rho.is_nan() || rho <= 0.0 {
-            return Ok(Err(BreakdownReason::Vanished { scalar: "rho" }));
+            return Ok(Err(BreakdownReason::Vanished { scalar: "rho", restarts: 0 }));
         }
         let local = self.system.multiply_dot(&self.p, &mut self.q)?;
         let [curvature] = sum_over_ranks(&self.system, [local])?;

@@ -22,9 +22,9 @@ use recoup_core::{
     Status,
 };
 
-use crate::kernels::vector::{axpy, copy};
+use crate::kernels::vector::axpy;
 use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting};
-use crate::methods::shared::{ResidualLimits, residual, rhs_norm, start};
+use crate::methods::shared::{ResidualLimits, first_iterate, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Csr, Method, Stop, System, Vector};
 
@@ -137,16 +137,14 @@ impl<'a> GaussSeidel<'a> {
             return Err(SolveError::Length { what: "matrix rows", expected: x.len(), found: matrix.n() });
         }
         let rhs_norm = rhs_norm(&system)?;
-        let [mut iterate, r] = Vector::several(system.pool, x.len());
-        copy(system.pool, x, &mut iterate);
         let has_other_ranks = system.a.global_rows() > x.len() as u64;
         let mut solver = Self {
             inverse_diagonal: inverse_diagonal(matrix, relaxation)?,
             matrix,
             relaxation,
             limits: ResidualLimits::new(stop, rhs_norm)?,
-            x: iterate,
-            r,
+            x: first_iterate(&system, x, rhs_norm, 0)?,
+            r: Vector::zeros(system.pool, x.len(), 1),
             own_rhs: has_other_ranks.then(|| Vector::zeros(system.pool, x.len(), OWN_RHS_SLOT)),
             progress: start(rhs_norm),
             system,

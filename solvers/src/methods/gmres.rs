@@ -52,7 +52,9 @@ use sided::SidedPreconditioner;
 use state::CycleState;
 
 use crate::methods::named::{MethodInputs, NamedMethod, Setting};
-use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start};
+use crate::methods::shared::{
+    FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, norm, residual, rhs_norm, start,
+};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Side, Stop, System};
 
@@ -165,7 +167,7 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         let mut gmres = Self {
             m: SidedPreconditioner::new(&system, preconditioner, options.side)?,
             limits: ResidualLimits::new(options.stop, rhs_norm)?,
-            x: loaded(&system, x, SLOTS_BEHIND_BASIS)?,
+            x: first_iterate(&system, x, rhs_norm, SLOTS_BEHIND_BASIS)?,
             r: system.zeros(SLOTS_BEHIND_BASIS + 1)?,
             work: system.zeros(SLOTS_BEHIND_BASIS + 2)?,
             cycle: Cycle::new(&system, m)?,

@@ -26,7 +26,9 @@ use recoup_core::{Iteration, MethodProfile, Progress, Registered, ResidualKind, 
 pub use passes::JacobiPasses;
 
 use crate::methods::named::{MethodInputs, NamedMethod, Setting};
-use crate::methods::shared::{FOR_EXACT, ResidualLimits, global_norm, loaded, residual, rhs_norm, start};
+use crate::methods::shared::{
+    FOR_EXACT, ResidualLimits, first_iterate, global_norm, loaded, residual, rhs_norm, start,
+};
 use crate::methods::variables::lend_variables;
 use crate::preconditioner::inverse_diagonal;
 use crate::{Method, Stop};
@@ -80,7 +82,7 @@ impl<S: JacobiPasses> Jacobi<S> {
             omega,
             inverse_diagonal: loaded(&system, &known_diagonal, 2)?,
             limits: ResidualLimits::new(stop, rhs_norm)?,
-            x: loaded(&system, x0, 0)?,
+            x: first_iterate(&system, x0, rhs_norm, 0)?,
             target: system.zeros(1)?,
             progress: start(rhs_norm),
             reported: None,

@@ -34,11 +34,10 @@
 use recoup_core::{BreakdownReason, Iteration, MethodProfile, Progress, Registered, Resume, Role, SolveError, Status};
 
 use crate::kernels::simd::{dot_block, pursue_block};
-use crate::kernels::vector::copy;
 use crate::methods::cg::CG;
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
 use crate::methods::named::{NamedMethod, Need, Setting};
-use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
@@ -120,8 +119,8 @@ impl<'a> PipelinedCg<'a> {
     ) -> Result<Self, SolveError> {
         system.validate(x0)?;
         let rhs_norm = rhs_norm(&system)?;
-        let [mut x, r, w, s, p, z, n] = Vector::several(system.pool, x0.len());
-        copy(system.pool, x0, &mut x);
+        let x = first_iterate(&system, x0, rhs_norm, 0)?;
+        let [r, w, s, p, z, n] = Vector::several_from(system.pool, x0.len(), 1);
         let preconditioned = (!preconditioner.is_identity()).then(|| Preconditioned::new(&system));
         let mut solver = Self {
             system,
@@ -286,7 +285,7 @@ impl<'a> PipelinedCg<'a> {
     fn factors(&self) -> Result<[f64; 2], BreakdownReason> {
         let [gamma, delta, _, gamma_before, alpha_before, _] = self.scalars;
         if gamma.is_nan() || gamma <= 0.0 {
-            return Err(BreakdownReason::Vanished { scalar: "gamma" });
+            return Err(BreakdownReason::Vanished { scalar: "gamma", restarts: 0 });
         }
         // beta = gamma / gamma', alpha = gamma / (delta - beta gamma / alpha')
         let beta = gamma / gamma_before;

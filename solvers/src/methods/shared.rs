@@ -59,6 +59,16 @@ pub(crate) fn loaded<S: Space>(space: &S, source: &[f64], slot: usize) -> Result
     Ok(vector)
 }
 
+/// The first iterate, in a slot: `x0`, or 0 where b is, so that the solve ends before it begins.
+pub(crate) fn first_iterate<S: Space>(
+    space: &S,
+    x0: &[f64],
+    rhs_norm: f64,
+    slot: usize,
+) -> Result<S::Vector, SolveError> {
+    if rhs_norm > 0.0 { loaded(space, x0, slot) } else { space.zeros(slot) }
+}
+
 /// Recomputed, but saved for an exact resume.
 pub(crate) const FOR_EXACT: Role = Role::Recomputed { saved_for: Resume::Exact };
 
