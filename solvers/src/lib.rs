@@ -34,7 +34,8 @@ pub use operators::{
     Csr, CsrError, DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, Poisson3d, RowPartition,
 };
 pub use preconditioner::{
-    BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, Side, SsorPreconditioner,
+    BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, PointBlockJacobi, Preconditioner, Side, SsorPreconditioner,
+    SubPreconditioner,
 };
 pub use read::{
     MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector, write_vector,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use recoup_comm::Solo;
 use recoup_core::{Iteration, SafePoint, Status};
 use recoup_solvers::{
-    BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, NamedMethod, Need, Poisson3d, Pool, Preconditioner,
-    Setting, SsorPreconditioner, Stop, System,
+    BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, NamedMethod, Need, PointBlockJacobi, Poisson3d, Pool,
+    Preconditioner, Setting, SsorPreconditioner, Stop, SubPreconditioner, System,
 };
 
 use recoup_testkit::allocation::{CountingAllocator, allocated};
@@ -50,11 +50,12 @@ fn steps_allocate_nothing() {
     let x0 = vec![0.0; N.pow(3)];
     let system = System { a: &matrix, b: &b, comm: &Solo, pool: &pool };
     let jacobi = JacobiPreconditioner::new(&matrix).unwrap();
-    let blocks = BlockJacobi::new(&matrix, 16).unwrap();
+    let points = PointBlockJacobi::new(&matrix, 16).unwrap();
+    let blocks = BlockJacobi::new(&pool, &matrix, 3, SubPreconditioner::Ic0).unwrap();
     let ssor = SsorPreconditioner::new(&matrix, 1.0).unwrap();
     let ilu = Ilu0::new(&matrix).unwrap();
     let ic = Ic0::new(&matrix).unwrap();
-    for variant in variants(&[&Identity as &dyn Preconditioner, &jacobi, &blocks, &ssor, &ilu, &ic]) {
+    for variant in variants(&[&Identity as &dyn Preconditioner, &jacobi, &points, &blocks, &ssor, &ilu, &ic]) {
         let mut solver = variant.solver(system, &matrix, &x0, stop);
         assert_allocates_nothing(variant.method, &mut *solver, &variant.describe());
     }

@@ -9,8 +9,9 @@ use recoup_comm::{Solo, Threads};
 use recoup_core::{Comm, JacobiSweep, Operator, Status, gather_words};
 use recoup_solvers::{
     BlockJacobi, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, Ic0, Identity, Ilu0,
-    JacobiPreconditioner, LocalRows, METHODS, MethodInputs, NamedMethod, Need, Poisson3d, Pool, Preconditioner,
-    RightHandSide, RowPartition, Setting, Side, SsorPreconditioner, Stop, System, read_matrix, read_matrix_rows,
+    JacobiPreconditioner, LocalRows, METHODS, MethodInputs, NamedMethod, Need, PointBlockJacobi, Poisson3d, Pool,
+    Preconditioner, RightHandSide, RowPartition, Setting, Side, SsorPreconditioner, Stop, SubPreconditioner, System,
+    read_matrix, read_matrix_rows,
 };
 
 const RANKS: [usize; 4] = [1, 2, 4, 8];
@@ -222,7 +223,8 @@ fn preconditioner<'a>(name: &str, shared: &'a Shared) -> Box<dyn Preconditioner 
     match name {
         "none" => Box::new(Identity),
         "jacobi" => Box::new(JacobiPreconditioner::new(shared.a.as_ref()).unwrap()),
-        "bjacobi" => Box::new(BlockJacobi::new(rows(), 16).unwrap()),
+        "bjacobi" => Box::new(BlockJacobi::new(&Pool::new(1), rows(), 4, SubPreconditioner::Ic0).unwrap()),
+        "pbjacobi" => Box::new(PointBlockJacobi::new(rows(), 16).unwrap()),
         "ssor" => Box::new(SsorPreconditioner::new(rows(), 1.0).unwrap()),
         "ilu0" => Box::new(Ilu0::new(rows()).unwrap()),
         "ic0" => Box::new(Ic0::new(rows()).unwrap()),
@@ -307,6 +309,7 @@ fn methods_converge_on_any_number_of_ranks_where_blocks_depend_on_them() {
     let blocks = blocks.map(|method| Case { rtol: 1e-3, ..Case::usual(method) });
     let others = [
         Case::new("cg", "bjacobi", 1e-8),
+        Case::new("cg", "pbjacobi", 1e-8),
         Case::new("cg", "ssor", 1e-8),
         Case::new("cg", "ic0", 1e-8),
         Case::new("gmres", "ilu0", 1e-8),

@@ -10,8 +10,8 @@ use recoup_core::{
 };
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Ic0, Identity, Ilu0, Jacobi,
-    JacobiPreconditioner, METHODS, Method, PipelinedCg, Pool, Preconditioner, Relaxation, RightHandSide, Side,
-    SsorPreconditioner, Stop, System, read_matrix,
+    JacobiPreconditioner, METHODS, Method, PipelinedCg, PointBlockJacobi, Pool, Preconditioner, Relaxation,
+    RightHandSide, Side, SsorPreconditioner, Stop, SubPreconditioner, System, read_matrix,
 };
 use recoup_testkit::solver_suite::{SolverCase, check_solver};
 
@@ -218,7 +218,8 @@ mod preconditioners {
     fn all(a: &Csr) -> Vec<Box<dyn Preconditioner + '_>> {
         vec![
             Box::new(JacobiPreconditioner::new(a).unwrap()),
-            Box::new(BlockJacobi::new(a, BlockJacobi::SIZE_DEFAULT).unwrap()),
+            Box::new(PointBlockJacobi::new(a, 16).unwrap()),
+            Box::new(BlockJacobi::new(&Pool::new(2), a, 4, SubPreconditioner::Ssor { omega: 1.0 }).unwrap()),
             Box::new(SsorPreconditioner::new(a, 1.0).unwrap()),
             Box::new(Ilu0::new(a).unwrap()),
         ]
@@ -406,7 +407,7 @@ mod threads {
     fn any_number_of_threads_gives_the_same_bits() {
         let run = |threads| {
             let problem = Problem::read("add32").with_threads(threads);
-            let blocks = BlockJacobi::new(&problem.a, 10).unwrap();
+            let blocks = PointBlockJacobi::new(&problem.a, 10).unwrap();
             let gmres = bits(problem.gmres(&blocks, Side::Left));
             let options = GmresOptions { restart: 12, side: Side::Left, stop: STOP };
             let deflated = bits(problem.gmres_with(&blocks, options).deflated(4).unwrap());

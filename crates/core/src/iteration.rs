@@ -295,6 +295,18 @@ pub enum SolveError {
     },
 }
 
+impl SolveError {
+    /// The same error of rows that begin at row `first` of a larger matrix, with the row's number
+    /// there.
+    #[must_use]
+    pub fn in_rows_from(self, first: usize) -> Self {
+        match self {
+            Self::Diagonal { what, row, value } => Self::Diagonal { what, row: first + row, value },
+            other => other,
+        }
+    }
+}
+
 impl KindedError for SolveError {
     fn kind(&self) -> ErrorKind {
         match self {

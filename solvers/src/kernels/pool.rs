@@ -39,7 +39,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use recoup_team::{Team, TeamJob};
 
-use crate::kernels::sys::{RowSlices, for_chunks, for_rows, for_slabs, sum_blocks};
+use crate::kernels::sys::{RowSlices, for_blocks, for_chunks, for_rows, for_slabs, sum_blocks};
 pub use crate::kernels::team::{BLOCK, CHUNKS_MAX};
 use crate::kernels::team::{Crew, Partition, add, run_on, sum_alone};
 
@@ -108,6 +108,21 @@ impl Pool {
         body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
     ) {
         for_slabs(self, Partition::new(n, unit), vectors, scratch, body);
+    }
+
+    /// Calls `body` for each of `blocks` blocks of rows, of equal length but for a row, with its
+    /// number, its rows, and these rows of `vectors`, all of length `n`.
+    ///
+    /// # Panics
+    /// When a vector has another length than `n`, or a thread panicked.
+    pub(crate) fn for_blocks<V: RowSlices>(
+        &self,
+        n: usize,
+        blocks: usize,
+        vectors: V,
+        body: impl Fn(usize, Range<usize>, V::View) + Sync,
+    ) {
+        for_blocks(self, n, blocks, vectors, body);
     }
 
     /// Calls `body` for each block of rows in `0..n` and adds up what it returns.

@@ -120,6 +120,36 @@ impl Csr {
         Ok(Self::new(row_starts, self.pattern.columns().to_vec(), values)?.with_grid(self.grid))
     }
 
+    /// The entries in these rows and columns, as a matrix.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    #[must_use]
+    pub fn diagonal_block(&self, rows: Range<usize>) -> Self {
+        let mut row_starts = vec![0];
+        let mut columns = Vec::new();
+        let mut values = Vec::new();
+        for row in rows.clone() {
+            let (all, row_values) = self.row(row);
+            let [first, end] = [rows.start, rows.end].map(|end| all.partition_point(|&column| (column as usize) < end));
+            columns.extend(all[first..end].iter().map(|&column| column - rows.start as u32));
+            values.extend_from_slice(&row_values[first..end]);
+            row_starts.push(columns.len());
+        }
+        Self::new(row_starts, columns, values).expect("a part of a matrix is one")
+    }
+
+    /// The largest distance of a stored entry from the diagonal.
+    #[must_use]
+    pub fn bandwidth(&self) -> usize {
+        let of_row = |row| {
+            let (columns, _) = self.row(row);
+            let ends = columns.first().into_iter().chain(columns.last());
+            ends.map(|&column| row.abs_diff(column as usize)).max().unwrap_or(0)
+        };
+        (0..self.n()).map(of_row).max().unwrap_or(0)
+    }
+
     /// `y = A x` for the rows `rows` of one block.
     pub(crate) fn multiply(&self, rows: &Range<usize>, x: &[f64], y: &mut [f64]) {
         self.pattern.multiply(rows.start / BLOCK, &self.values, x, y);

@@ -1,69 +1,91 @@
-//! The diagonal blocks of A, each factored densely.
+//! The diagonal blocks of A over contiguous rows, each with a preconditioner of its own.
 //!
-//! Keeps the LU factors of `n / size` dense blocks and their row interchanges: `8 size n + 4 n`
-//! bytes, 132 n for the default size of 16. Static: a restore factors again. Threads share the
-//! blocks; the bits are the same for any number of them. Source: section 12.2 of Y. Saad,
+//! The number of blocks follows from A or is given. It never follows from the threads, which share
+//! the blocks in set-up and solves: the bits are the same for any number of them. What couples two
+//! blocks is left out of M, so more blocks cost iterations. M is symmetric positive definite where
+//! those of all blocks are. Static: a restore builds it again. Source: section 12.2 of Y. Saad,
 //! "Iterative Methods for Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
 use recoup_core::SolveError;
 
+use super::ic0::Ic0;
+use super::ilu0::Ilu0;
 use super::solve::Preconditioner;
+use super::ssor::SsorPreconditioner;
+use crate::kernels::team::block_rows;
 use crate::{Csr, Pool};
 
-const NAME: &str = "the block Jacobi preconditioner";
+/// Blocks where their number is not given, if they can be [`DEPTH`] bandwidths or [`ROWS_MIN`] rows
+/// deep.
+const BLOCKS_MIN: usize = 8;
+const BLOCKS_MAX: usize = 64;
+/// Bandwidths of rows in a block, before there are more than [`BLOCKS_MIN`].
+const DEPTH: usize = 4;
+/// Rows of a block, before there are two.
+const ROWS_MIN: usize = 256;
 
-/// `M = diag(A_11, A_22, ...)` with blocks of `size` consecutive rows, the last one shorter.
-#[derive(Clone, Debug)]
-pub struct BlockJacobi {
-    size: usize,
-    /// LU factors by rows, one block of `size * size` (the last: its own size squared) after
-    /// another.
-    factors: Vec<f64>,
-    /// Row exchanged with each row when it became the pivot, counted within its block.
-    exchanges: Vec<u32>,
+/// The preconditioner of each block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SubPreconditioner {
+    /// [`Ic0`], for a symmetric positive definite A.
+    Ic0,
+    /// [`Ilu0`].
+    Ilu0,
+    /// [`SsorPreconditioner`].
+    Ssor {
+        /// Relaxation factor, between 0 and 2.
+        omega: f64,
+    },
 }
 
-impl BlockJacobi {
-    /// Default number of rows of a block.
-    pub const SIZE_DEFAULT: usize = 16;
-    /// Most rows a block may have.
-    pub const SIZE_MAX: usize = 1024;
+/// `M = diag(M_1, M_2, ...)`, each a preconditioner of the diagonal block that its rows make.
+pub struct BlockJacobi {
+    blocks: Vec<Block>,
+    n: usize,
+}
 
-    /// Factors the diagonal blocks of `a` with partial pivoting.
+type Block = Box<dyn Preconditioner + Send + Sync>;
+
+impl BlockJacobi {
+    /// Sets up `blocks` blocks of `a`, of equal length but for a row, with the threads of `pool`.
     ///
     /// # Errors
-    /// [`SolveError::Diagonal`] with the row whose pivot is zero when a block is singular,
-    /// [`SolveError::Parameter`] for a size of 0 or beyond [`BlockJacobi::SIZE_MAX`].
-    pub fn new(a: &Csr, size: usize) -> Result<Self, SolveError> {
-        if size == 0 || size > Self::SIZE_MAX {
-            let value = size as f64;
-            return Err(SolveError::Parameter { what: "block size", value, expected: "from 1 to 1024" });
-        }
+    /// [`SolveError::Parameter`] for no blocks and for more than rows, and the error of the first
+    /// block whose preconditioner refuses its rows.
+    pub fn new(pool: &Pool, a: &Csr, blocks: usize, inner: SubPreconditioner) -> Result<Self, SolveError> {
         let n = a.n();
-        let mut factors = Vec::with_capacity(n * size);
-        let mut exchanges = vec![0; n];
-        for (first, exchanges) in (0..n).step_by(size).zip(exchanges.chunks_mut(size)) {
-            let start = factors.len();
-            factors.resize(start + exchanges.len() * exchanges.len(), 0.0);
-            let block = &mut factors[start..];
-            copy_block(a, first, exchanges.len(), block);
-            factor(block, exchanges).map_err(|(row, value)| SolveError::Diagonal {
-                what: NAME,
-                row: first + row,
-                value,
-            })?;
+        if blocks == 0 || blocks > n {
+            let expected = "at least 1, and at most the number of rows";
+            return Err(SolveError::Parameter { what: "number of blocks", value: blocks as f64, expected });
         }
-        Ok(Self { size, factors, exchanges })
+        let mut made: Vec<Option<Result<Block, SolveError>>> = (0..blocks).map(|_| None).collect();
+        pool.for_blocks(blocks, blocks, &mut made[..], |block, _, made| {
+            let rows = block_rows(n, blocks, block);
+            let first = rows.start;
+            made[0] = Some(inner.of(a.diagonal_block(rows)).map_err(|error| error.in_rows_from(first)));
+        });
+        let blocks = made.into_iter().flatten().collect::<Result<_, _>>()?;
+        Ok(Self { blocks, n })
     }
 
-    /// Solves with the blocks that begin at row `first`, in place.
-    fn solve(&self, first: usize, z: &mut [f64]) {
-        let mut row = first;
-        for z in z.chunks_mut(self.size) {
-            let block = &self.factors[row * self.size..][..z.len() * z.len()];
-            solve_block(block, &self.exchanges[row..row + z.len()], z);
-            row += z.len();
-        }
+    /// Number of blocks for `a` where none is given: a power of two from 8 to 64, so that each is
+    /// four bandwidths deep if 8 are. Fewer for less than 2048 rows.
+    #[must_use]
+    pub fn usual_blocks(a: &Csr) -> usize {
+        let deep = a.n() / (DEPTH * a.bandwidth()).max(1);
+        let most = deep.clamp(BLOCKS_MIN, BLOCKS_MAX).min(a.n() / ROWS_MIN).max(1);
+        1 << most.ilog2()
+    }
+}
+
+impl SubPreconditioner {
+    /// The preconditioner of a block.
+    fn of(self, block: Csr) -> Result<Block, SolveError> {
+        Ok(match self {
+            Self::Ic0 => Box::new(Ic0::new(&block)?),
+            Self::Ilu0 => Box::new(Ilu0::new(&block)?),
+            Self::Ssor { omega } => Box::new(SsorPreconditioner::keeping(block, omega)?),
+        })
     }
 }
 
@@ -73,124 +95,198 @@ impl Preconditioner for BlockJacobi {
     }
 
     fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        pool.for_slabs(z.len(), self.size, z, &mut [], |rows, z, _scratch| {
-            z.copy_from_slice(&r[rows.clone()]);
-            self.solve(rows.start, z);
+        pool.for_blocks(self.n, self.blocks.len(), z, |block, rows, z| {
+            // z_k = M_k^-1 r_k
+            self.blocks[block].apply(pool, &r[rows], z).expect("a block needs no other rank");
         });
         Ok(())
     }
 
+    fn shift(&self) -> f64 {
+        self.blocks.iter().map(|block| block.shift()).fold(0.0, f64::max)
+    }
+
     fn bytes(&self) -> u64 {
-        (8 * self.factors.len() + 4 * self.exchanges.len()) as u64
+        self.blocks.iter().map(|block| block.bytes()).sum()
     }
-}
 
-/// The entries of A in rows and columns `first..first + size`, by rows.
-fn copy_block(a: &Csr, first: usize, size: usize, block: &mut [f64]) {
-    for (row, target) in (first..first + size).zip(block.chunks_mut(size)) {
-        let (columns, values) = a.row(row);
-        for (&column, &value) in columns.iter().zip(values) {
-            if (first..first + size).contains(&(column as usize)) {
-                target[column as usize - first] = value;
-            }
-        }
-    }
-}
-
-/// `P A = L U` in place; the error is the row and value of a pivot that cannot be divided by.
-fn factor(block: &mut [f64], exchanges: &mut [u32]) -> Result<(), (usize, f64)> {
-    let size = exchanges.len();
-    for k in 0..size {
-        // The pivot is the largest value left in column k, the first of equal ones.
-        let mut pivot_row = k;
-        for row in k + 1..size {
-            if block[row * size + k].abs() > block[pivot_row * size + k].abs() {
-                pivot_row = row;
-            }
-        }
-        let pivot = block[pivot_row * size + k];
-        if pivot == 0.0 || !pivot.recip().is_finite() {
-            return Err((k, pivot));
-        }
-        exchanges[k] = pivot_row as u32;
-        if pivot_row != k {
-            for column in 0..size {
-                block.swap(k * size + column, pivot_row * size + column);
-            }
-        }
-        let (above, below) = block.split_at_mut((k + 1) * size);
-        let pivots = &above[k * size..];
-        for row in below.chunks_mut(size) {
-            // l_ik = a_ik / u_kk, a_ij = a_ij - l_ik u_kj
-            row[k] /= pivot;
-            let l = row[k];
-            for (value, u) in row[k + 1..].iter_mut().zip(&pivots[k + 1..]) {
-                *value -= l * u;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// `z = U^-1 L^-1 P z`.
-fn solve_block(block: &[f64], exchanges: &[u32], z: &mut [f64]) {
-    let size = z.len();
-    for (k, &row) in exchanges.iter().enumerate() {
-        z.swap(k, row as usize);
-    }
-    for i in 1..size {
-        z[i] = (0..i).fold(z[i], |sum, j| sum - block[i * size + j] * z[j]);
-    }
-    for i in (0..size).rev() {
-        let row = &block[i * size..(i + 1) * size];
-        z[i] = (i + 1..size).fold(z[i], |sum, j| sum - row[j] * z[j]) / row[i];
+    fn bytes_per_apply(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes_per_apply()).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random_value;
 
-    /// A dense matrix of 5 rows with a zero on the diagonal, so that pivoting is needed.
-    fn dense() -> Csr {
-        let n = 5;
-        let values = (0..n * n).map(|k| if k == 0 { 0.0 } else { ((k * 7 + 3) % 11) as f64 - 4.0 }).collect();
-        let columns = (0..n).flat_map(|_| 0..n as u32).collect();
-        Csr::new((0..=n).map(|row| row * n).collect(), columns, values).unwrap()
+    const EACH: [SubPreconditioner; 3] =
+        [SubPreconditioner::Ic0, SubPreconditioner::Ilu0, SubPreconditioner::Ssor { omega: 1.2 }];
+
+    fn applied(m: &dyn Preconditioner, threads: usize, n: usize) -> Vec<f64> {
+        let r: Vec<f64> = (0..n as u64).map(|row| random_value(5, row)).collect();
+        let mut z = vec![f64::NAN; n];
+        m.apply(&Pool::new(threads), &r, &mut z).unwrap();
+        z
+    }
+
+    fn bits(z: &[f64]) -> Vec<u64> {
+        z.iter().map(|z| z.to_bits()).collect()
+    }
+
+    /// A matrix from the rows of a dense one, zeros left out.
+    fn sparse<const N: usize>(rows: [[f64; N]; N]) -> Csr {
+        let mut starts = vec![0];
+        let mut columns = Vec::new();
+        let mut values = Vec::new();
+        for row in rows {
+            for (column, value) in row.into_iter().enumerate().filter(|(_, value)| *value != 0.0) {
+                columns.push(column as u32);
+                values.push(value);
+            }
+            starts.push(columns.len());
+        }
+        Csr::new(starts, columns, values).unwrap()
     }
 
     #[test]
-    fn one_block_for_all_rows_is_a_direct_solve() {
-        let a = dense();
-        let r: Vec<f64> = (0..5)
-            .map(|i| {
-                let (columns, values) = a.row(i);
-                columns.iter().zip(values).map(|(&j, v)| v * f64::from(j + 1)).sum()
-            })
-            .collect();
-        let mut z = vec![0.0; 5];
-        BlockJacobi::new(&a, 8).unwrap().apply(&Pool::new(1), &r, &mut z).unwrap();
-        for (z, expected) in z.iter().zip(1..) {
-            // The matrix has a condition number below 100: 5 * 100 eps * 5 with room for growth 4.
-            assert!((z - f64::from(expected)).abs() <= 1e4 * f64::EPSILON, "{z}");
+    fn any_number_of_threads_sets_up_and_applies_the_same_bits() {
+        let a = Csr::poisson3d(11);
+        for inner in EACH {
+            for blocks in [1, 3, 8, 64] {
+                let run = |threads| {
+                    let m = BlockJacobi::new(&Pool::new(threads), &a, blocks, inner).unwrap();
+                    bits(&applied(&m, threads, a.n()))
+                };
+                let alone = run(1);
+                (2..=8).for_each(|threads| assert_eq!(run(threads), alone, "{inner:?}, {blocks} blocks, {threads}"));
+            }
         }
     }
 
     #[test]
-    fn size_one_is_jacobi_and_the_last_block_may_be_short() {
-        let a = Csr::new(vec![0, 1, 2, 3], vec![0, 1, 2], vec![2.0, 4.0, 8.0]).unwrap();
-        for size in [1, 2, 3] {
-            let mut z = [0.0; 3];
-            BlockJacobi::new(&a, size).unwrap().apply(&Pool::new(2), &[2.0, 4.0, 8.0], &mut z).unwrap();
-            assert_eq!(z, [1.0; 3]);
+    fn one_block_is_the_preconditioner_of_the_whole_and_n_blocks_are_the_diagonal() {
+        let a = Csr::poisson3d(7);
+        let n = a.n();
+        let of = |blocks, inner| applied(&BlockJacobi::new(&Pool::new(2), &a, blocks, inner).unwrap(), 2, n);
+        let whole: [Vec<f64>; 3] = [
+            applied(&Ic0::new(&a).unwrap(), 1, n),
+            applied(&Ilu0::new(&a).unwrap(), 1, n),
+            applied(&SsorPreconditioner::new(&a, 1.2).unwrap(), 1, n),
+        ];
+        for (inner, whole) in EACH.into_iter().zip(whole) {
+            assert_eq!(bits(&of(1, inner)), bits(&whole), "{inner:?}");
+        }
+        let r: Vec<f64> = (0..n as u64).map(|row| random_value(5, row)).collect();
+        for (z, r) in of(n, SubPreconditioner::Ilu0).iter().zip(&r) {
+            assert_eq!(*z, r * 6.0_f64.recip());
+        }
+    }
+
+    /// Blocks of 2 and 3 rows, tridiagonal: both factorisations are exact, so M is A without what
+    /// couples the blocks.
+    #[test]
+    fn equals_a_dense_solve_with_the_diagonal_blocks() {
+        let coupled = [
+            [4.0, -1.0, 0.0, 0.5, 0.0],
+            [-1.0, 4.0, -1.0, 0.0, 0.5],
+            [0.0, -1.0, 4.0, -1.0, 0.0],
+            [0.5, 0.0, -1.0, 3.0, 1.0],
+            [0.0, 0.5, 0.0, 1.0, 5.0],
+        ];
+        let a = sparse(coupled);
+        for inner in [SubPreconditioner::Ic0, SubPreconditioner::Ilu0] {
+            let m = BlockJacobi::new(&Pool::new(2), &a, 2, inner).unwrap();
+            // Rows 0 to 1 and 2 to 4.
+            let block = |row: usize| if row < 2 { 0..2 } else { 2..5 };
+            let r: Vec<f64> =
+                (0..5).map(|row| block(row).map(|column| coupled[row][column] * (column + 1) as f64).sum()).collect();
+            let mut z = [0.0; 5];
+            m.apply(&Pool::new(1), &r, &mut z).unwrap();
+            for (z, expected) in z.iter().zip(1..) {
+                // Condition below 5, 3 rows, numbers below 30: 5 * 3 * 30 eps, with room for growth.
+                assert!((z - f64::from(expected)).abs() <= 450.0 * f64::EPSILON, "{inner:?}: {z}");
+            }
         }
     }
 
     #[test]
-    fn a_singular_block_is_named_by_its_row() {
-        let a = Csr::new(vec![0, 1, 2, 2], vec![0, 1], vec![2.0, 4.0]).unwrap();
-        let expected = SolveError::Diagonal { what: NAME, row: 2, value: 0.0 };
-        assert_eq!(BlockJacobi::new(&a, 2).unwrap_err(), expected);
-        assert!(matches!(BlockJacobi::new(&a, 0), Err(SolveError::Parameter { .. })));
+    fn blocks_of_symmetric_factors_make_a_symmetric_positive_definite_m() {
+        let a = Csr::poisson3d(5);
+        let n = a.n();
+        for inner in [SubPreconditioner::Ic0, SubPreconditioner::Ssor { omega: 1.5 }] {
+            let m = BlockJacobi::new(&Pool::new(1), &a, 6, inner).unwrap();
+            let [x, y] = [1, 2].map(|seed| (0..n as u64).map(|row| random_value(seed, row)).collect::<Vec<f64>>());
+            let [mut of_x, mut of_y] = [(); 2].map(|()| vec![0.0; n]);
+            m.apply(&Pool::new(1), &x, &mut of_x).unwrap();
+            m.apply(&Pool::new(1), &y, &mut of_y).unwrap();
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            // Entries of M^-1 are below 1, so each product is a sum of n values below n.
+            assert!((dot(&x, &of_y) - dot(&y, &of_x)).abs() <= (n * n) as f64 * f64::EPSILON, "{inner:?}");
+            assert!(dot(&x, &of_x) > 0.0 && dot(&y, &of_y) > 0.0, "{inner:?}");
+        }
+    }
+
+    #[test]
+    fn the_usual_number_follows_from_rows_and_bandwidth() {
+        for (n, blocks) in [(1, 1), (6, 1), (8, 2), (16, 8), (36, 8), (64, 16)] {
+            assert_eq!(BlockJacobi::usual_blocks(&Csr::poisson3d(n)), blocks, "{n}^3");
+        }
+        let diagonal = Csr::new((0..=40_000).collect(), (0..40_000).collect(), vec![1.0; 40_000]).unwrap();
+        assert_eq!(BlockJacobi::usual_blocks(&diagonal), 64);
+    }
+
+    #[test]
+    fn numbers_of_blocks_that_rows_do_not_make_are_refused() {
+        let a = Csr::poisson3d(2);
+        for blocks in [0, 9, usize::MAX] {
+            let refused = BlockJacobi::new(&Pool::new(2), &a, blocks, SubPreconditioner::Ilu0).err();
+            assert!(matches!(refused, Some(SolveError::Parameter { what: "number of blocks", .. })), "{blocks}");
+        }
+        let one = sparse([[2.0]]);
+        assert_eq!(applied(&BlockJacobi::new(&Pool::new(2), &one, 1, EACH[0]).unwrap(), 1, 1).len(), 1);
+    }
+
+    #[test]
+    fn rows_without_a_usable_pivot_are_named_as_rows_of_the_whole() {
+        let entry = |row: usize, value: f64| {
+            let mut rows = [[0.0; 6]; 6];
+            (0..6).for_each(|diagonal| rows[diagonal][diagonal] = 2.0);
+            // A row that is not empty, but has no diagonal; and one with the diagonal given.
+            if value == 0.0 {
+                rows[row][row - 1] = 1.0
+            }
+            rows[row][row] = value;
+            sparse(rows)
+        };
+        for inner in EACH {
+            let refused = |a: &Csr| BlockJacobi::new(&Pool::new(2), a, 2, inner).err();
+            let of = |error: Option<SolveError>| match error {
+                Some(SolveError::Diagonal { row, value, .. }) => (row, value),
+                other => panic!("{inner:?}: {other:?}"),
+            };
+            assert_eq!(of(refused(&entry(4, 0.0))), (4, 0.0));
+            // Its reciprocal overflows; that of its square root, in IC(0), does not.
+            let unusable = if inner == SubPreconditioner::Ic0 { -2.0 } else { 1e-310 };
+            assert_eq!(of(refused(&entry(3, unusable))), (3, unusable));
+        }
+        let empty = Csr::new(vec![0, 1, 1, 2], vec![0, 2], vec![1.0, 1.0]).unwrap();
+        let refused = BlockJacobi::new(&Pool::new(2), &empty, 3, SubPreconditioner::Ilu0).err();
+        assert!(matches!(refused, Some(SolveError::Diagonal { row: 1, value: 0.0, .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn the_largest_shift_of_the_blocks_is_told() {
+        // Kershaw's matrix needs a shift, a diagonal none.
+        let mut rows = [[0.0; 8]; 8];
+        let kershaw = [[3.0, -2.0, 0.0, 2.0], [-2.0, 3.0, -2.0, 0.0], [0.0, -2.0, 3.0, -2.0], [2.0, 0.0, -2.0, 3.0]];
+        for (row, values) in kershaw.iter().enumerate() {
+            rows[row][..4].copy_from_slice(values);
+            rows[row + 4][row + 4] = 1.0;
+        }
+        let a = sparse(rows);
+        let m = BlockJacobi::new(&Pool::new(1), &a, 2, SubPreconditioner::Ic0).unwrap();
+        assert!(m.shift() > 0.0);
+        assert_eq!(m.shift(), Ic0::new(&a.diagonal_block(0..4)).unwrap().shift());
     }
 }

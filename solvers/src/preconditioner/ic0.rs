@@ -1,7 +1,7 @@
 //! Incomplete Cholesky factorisation on the pattern of a symmetric positive definite A.
 //!
 //! Where the factorisation breaks down, it is tried again on `A + shift diag(A)` with shift 0.001,
-//! 0.002, 0.004, ...; [`Ic0::shift`] tells what was needed. Keeps the strict lower triangle of L
+//! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps the strict lower triangle of L
 //! (12 bytes an entry), row starts and `1 / l_ii`: about half the bytes of A and 16 n more. Static:
 //! a restore factors again. Set up and applied in row order on one thread. Sources: J. A.
 //! Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4; the shift: T. A.
@@ -51,12 +51,6 @@ impl Ic0 {
         }
         Err(SolveError::Diagonal { what: NAME, row: failed.0, value: failed.1 })
     }
-
-    /// The multiple of the diagonal that was added to A.
-    #[must_use]
-    pub fn shift(&self) -> f64 {
-        self.shift
-    }
 }
 
 impl Preconditioner for Ic0 {
@@ -70,6 +64,10 @@ impl Preconditioner for Ic0 {
         self.lower.solve_lower(&self.inverse_diagonal, z);
         self.lower.solve_lower_transposed(&self.inverse_diagonal, z);
         Ok(())
+    }
+
+    fn shift(&self) -> f64 {
+        self.shift
     }
 
     fn bytes(&self) -> u64 {

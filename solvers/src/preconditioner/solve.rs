@@ -25,6 +25,12 @@ pub trait Preconditioner {
         false
     }
 
+    /// The multiple of the diagonal that was added to A before it was factored, as its own factors
+    /// have pivots that are not positive. The largest, where each block has its own.
+    fn shift(&self) -> f64 {
+        0.0
+    }
+
     /// Bytes that the preconditioner keeps.
     fn bytes(&self) -> u64;
 

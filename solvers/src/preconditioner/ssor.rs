@@ -5,6 +5,8 @@
 //! Source: O. Axelsson 1972, doi 10.1007/BF01932955; section 10.2 of Y. Saad, "Iterative Methods
 //! for Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
+use std::borrow::Cow;
+
 use recoup_core::{Operator, SolveError};
 
 use super::solve::Preconditioner;
@@ -16,7 +18,7 @@ const NAME: &str = "the SSOR preconditioner";
 /// is.
 #[derive(Clone, Debug)]
 pub struct SsorPreconditioner<'a> {
-    a: &'a Csr,
+    a: Cow<'a, Csr>,
     inverse_diagonal: Vec<f64>,
     /// Entries of each row left of the diagonal.
     lower_counts: Vec<u32>,
@@ -30,6 +32,10 @@ impl<'a> SsorPreconditioner<'a> {
     /// [`SolveError::Diagonal`] for a diagonal entry that is zero or not stored,
     /// [`SolveError::Parameter`] for an omega outside (0, 2).
     pub fn new(a: &'a Csr, omega: f64) -> Result<Self, SolveError> {
+        Self::of(Cow::Borrowed(a), omega)
+    }
+
+    fn of(a: Cow<'a, Csr>, omega: f64) -> Result<Self, SolveError> {
         if omega.is_nan() || omega <= 0.0 || omega >= 2.0 {
             return Err(SolveError::Parameter {
                 what: "omega",
@@ -54,6 +60,13 @@ impl<'a> SsorPreconditioner<'a> {
     }
 }
 
+impl SsorPreconditioner<'static> {
+    /// Works as [`SsorPreconditioner::new`], and keeps the matrix.
+    pub(super) fn keeping(a: Csr, omega: f64) -> Result<Self, SolveError> {
+        Self::of(Cow::Owned(a), omega)
+    }
+}
+
 /// `sum_j a_j x_j` over some entries of a row.
 fn dot(columns: &[u32], values: &[f64], x: &[f64]) -> f64 {
     columns.iter().zip(values).fold(0.0, |sum, (&column, value)| sum + value * x[column as usize])
@@ -65,18 +78,19 @@ impl Preconditioner for SsorPreconditioner<'_> {
     }
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
+        let a: &Csr = &self.a;
         let omega = self.omega;
         let scale = self.omega * (2.0 - self.omega);
         for i in 0..z.len() {
             // (D + omega L) y = omega (2 - omega) r
-            let (columns, values) = self.a.row(i);
+            let (columns, values) = a.row(i);
             let lower = self.lower_counts[i] as usize;
             let sum = dot(&columns[..lower], &values[..lower], z);
             z[i] = (scale * r[i] - omega * sum) * self.inverse_diagonal[i];
         }
         for i in (0..z.len()).rev() {
             // (D + omega U) z = D y
-            let (columns, values) = self.a.row(i);
+            let (columns, values) = a.row(i);
             let upper = self.lower_counts[i] as usize + 1;
             z[i] -= omega * self.inverse_diagonal[i] * dot(&columns[upper..], &values[upper..], z);
         }
@@ -84,13 +98,14 @@ impl Preconditioner for SsorPreconditioner<'_> {
     }
 
     fn bytes(&self) -> u64 {
-        12 * self.inverse_diagonal.len() as u64
+        let of_a = if let Cow::Owned(a) = &self.a { a.bytes() } else { 0 };
+        12 * self.inverse_diagonal.len() as u64 + of_a
     }
 
     /// The lower rows of A forward and the upper ones backward; the kept arrays, and the starts of
     /// the rows, both times.
     fn bytes_per_apply(&self) -> u64 {
-        self.a.bytes() + 4 * self.inverse_diagonal.len() as u64 + 2 * self.bytes()
+        self.a.bytes() + 28 * self.inverse_diagonal.len() as u64
     }
 }
 

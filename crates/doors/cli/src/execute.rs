@@ -110,11 +110,14 @@ impl<'a> Execution<'a> {
         let pace = self.protection.pace(&clock);
         let mut origin = self.origin.filter(|_| is_first());
         let told = status.clone();
+        let mut saved_as = None;
         let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {
             let pulse = heartbeat.clone().map(|heartbeat| StepTimer { heartbeat, clock: clock.clone(), since: begin });
             // Restores after a failure are no news.
-            let observed = Observed::new(setup.make()?, iterate.clone(), pulse, pace.clone());
-            Ok(Box::new(observed.announcing(origin.take(), told.clone())))
+            let method = setup.make()?;
+            let name = *saved_as.get_or_insert_with(|| setup.saved_as(method.as_ref()));
+            let observed = Observed::new(method, iterate.clone(), pulse, pace.clone());
+            Ok(Box::new(observed.named(name).announcing(origin.take(), told.clone())))
         };
         let report = runner.run(&mut make).map_err(explain)?;
         for FailedVersion { version, message, .. } in &report.failed {

@@ -5,18 +5,15 @@ use anyhow::Result;
 use recoup::core::SolveError;
 use recoup::pipeline::Reference;
 use recoup::solvers::{
-    BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need, Preconditioner, Setting,
-    Side, SsorPreconditioner, Stop,
+    BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need, PointBlockJacobi,
+    Preconditioner, Setting, Side, SsorPreconditioner, Stop, SubPreconditioner,
 };
 
 use crate::exit::Exit;
-use crate::options::{MethodArgs, PcKind, PcSide, methods_with, name_of};
+use crate::options::{MethodArgs, PcKind, PcSide, SubPcKind, methods_with, name_of};
 use crate::place::PlacedSystem;
 use crate::problem::LinearProblem;
 use crate::ranks::{agree, was_repaired};
-
-/// Rows of a block of the block Jacobi preconditioner.
-const BLOCK_ROWS: usize = 64;
 
 /// All that a solver is made from; failures do not touch it.
 pub(crate) struct Setup<'a> {
@@ -68,6 +65,8 @@ impl<'a> Setup<'a> {
         let method = self.args.method;
         let mut zeros = [self.zeros as f64];
         system.comm.sum(&mut zeros)?;
+        // Numbers from 0 on are in the order of their bits.
+        let shift = f64::from_bits(system.comm.max(self.preconditioner.shift().to_bits() as i64)? as u64);
         let needs_symmetry = method.needs == Some(Need::Symmetry);
         let defect = if needs_symmetry { system.symmetry_defect()? } else { 0.0 };
         if was_repaired() {
@@ -80,6 +79,11 @@ impl<'a> Setup<'a> {
                 zeros[0]
             );
         }
+        if shift > 0.0 {
+            tracing::warn!(
+                "the factors of A have pivots that are not positive: those of A + {shift} diag(A) precondition"
+            );
+        }
         if defect > 0.0 {
             let method = method.name;
             tracing::warn!("A is not symmetric: {method} may not converge; take gmres or bicgstab");
@@ -90,6 +94,14 @@ impl<'a> Setup<'a> {
     /// Returns the problem.
     pub(crate) fn problem(&self) -> &'a LinearProblem {
         self.problem
+    }
+
+    /// Returns the name under which versions hold the method. They hold no preconditioner, and in
+    /// those of earlier builds `bjacobi` was the one that `pbjacobi` is: under another name, the
+    /// iterate alone is restored. The text lives as long as the process, so ask once.
+    pub(crate) fn saved_as(&self, method: &dyn Method) -> Option<&'static str> {
+        let name = method.method()?;
+        Some(if self.args.pc == PcKind::Bjacobi { format!("{name} with bjacobi").leak() } else { name })
     }
 
     /// Returns the name of the device that solvers are made on; `None` for the host.
@@ -161,6 +173,13 @@ fn check(args: &MethodArgs) -> Result<()> {
     if !args.method.takes(Setting::Preconditioner) && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
         return Err(Exit::Usage.because(format!("--method {method} takes no preconditioner: leave --pc out")));
     }
+    if (args.sub_pc.is_some() || args.pc_blocks.is_some()) && args.pc != PcKind::Bjacobi {
+        return Err(Exit::Usage.because("--sub-pc and --pc-blocks describe the blocks of --pc bjacobi: add it"));
+    }
+    if args.pc_block_size.is_some() != (args.pc == PcKind::Pbjacobi) {
+        let text = "--pc pbjacobi needs --pc-block-size B, the unknowns of each point, and no other --pc takes it";
+        return Err(Exit::Usage.because(text));
+    }
     if args.pc_side.is_some() && !args.method.takes(Setting::Side) {
         let meant = methods_with(|method| method.takes(Setting::Side));
         return Err(Exit::Usage.because(format!("--pc-side is for --method {meant}; {method} has no sides")));
@@ -182,12 +201,19 @@ fn check(args: &MethodArgs) -> Result<()> {
 
 /// Replaces the number of a row of this rank by its number among the rows of all.
 fn in_global_rows(problem: &LinearProblem, error: SolveError) -> SolveError {
-    match error {
-        SolveError::Diagonal { what, row, value } => {
-            SolveError::Diagonal { what, row: problem.operator.first_row() as usize + row, value }
-        }
-        other => other,
-    }
+    error.in_rows_from(problem.operator.first_row() as usize)
+}
+
+/// Sets up the blocks of this rank's rows.
+fn block_jacobi(problem: &LinearProblem, rows: &Csr, args: &MethodArgs) -> Result<BlockJacobi, SolveError> {
+    let blocks = args.pc_blocks.map_or_else(|| BlockJacobi::usual_blocks(rows), |blocks| blocks as usize);
+    let usual = if args.method.needs == Some(Need::Symmetry) { SubPcKind::Icc } else { SubPcKind::Ilu };
+    let inner = match args.sub_pc.unwrap_or(usual) {
+        SubPcKind::Icc => SubPreconditioner::Ic0,
+        SubPcKind::Ilu => SubPreconditioner::Ilu0,
+        SubPcKind::Ssor => SubPreconditioner::Ssor { omega: args.omega.unwrap_or(1.0) },
+    };
+    BlockJacobi::new(&problem.pool, rows, blocks, inner)
 }
 
 /// Makes the preconditioner, and returns the number of zeros it replaced on the diagonal.
@@ -203,7 +229,11 @@ fn preconditioner<'a>(problem: &'a LinearProblem, args: &MethodArgs) -> Result<(
             zeros = jacobi.zeros();
             Box::new(jacobi)
         }
-        PcKind::Bjacobi => Box::new(BlockJacobi::new(rows()?, BLOCK_ROWS).map_err(global)?),
+        PcKind::Bjacobi => Box::new(block_jacobi(problem, rows()?, args).map_err(global)?),
+        PcKind::Pbjacobi => {
+            let size = args.pc_block_size.map_or(1, |size| size as usize);
+            Box::new(PointBlockJacobi::new(rows()?, size).map_err(global)?)
+        }
         PcKind::Ssor => Box::new(SsorPreconditioner::new(rows()?, args.omega.unwrap_or(1.0)).map_err(global)?),
         PcKind::Ilu0 => Box::new(Ilu0::new(rows()?).map_err(global)?),
         PcKind::Ic0 => Box::new(Ic0::new(rows()?).map_err(global)?),

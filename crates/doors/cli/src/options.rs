@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
 pub(crate) use recoup::model::units::{bytes, bytes_per_second, duration, duration_or_zero};
-use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, RightHandSide, Setting};
+use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, Need, PointBlockJacobi, RightHandSide, Setting};
 
 use self::row_grid::RowGrid;
 
@@ -172,6 +172,22 @@ pub(crate) struct MethodArgs {
     pub(crate) pc: PcKind,
 
     #[arg(long, value_enum, help_heading = "Method",
+          help = format!("Preconditioner of each block of --pc bjacobi [default: icc for {}, ilu for the others]",
+                         methods_with(|method| method.needs == Some(Need::Symmetry))))]
+    pub(crate) sub_pc: Option<SubPcKind>,
+
+    /// Row blocks of --pc bjacobi on each rank. More blocks keep more threads busy and cost
+    /// iterations; the result never depends on --threads [default: from 8 to 64, by the rows and
+    /// the bandwidth of A; fewer below 2048 rows].
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Method")]
+    pub(crate) pc_blocks: Option<u32>,
+
+    /// Rows of each block of --pc pbjacobi: the unknowns of a point.
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..=PointBlockJacobi::SIZE_MAX as i64),
+          help_heading = "Method")]
+    pub(crate) pc_block_size: Option<u32>,
+
+    #[arg(long, value_enum, help_heading = "Method",
           help = format!("Side of the preconditioner, for {} [default: left]",
                          methods_with(|method| method.takes(Setting::Side))))]
     pub(crate) pc_side: Option<PcSide>,
@@ -265,14 +281,27 @@ pub(crate) enum PcKind {
     None,
     /// The diagonal.
     Jacobi,
-    /// Diagonal blocks.
+    /// Blocks of many rows, each with --sub-pc: the threads share them.
     Bjacobi,
+    /// Dense blocks of --pc-block-size rows, for several unknowns a point.
+    Pbjacobi,
     /// A symmetric relaxation sweep.
     Ssor,
     /// Incomplete LU without fill.
     Ilu0,
     /// Incomplete Cholesky without fill.
     Ic0,
+}
+
+/// Preconditioners of a block, by their names on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SubPcKind {
+    /// Incomplete Cholesky without fill.
+    Icc,
+    /// Incomplete LU without fill.
+    Ilu,
+    /// A symmetric relaxation sweep.
+    Ssor,
 }
 
 /// Side of A on which the preconditioner is applied.

@@ -10,6 +10,7 @@ mod memory_file;
 mod messages;
 mod mutations;
 mod petsc_exec;
+mod preconditioners;
 mod program;
 mod report;
 mod results;

@@ -21,6 +21,8 @@ pub(crate) type LastIterate = Rc<RefCell<Result<Vec<f64>, SolveError>>>;
 /// A method whose iterate survives it.
 pub(crate) struct Observed<'a> {
     method: Box<dyn Method + 'a>,
+    /// Name in versions.
+    name: Option<&'static str>,
     last: LastIterate,
     pulse: Option<StepTimer>,
     pace: Option<StepPace>,
@@ -66,7 +68,13 @@ impl<'a> Observed<'a> {
         pulse: Option<StepTimer>,
         pace: Option<StepPace>,
     ) -> Self {
-        Self { method, last, pulse, pace, origin: None, status: None }
+        Self { name: method.method(), method, last, pulse, pace, origin: None, status: None }
+    }
+
+    /// Gives the method another name in versions.
+    pub(crate) fn named(mut self, name: Option<&'static str>) -> Self {
+        self.name = name;
+        self
     }
 
     /// Prints the version of `origin` from which the first resume continues, and reports every
@@ -152,7 +160,7 @@ impl Iteration for Observed<'_> {
     }
 
     fn method(&self) -> Option<&'static str> {
-        self.method.method()
+        self.name
     }
 
     fn profile(&self) -> MethodProfile {

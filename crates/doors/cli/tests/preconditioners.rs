@@ -1,0 +1,112 @@
+//! Preconditioners by their options: block Jacobi and point block Jacobi, and versions under them.
+
+use std::path::Path;
+use std::process::Command;
+
+use recoup::solvers::{METHODS, Need};
+use serde_json::Value;
+
+/// What the program prints as JSON, and tells people.
+fn told(arguments: &str, dir: &Path, code: i32) -> (Value, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    let output = command.args(arguments.split_whitespace()).arg("--json").current_dir(dir).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments}\n{err}");
+    (serde_json::from_slice(&output.stdout).unwrap_or_default(), err)
+}
+
+#[test]
+fn options_of_blocks_belong_to_their_preconditioner() {
+    let dir = tempfile::tempdir().unwrap();
+    let zero = "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4.0\n1 2 1.0\n2 1 1.0\n";
+    std::fs::write(dir.path().join("zero.mtx"), zero).unwrap();
+    let cube = "solve --poisson3d 2 --method cg";
+    for (arguments, code, expected) in [
+        (format!("{cube} --pc jacobi --sub-pc icc"), 2, "describe the blocks of --pc bjacobi"),
+        (format!("{cube} --pc ic0 --pc-blocks 2"), 2, "describe the blocks of --pc bjacobi"),
+        (format!("{cube} --pc pbjacobi"), 2, "--pc pbjacobi needs --pc-block-size B"),
+        (format!("{cube} --pc bjacobi --pc-block-size 2"), 2, "no other --pc takes it"),
+        (format!("{cube} --pc pbjacobi --pc-block-size 1025"), 2, "1025"),
+        (format!("{cube} --pc bjacobi --pc-blocks 0"), 2, "--pc-blocks"),
+        (format!("{cube} --pc bjacobi --pc-blocks -3"), 2, "-3"),
+        (format!("{cube} --pc bjacobi --pc-blocks 9"), 1, "number of blocks is 9, expected at least 1, and at most"),
+        (format!("{cube} --pc bjacobi --operator stencil"), 2, "--pc bjacobi needs assembled rows: --operator csr"),
+        (format!("{cube} --pc bjacobi --sub-pc ssor --omega 2.5"), 2, "--omega"),
+        ("solve --matrix zero.mtx --method gmres --pc bjacobi --pc-blocks 2".to_owned(), 1, "row 2 has 0"),
+        ("solve --matrix zero.mtx --method gmres --pc pbjacobi --pc-block-size 1".to_owned(), 1, "row 2 has 0"),
+    ] {
+        let (_, err) = told(&arguments, dir.path(), code);
+        assert!(err.contains(expected), "{arguments}\n{err}");
+    }
+}
+
+#[test]
+fn every_method_takes_blocks_by_default_with_the_same_bits_on_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    for method in METHODS.iter().filter(|method| method.needs != Some(Need::Rows) && method.name != "jacobi") {
+        let solve = format!("solve --poisson3d 14 --rhs-kind random --method {} --rtol 1e-8", method.name);
+        let (plain, _) = told(&solve, dir.path(), 0);
+        let of = |threads: usize| told(&format!("{solve} --pc bjacobi --threads {threads}"), dir.path(), 0).0;
+        let alone = of(1);
+        for threads in [2, 3] {
+            let shared = of(threads);
+            assert_eq!(alone["relative_residual"], shared["relative_residual"], "{}: {threads}", method.name);
+            assert_eq!(alone["iterations"], shared["iterations"], "{}: {threads}", method.name);
+        }
+        let [blocks, none] = [&alone, &plain].map(|report| report["iterations"].as_u64().unwrap());
+        assert!(blocks < none, "{}: {blocks} iterations with blocks, {none} without", method.name);
+    }
+}
+
+#[test]
+fn a_shift_is_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/data/bcsstk14.mtx.gz");
+    for (pc, times) in [("ic0", 1), ("bjacobi", 1), ("bjacobi --sub-pc ssor", 0)] {
+        let (_, err) = told(&format!("solve --matrix {data} --method cg --rtol 1e-6 --pc {pc}"), dir.path(), 0);
+        assert_eq!(err.matches("pivots that are not positive: those of A + 0.").count(), times, "{pc}\n{err}");
+    }
+}
+
+/// Versions do not say their preconditioner, and `bjacobi` was the name of what `pbjacobi` is now:
+/// an exact resume of such a version would go on with directions of another preconditioner.
+#[test]
+fn versions_under_bjacobi_and_under_others_give_each_other_the_iterate_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let problem = "--poisson3d 12 --rhs-kind random --method cg --rtol 1e-8 --threads 1";
+    let protection = "--scheme exact --interval 3it --sync --no-save-last";
+    let points = format!("run {problem} {protection} --pc pbjacobi --pc-block-size 64");
+    let blocks = format!("run {problem} {protection} --pc bjacobi");
+    let (undisturbed, _) = told(&format!("{blocks} --dir one"), dir.path(), 0);
+    for (first, second, words) in [
+        (&points, &blocks, "version 9 was saved by cg: cg with bjacobi starts from its iterate alone"),
+        (&blocks, &points, "version 9 was saved by cg with bjacobi: cg starts from its iterate alone"),
+        (&blocks, &blocks, "resuming from version 9"),
+    ] {
+        told(&format!("{first} --dir d --fresh --max-iterations 10"), dir.path(), 3);
+        let (report, err) = told(&format!("{second} --dir d"), dir.path(), 0);
+        assert!(err.contains(words), "{first}\n{second}\n{err}");
+        if first == second {
+            assert!(!err.contains("iterate alone"), "{err}");
+            for key in ["iterations", "relative_residual"] {
+                assert_eq!(report[key], undisturbed[key], "{key}");
+            }
+        }
+    }
+}
+
+/// Of b = 0 only x = 0 has a residual of 0: CG took 200,000 iterations for it from another guess.
+#[test]
+fn a_zero_right_hand_side_is_solved_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let vector = |value: &str| format!("%%MatrixMarket matrix array real general\n27 1\n{}", value.repeat(27));
+    std::fs::write(dir.path().join("b.mtx"), vector("0.0\n")).unwrap();
+    std::fs::write(dir.path().join("x0.mtx"), vector("3.0\n")).unwrap();
+    for method in &METHODS {
+        let solve = format!("solve --poisson3d 3 --rhs b.mtx --x0 x0.mtx --method {}", method.name);
+        let (report, _) = told(&format!("{solve} --solution x.npy"), dir.path(), 0);
+        assert_eq!((&report["converged"], &report["iterations"]), (&true.into(), &0.into()), "{report}");
+        let bytes = std::fs::read(dir.path().join("x.npy")).unwrap();
+        assert!(bytes[bytes.len() - 27 * 8..].iter().all(|&byte| byte == 0), "{}", method.name);
+    }
+}
