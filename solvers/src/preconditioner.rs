@@ -5,15 +5,17 @@ mod ic0;
 mod ilu0;
 mod jacobi;
 mod point_block_jacobi;
+mod row_sweeps;
 mod solve;
 mod ssor;
 mod triangular;
 
-pub use block_jacobi::{BlockJacobi, SubPreconditioner};
+pub use block_jacobi::{BlockJacobi, usual_blocks};
 pub use ic0::Ic0;
 pub use ilu0::Ilu0;
 pub use jacobi::JacobiPreconditioner;
 pub(crate) use jacobi::inverse_diagonal;
 pub use point_block_jacobi::PointBlockJacobi;
+pub use row_sweeps::RowSweeps;
 pub use solve::{Identity, Preconditioner, Side};
 pub use ssor::SsorPreconditioner;

@@ -9,7 +9,7 @@ use recoup_comm::Solo;
 use recoup_core::{Iteration, SafePoint, Status};
 use recoup_solvers::{
     BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, NamedMethod, Need, PointBlockJacobi, Poisson3d, Pool,
-    Preconditioner, Setting, SsorPreconditioner, Stop, SubPreconditioner, System,
+    Preconditioner, Setting, SsorPreconditioner, Stop, System,
 };
 
 use recoup_testkit::allocation::{CountingAllocator, allocated};
@@ -51,7 +51,7 @@ fn steps_allocate_nothing() {
     let system = System { a: &matrix, b: &b, comm: &Solo, pool: &pool };
     let jacobi = JacobiPreconditioner::new(&matrix).unwrap();
     let points = PointBlockJacobi::new(&matrix, 16).unwrap();
-    let blocks = BlockJacobi::new(&pool, &matrix, 3, SubPreconditioner::Ic0).unwrap();
+    let blocks = BlockJacobi::new(&pool, &matrix, 5, |block| Ic0::new(&block)).unwrap();
     let ssor = SsorPreconditioner::new(&matrix, 1.0).unwrap();
     let ilu = Ilu0::new(&matrix).unwrap();
     let ic = Ic0::new(&matrix).unwrap();

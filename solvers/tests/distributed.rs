@@ -10,8 +10,8 @@ use recoup_core::{Comm, JacobiSweep, Operator, Status, gather_words};
 use recoup_solvers::{
     BlockJacobi, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, Ic0, Identity, Ilu0,
     JacobiPreconditioner, LocalRows, METHODS, MethodInputs, NamedMethod, Need, PointBlockJacobi, Poisson3d, Pool,
-    Preconditioner, RightHandSide, RowPartition, Setting, Side, SsorPreconditioner, Stop, SubPreconditioner, System,
-    read_matrix, read_matrix_rows,
+    Preconditioner, RightHandSide, RowPartition, Setting, Side, SsorPreconditioner, Stop, System, read_matrix,
+    read_matrix_rows,
 };
 
 const RANKS: [usize; 4] = [1, 2, 4, 8];
@@ -223,7 +223,7 @@ fn preconditioner<'a>(name: &str, shared: &'a Shared) -> Box<dyn Preconditioner 
     match name {
         "none" => Box::new(Identity),
         "jacobi" => Box::new(JacobiPreconditioner::new(shared.a.as_ref()).unwrap()),
-        "bjacobi" => Box::new(BlockJacobi::new(&Pool::new(1), rows(), 4, SubPreconditioner::Ic0).unwrap()),
+        "bjacobi" => Box::new(BlockJacobi::new(&Pool::new(1), rows(), 4, |block| Ic0::new(&block)).unwrap()),
         "pbjacobi" => Box::new(PointBlockJacobi::new(rows(), 16).unwrap()),
         "ssor" => Box::new(SsorPreconditioner::new(rows(), 1.0).unwrap()),
         "ilu0" => Box::new(Ilu0::new(rows()).unwrap()),

@@ -11,7 +11,7 @@ use recoup_core::{
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Ic0, Identity, Ilu0, Jacobi,
     JacobiPreconditioner, METHODS, Method, PipelinedCg, PointBlockJacobi, Pool, Preconditioner, Relaxation,
-    RightHandSide, Side, SsorPreconditioner, Stop, SubPreconditioner, System, read_matrix,
+    RightHandSide, Side, SsorPreconditioner, Stop, System, read_matrix,
 };
 use recoup_testkit::solver_suite::{SolverCase, check_solver};
 
@@ -219,7 +219,7 @@ mod preconditioners {
         vec![
             Box::new(JacobiPreconditioner::new(a).unwrap()),
             Box::new(PointBlockJacobi::new(a, 16).unwrap()),
-            Box::new(BlockJacobi::new(&Pool::new(2), a, 4, SubPreconditioner::Ssor { omega: 1.0 }).unwrap()),
+            Box::new(BlockJacobi::new(&Pool::new(2), a, 4, |block| SsorPreconditioner::keeping(block, 1.0)).unwrap()),
             Box::new(SsorPreconditioner::new(a, 1.0).unwrap()),
             Box::new(Ilu0::new(a).unwrap()),
         ]

@@ -110,8 +110,9 @@ impl Pool {
         for_slabs(self, Partition::new(n, unit), vectors, scratch, body);
     }
 
-    /// Calls `body` for each of `blocks` blocks of rows, of equal length but for a row, with its
-    /// number, its rows, and these rows of `vectors`, all of length `n`.
+    /// Shares `blocks` blocks of rows, of equal length but for a row: calls `body` for the blocks
+    /// of each thread with their numbers, their rows, and these rows of `vectors`, all of length
+    /// `n`.
     ///
     /// # Panics
     /// When a vector has another length than `n`, or a thread panicked.
@@ -120,7 +121,7 @@ impl Pool {
         n: usize,
         blocks: usize,
         vectors: V,
-        body: impl Fn(usize, Range<usize>, V::View) + Sync,
+        body: impl Fn(Range<usize>, Range<usize>, V::View) + Sync,
     ) {
         for_blocks(self, n, blocks, vectors, body);
     }

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 
 use recoup_team::Team;
 
-use crate::kernels::team::{Alone, BLOCK, Crew, Partition, block_rows, run_on};
+use crate::kernels::team::{Alone, BLOCK, Crew, Partition, block_start, run_on};
 
 /// Vectors that can be lent by disjoint row ranges: `&mut [f64]`, tuples and `Vec`s of them, `()`.
 ///
@@ -233,22 +233,24 @@ pub(crate) fn for_rows<V: RowSlices>(
     });
 }
 
-/// Calls `body` for each of `blocks` blocks with its number, its rows, and these rows of `vectors`.
+/// Calls `body` for the blocks of each part with their numbers, their rows, and these rows of
+/// `vectors`.
 pub(crate) fn for_blocks<V: RowSlices>(
     pool: &impl Crew,
     n: usize,
     blocks: usize,
     vectors: V,
-    body: impl Fn(usize, Range<usize>, V::View) + Sync,
+    body: impl Fn(Range<usize>, Range<usize>, V::View) + Sync,
 ) {
     let lent = vectors.lend(n);
     let threads = pool.threads();
     pool.run(blocks, &|part| {
-        for block in block_rows(blocks, threads, part) {
-            let rows = block_rows(n, blocks, block);
-            // SAFETY: the pool calls each part once, and no two parts, and no two blocks, overlap.
+        let run = block_start(blocks, threads, part)..block_start(blocks, threads, part + 1);
+        if !run.is_empty() {
+            let rows = block_start(n, blocks, run.start)..block_start(n, blocks, run.end);
+            // SAFETY: the pool calls each part once, and the rows of two parts do not overlap.
             let view = unsafe { V::view(&lent, &rows) };
-            body(block, rows, view);
+            body(run, rows, view);
         }
     });
 }

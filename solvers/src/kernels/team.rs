@@ -16,9 +16,9 @@ pub(crate) fn run_on(team: &Team, job: TeamJob<'_>) {
     }
 }
 
-/// The rows of a block, where n rows are cut into so many of equal length but for a row.
-pub(crate) fn block_rows(n: usize, blocks: usize, block: usize) -> Range<usize> {
-    n * block / blocks..n * (block + 1) / blocks
+/// First row of a block, where n rows are cut into so many of equal length but for a row.
+pub(crate) fn block_start(n: usize, blocks: usize, block: usize) -> usize {
+    n * block / blocks
 }
 
 /// Threads that share the parts of a job.

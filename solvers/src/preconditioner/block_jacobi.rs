@@ -8,11 +8,9 @@
 
 use recoup_core::SolveError;
 
-use super::ic0::Ic0;
-use super::ilu0::Ilu0;
+use super::row_sweeps::{RowSweeps, sweep};
 use super::solve::Preconditioner;
-use super::ssor::SsorPreconditioner;
-use crate::kernels::team::block_rows;
+use crate::kernels::team::block_start;
 use crate::{Csr, Pool};
 
 /// Blocks where their number is not given, if they can be [`DEPTH`] bandwidths or [`ROWS_MIN`] rows
@@ -22,106 +20,110 @@ const BLOCKS_MAX: usize = 64;
 /// Bandwidths of rows in a block, before there are more than [`BLOCKS_MIN`].
 const DEPTH: usize = 4;
 /// Rows of a block, before there are two.
-const ROWS_MIN: usize = 256;
-
-/// The preconditioner of each block.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SubPreconditioner {
-    /// [`Ic0`], for a symmetric positive definite A.
-    Ic0,
-    /// [`Ilu0`].
-    Ilu0,
-    /// [`SsorPreconditioner`].
-    Ssor {
-        /// Relaxation factor, between 0 and 2.
-        omega: f64,
-    },
-}
+const ROWS_MIN: usize = 4096;
 
 /// `M = diag(M_1, M_2, ...)`, each a preconditioner of the diagonal block that its rows make.
-pub struct BlockJacobi {
-    blocks: Vec<Block>,
+pub struct BlockJacobi<M> {
+    blocks: Vec<M>,
     n: usize,
 }
 
-type Block = Box<dyn Preconditioner + Send + Sync>;
-
-impl BlockJacobi {
-    /// Sets up `blocks` blocks of `a`, of equal length but for a row, with the threads of `pool`.
+impl<M: RowSweeps + Send + Sync> BlockJacobi<M> {
+    /// Sets up `blocks` blocks of `a`, of equal length but for a row, each by `of_block`, with the
+    /// threads of `pool`.
     ///
     /// # Errors
     /// [`SolveError::Parameter`] for no blocks and for more than rows, and the error of the first
-    /// block whose preconditioner refuses its rows.
-    pub fn new(pool: &Pool, a: &Csr, blocks: usize, inner: SubPreconditioner) -> Result<Self, SolveError> {
+    /// block that is refused, with the row's number in `a`.
+    pub fn new(
+        pool: &Pool,
+        a: &Csr,
+        blocks: usize,
+        of_block: impl Fn(Csr) -> Result<M, SolveError> + Sync,
+    ) -> Result<Self, SolveError> {
         let n = a.n();
         if blocks == 0 || blocks > n {
             let expected = "at least 1, and at most the number of rows";
             return Err(SolveError::Parameter { what: "number of blocks", value: blocks as f64, expected });
         }
-        let mut made: Vec<Option<Result<Block, SolveError>>> = (0..blocks).map(|_| None).collect();
-        pool.for_blocks(blocks, blocks, &mut made[..], |block, _, made| {
-            let rows = block_rows(n, blocks, block);
-            let first = rows.start;
-            made[0] = Some(inner.of(a.diagonal_block(rows)).map_err(|error| error.in_rows_from(first)));
+        let mut made: Vec<Option<Result<M, SolveError>>> = (0..blocks).map(|_| None).collect();
+        pool.for_blocks(blocks, blocks, &mut made[..], |run, _, made| {
+            for (block, made) in run.zip(made) {
+                let [first, end] = [block, block + 1].map(|block| block_start(n, blocks, block));
+                *made = Some(of_block(a.diagonal_block(first..end)).map_err(|error| error.in_rows_from(first)));
+            }
         });
         let blocks = made.into_iter().flatten().collect::<Result<_, _>>()?;
         Ok(Self { blocks, n })
     }
-
-    /// Number of blocks for `a` where none is given: a power of two from 8 to 64, so that each is
-    /// four bandwidths deep if 8 are. Fewer for less than 2048 rows.
-    #[must_use]
-    pub fn usual_blocks(a: &Csr) -> usize {
-        let deep = a.n() / (DEPTH * a.bandwidth()).max(1);
-        let most = deep.clamp(BLOCKS_MIN, BLOCKS_MAX).min(a.n() / ROWS_MIN).max(1);
-        1 << most.ilog2()
-    }
 }
 
-impl SubPreconditioner {
-    /// The preconditioner of a block.
-    fn of(self, block: Csr) -> Result<Block, SolveError> {
-        Ok(match self {
-            Self::Ic0 => Box::new(Ic0::new(&block)?),
-            Self::Ilu0 => Box::new(Ilu0::new(&block)?),
-            Self::Ssor { omega } => Box::new(SsorPreconditioner::keeping(block, omega)?),
-        })
-    }
+/// Number of blocks of [`BlockJacobi`] where none is given: a power of two from 8 to 64, so that
+/// each is four bandwidths deep if 8 are. Fewer below 32768 rows, where threads gain little.
+#[must_use]
+pub fn usual_blocks(a: &Csr) -> usize {
+    let deep = a.n() / (DEPTH * a.bandwidth()).max(1);
+    let most = deep.clamp(BLOCKS_MIN, BLOCKS_MAX).min(a.n() / ROWS_MIN).max(1);
+    1 << most.ilog2()
 }
 
-impl Preconditioner for BlockJacobi {
+impl<M: RowSweeps + Send + Sync> Preconditioner for BlockJacobi<M> {
     fn name(&self) -> &'static str {
         "bjacobi"
     }
 
     fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        pool.for_blocks(self.n, self.blocks.len(), z, |block, rows, z| {
-            // z_k = M_k^-1 r_k
-            self.blocks[block].apply(pool, &r[rows], z).expect("a block needs no other rank");
+        // z_k = M_k^-1 r_k
+        pool.for_blocks(self.n, self.blocks.len(), z, |run, rows, mut z| {
+            let mut r = &r[rows];
+            for pair in self.blocks[run].chunks(2) {
+                let (of_first, others) = z.split_at_mut(pair[0].rows());
+                match pair {
+                    [first, second] => {
+                        let (of_second, others) = others.split_at_mut(second.rows());
+                        let (r_first, r_others) = r.split_at(first.rows());
+                        sweep([first, second], [r_first, r_others], [of_first, of_second]);
+                        r = &r_others[second.rows()..];
+                        z = others;
+                    }
+                    alone => {
+                        sweep([&alone[0]], [r], [of_first]);
+                        z = others;
+                    }
+                }
+            }
         });
         Ok(())
     }
 
     fn shift(&self) -> f64 {
-        self.blocks.iter().map(|block| block.shift()).fold(0.0, f64::max)
+        self.blocks.iter().map(M::shift).fold(0.0, f64::max)
     }
 
     fn bytes(&self) -> u64 {
-        self.blocks.iter().map(|block| block.bytes()).sum()
+        self.blocks.iter().map(M::bytes).sum()
     }
 
     fn bytes_per_apply(&self) -> u64 {
-        self.blocks.iter().map(|block| block.bytes_per_apply()).sum()
+        self.blocks.iter().map(M::bytes_per_apply).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random_value;
+    use crate::{Ic0, Ilu0, SsorPreconditioner, random_value};
 
-    const EACH: [SubPreconditioner; 3] =
-        [SubPreconditioner::Ic0, SubPreconditioner::Ilu0, SubPreconditioner::Ssor { omega: 1.2 }];
+    const EACH: [&str; 3] = ["ic0", "ilu0", "ssor"];
+
+    fn made(inner: &str, threads: usize, a: &Csr, blocks: usize) -> Result<Box<dyn Preconditioner>, SolveError> {
+        let pool = Pool::new(threads);
+        Ok(match inner {
+            "ic0" => Box::new(BlockJacobi::new(&pool, a, blocks, |block| Ic0::new(&block))?),
+            "ilu0" => Box::new(BlockJacobi::new(&pool, a, blocks, |block| Ilu0::new(&block))?),
+            _ => Box::new(BlockJacobi::new(&pool, a, blocks, |block| SsorPreconditioner::keeping(block, 1.2))?),
+        })
+    }
 
     fn applied(m: &dyn Preconditioner, threads: usize, n: usize) -> Vec<f64> {
         let r: Vec<f64> = (0..n as u64).map(|row| random_value(5, row)).collect();
@@ -155,8 +157,8 @@ mod tests {
         for inner in EACH {
             for blocks in [1, 3, 8, 64] {
                 let run = |threads| {
-                    let m = BlockJacobi::new(&Pool::new(threads), &a, blocks, inner).unwrap();
-                    bits(&applied(&m, threads, a.n()))
+                    let m = made(inner, threads, &a, blocks).unwrap();
+                    bits(&applied(m.as_ref(), threads, a.n()))
                 };
                 let alone = run(1);
                 (2..=8).for_each(|threads| assert_eq!(run(threads), alone, "{inner:?}, {blocks} blocks, {threads}"));
@@ -168,7 +170,7 @@ mod tests {
     fn one_block_is_the_preconditioner_of_the_whole_and_n_blocks_are_the_diagonal() {
         let a = Csr::poisson3d(7);
         let n = a.n();
-        let of = |blocks, inner| applied(&BlockJacobi::new(&Pool::new(2), &a, blocks, inner).unwrap(), 2, n);
+        let of = |blocks, inner| applied(made(inner, 2, &a, blocks).unwrap().as_ref(), 2, n);
         let whole: [Vec<f64>; 3] = [
             applied(&Ic0::new(&a).unwrap(), 1, n),
             applied(&Ilu0::new(&a).unwrap(), 1, n),
@@ -178,7 +180,7 @@ mod tests {
             assert_eq!(bits(&of(1, inner)), bits(&whole), "{inner:?}");
         }
         let r: Vec<f64> = (0..n as u64).map(|row| random_value(5, row)).collect();
-        for (z, r) in of(n, SubPreconditioner::Ilu0).iter().zip(&r) {
+        for (z, r) in of(n, "ilu0").iter().zip(&r) {
             assert_eq!(*z, r * 6.0_f64.recip());
         }
     }
@@ -195,8 +197,8 @@ mod tests {
             [0.0, 0.5, 0.0, 1.0, 5.0],
         ];
         let a = sparse(coupled);
-        for inner in [SubPreconditioner::Ic0, SubPreconditioner::Ilu0] {
-            let m = BlockJacobi::new(&Pool::new(2), &a, 2, inner).unwrap();
+        for inner in ["ic0", "ilu0"] {
+            let m = made(inner, 2, &a, 2).unwrap();
             // Rows 0 to 1 and 2 to 4.
             let block = |row: usize| if row < 2 { 0..2 } else { 2..5 };
             let r: Vec<f64> =
@@ -214,8 +216,8 @@ mod tests {
     fn blocks_of_symmetric_factors_make_a_symmetric_positive_definite_m() {
         let a = Csr::poisson3d(5);
         let n = a.n();
-        for inner in [SubPreconditioner::Ic0, SubPreconditioner::Ssor { omega: 1.5 }] {
-            let m = BlockJacobi::new(&Pool::new(1), &a, 6, inner).unwrap();
+        for inner in ["ic0", "ssor"] {
+            let m = made(inner, 1, &a, 6).unwrap();
             let [x, y] = [1, 2].map(|seed| (0..n as u64).map(|row| random_value(seed, row)).collect::<Vec<f64>>());
             let [mut of_x, mut of_y] = [(); 2].map(|()| vec![0.0; n]);
             m.apply(&Pool::new(1), &x, &mut of_x).unwrap();
@@ -229,22 +231,22 @@ mod tests {
 
     #[test]
     fn the_usual_number_follows_from_rows_and_bandwidth() {
-        for (n, blocks) in [(1, 1), (6, 1), (8, 2), (16, 8), (36, 8), (64, 16)] {
-            assert_eq!(BlockJacobi::usual_blocks(&Csr::poisson3d(n)), blocks, "{n}^3");
+        for (n, blocks) in [(1, 1), (8, 1), (20, 1), (26, 4), (36, 8), (64, 16)] {
+            assert_eq!(usual_blocks(&Csr::poisson3d(n)), blocks, "{n}^3");
         }
-        let diagonal = Csr::new((0..=40_000).collect(), (0..40_000).collect(), vec![1.0; 40_000]).unwrap();
-        assert_eq!(BlockJacobi::usual_blocks(&diagonal), 64);
+        let diagonal = Csr::new((0..=300_000).collect(), (0..300_000).collect(), vec![1.0; 300_000]).unwrap();
+        assert_eq!(usual_blocks(&diagonal), 64);
     }
 
     #[test]
     fn numbers_of_blocks_that_rows_do_not_make_are_refused() {
         let a = Csr::poisson3d(2);
         for blocks in [0, 9, usize::MAX] {
-            let refused = BlockJacobi::new(&Pool::new(2), &a, blocks, SubPreconditioner::Ilu0).err();
+            let refused = made("ilu0", 2, &a, blocks).err();
             assert!(matches!(refused, Some(SolveError::Parameter { what: "number of blocks", .. })), "{blocks}");
         }
-        let one = sparse([[2.0]]);
-        assert_eq!(applied(&BlockJacobi::new(&Pool::new(2), &one, 1, EACH[0]).unwrap(), 1, 1).len(), 1);
+        let one = sparse([[4.0]]);
+        assert_eq!(applied(made("ic0", 2, &one, 1).unwrap().as_ref(), 1, 1), [random_value(5, 0) / 4.0]);
     }
 
     #[test]
@@ -260,18 +262,18 @@ mod tests {
             sparse(rows)
         };
         for inner in EACH {
-            let refused = |a: &Csr| BlockJacobi::new(&Pool::new(2), a, 2, inner).err();
+            let refused = |a: &Csr| made(inner, 2, a, 2).err();
             let of = |error: Option<SolveError>| match error {
                 Some(SolveError::Diagonal { row, value, .. }) => (row, value),
                 other => panic!("{inner:?}: {other:?}"),
             };
             assert_eq!(of(refused(&entry(4, 0.0))), (4, 0.0));
             // Its reciprocal overflows; that of its square root, in IC(0), does not.
-            let unusable = if inner == SubPreconditioner::Ic0 { -2.0 } else { 1e-310 };
+            let unusable = if inner == "ic0" { -2.0 } else { 1e-310 };
             assert_eq!(of(refused(&entry(3, unusable))), (3, unusable));
         }
         let empty = Csr::new(vec![0, 1, 1, 2], vec![0, 2], vec![1.0, 1.0]).unwrap();
-        let refused = BlockJacobi::new(&Pool::new(2), &empty, 3, SubPreconditioner::Ilu0).err();
+        let refused = made("ilu0", 2, &empty, 3).err();
         assert!(matches!(refused, Some(SolveError::Diagonal { row: 1, value: 0.0, .. })), "{refused:?}");
     }
 
@@ -285,7 +287,7 @@ mod tests {
             rows[row + 4][row + 4] = 1.0;
         }
         let a = sparse(rows);
-        let m = BlockJacobi::new(&Pool::new(1), &a, 2, SubPreconditioner::Ic0).unwrap();
+        let m = made("ic0", 1, &a, 2).unwrap();
         assert!(m.shift() > 0.0);
         assert_eq!(m.shift(), Ic0::new(&a.diagonal_block(0..4)).unwrap().shift());
     }

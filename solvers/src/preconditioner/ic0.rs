@@ -9,6 +9,7 @@
 
 use recoup_core::SolveError;
 
+use super::row_sweeps::{RowSweeps, sweep};
 use super::solve::Preconditioner;
 use super::triangular::Triangle;
 use crate::{Csr, Pool};
@@ -60,9 +61,7 @@ impl Preconditioner for Ic0 {
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z = L^-T L^-1 r
-        z.copy_from_slice(r);
-        self.lower.solve_lower(&self.inverse_diagonal, z);
-        self.lower.solve_lower_transposed(&self.inverse_diagonal, z);
+        sweep([self], [r], [z]);
         Ok(())
     }
 
@@ -77,6 +76,25 @@ impl Preconditioner for Ic0 {
     /// L forward, and L backward.
     fn bytes_per_apply(&self) -> u64 {
         2 * self.bytes()
+    }
+}
+
+impl RowSweeps for Ic0 {
+    fn rows(&self) -> usize {
+        self.inverse_diagonal.len()
+    }
+
+    #[inline]
+    fn row_down(&self, i: usize, r: f64, z: &mut [f64]) {
+        // z_i = (r_i - sum_{j < i} l_ij z_j) / l_ii
+        z[i] = self.lower.reduced(i, r, z) * self.inverse_diagonal[i];
+    }
+
+    #[inline]
+    fn row_up(&self, i: usize, z: &mut [f64]) {
+        // z_i = z_i / l_ii, and z_j = z_j - l_ij z_i for j < i: L is read by rows all the same
+        z[i] *= self.inverse_diagonal[i];
+        self.lower.spread(i, z);
     }
 }
 

@@ -9,6 +9,7 @@
 
 use recoup_core::SolveError;
 
+use super::row_sweeps::{RowSweeps, sweep};
 use super::solve::Preconditioner;
 use super::triangular::Triangle;
 use crate::{Csr, Pool};
@@ -96,14 +97,30 @@ impl Preconditioner for Ilu0 {
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z = U^-1 L^-1 r
-        z.copy_from_slice(r);
-        self.lower.solve_unit_lower(z);
-        self.upper.solve_upper(&self.inverse_pivots, z);
+        sweep([self], [r], [z]);
         Ok(())
     }
 
     fn bytes(&self) -> u64 {
         self.lower.bytes() + self.upper.bytes() + 8 * self.inverse_pivots.len() as u64
+    }
+}
+
+impl RowSweeps for Ilu0 {
+    fn rows(&self) -> usize {
+        self.inverse_pivots.len()
+    }
+
+    #[inline]
+    fn row_down(&self, i: usize, r: f64, z: &mut [f64]) {
+        // z_i = r_i - sum_{j < i} l_ij z_j
+        z[i] = self.lower.reduced(i, r, z);
+    }
+
+    #[inline]
+    fn row_up(&self, i: usize, z: &mut [f64]) {
+        // z_i = (z_i - sum_{j > i} u_ij z_j) / u_ii
+        z[i] = self.upper.reduced(i, z[i], z) * self.inverse_pivots[i];
     }
 }
 

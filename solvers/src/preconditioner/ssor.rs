@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use recoup_core::{Operator, SolveError};
 
+use super::row_sweeps::{RowSweeps, sweep};
 use super::solve::Preconditioner;
 use crate::{Csr, Pool};
 
@@ -62,7 +63,10 @@ impl<'a> SsorPreconditioner<'a> {
 
 impl SsorPreconditioner<'static> {
     /// Works as [`SsorPreconditioner::new`], and keeps the matrix.
-    pub(super) fn keeping(a: Csr, omega: f64) -> Result<Self, SolveError> {
+    ///
+    /// # Errors
+    /// Those of [`SsorPreconditioner::new`].
+    pub fn keeping(a: Csr, omega: f64) -> Result<Self, SolveError> {
         Self::of(Cow::Owned(a), omega)
     }
 }
@@ -78,22 +82,7 @@ impl Preconditioner for SsorPreconditioner<'_> {
     }
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        let a: &Csr = &self.a;
-        let omega = self.omega;
-        let scale = self.omega * (2.0 - self.omega);
-        for i in 0..z.len() {
-            // (D + omega L) y = omega (2 - omega) r
-            let (columns, values) = a.row(i);
-            let lower = self.lower_counts[i] as usize;
-            let sum = dot(&columns[..lower], &values[..lower], z);
-            z[i] = (scale * r[i] - omega * sum) * self.inverse_diagonal[i];
-        }
-        for i in (0..z.len()).rev() {
-            // (D + omega U) z = D y
-            let (columns, values) = a.row(i);
-            let upper = self.lower_counts[i] as usize + 1;
-            z[i] -= omega * self.inverse_diagonal[i] * dot(&columns[upper..], &values[upper..], z);
-        }
+        sweep([self], [r], [z]);
         Ok(())
     }
 
@@ -106,6 +95,29 @@ impl Preconditioner for SsorPreconditioner<'_> {
     /// the rows, both times.
     fn bytes_per_apply(&self) -> u64 {
         self.a.bytes() + 28 * self.inverse_diagonal.len() as u64
+    }
+}
+
+impl RowSweeps for SsorPreconditioner<'_> {
+    fn rows(&self) -> usize {
+        self.inverse_diagonal.len()
+    }
+
+    #[inline]
+    fn row_down(&self, i: usize, r: f64, z: &mut [f64]) {
+        // (D + omega L) y = omega (2 - omega) r
+        let (columns, values) = self.a.row(i);
+        let lower = self.lower_counts[i] as usize;
+        let sum = dot(&columns[..lower], &values[..lower], z);
+        z[i] = (self.omega * (2.0 - self.omega) * r - self.omega * sum) * self.inverse_diagonal[i];
+    }
+
+    #[inline]
+    fn row_up(&self, i: usize, z: &mut [f64]) {
+        // (D + omega U) z = D y
+        let (columns, values) = self.a.row(i);
+        let upper = self.lower_counts[i] as usize + 1;
+        z[i] -= self.omega * self.inverse_diagonal[i] * dot(&columns[upper..], &values[upper..], z);
     }
 }
 

@@ -1,7 +1,4 @@
-//! Strict triangles of a factorisation by rows, and the solves with them, in place and in row
-//! order.
-//!
-//! Promises: one rank's solve is sequential, so its bits do not depend on the number of threads.
+//! Strict triangles of a factorisation by rows, and the steps of a solve with one of them.
 
 /// A strict lower or upper triangle; the diagonal is kept apart by its owner.
 #[derive(Clone, Debug, Default)]
@@ -41,38 +38,15 @@ impl Triangle {
         (8 * self.starts.len() + 12 * self.columns.len()) as u64
     }
 
-    /// `x = (I + L)^-1 x`, this triangle being L.
-    pub(super) fn solve_unit_lower(&self, x: &mut [f64]) {
-        for i in 0..x.len() {
-            // x_i = x_i - sum_{j < i} l_ij x_j
-            x[i] = self.row(i).fold(x[i], |sum, (j, l)| sum - l * x[j]);
-        }
+    /// `start - sum_j t_ij x_j` over the entries of row i.
+    pub(super) fn reduced(&self, row: usize, start: f64, x: &[f64]) -> f64 {
+        self.row(row).fold(start, |sum, (j, t)| sum - t * x[j])
     }
 
-    /// `x = (D + L)^-1 x`, this triangle being L.
-    pub(super) fn solve_lower(&self, inverse_diagonal: &[f64], x: &mut [f64]) {
-        for i in 0..x.len() {
-            // x_i = (x_i - sum_{j < i} l_ij x_j) / d_i
-            x[i] = self.row(i).fold(x[i], |sum, (j, l)| sum - l * x[j]) * inverse_diagonal[i];
-        }
-    }
-
-    /// `x = (D + U)^-1 x`, this triangle being U.
-    pub(super) fn solve_upper(&self, inverse_diagonal: &[f64], x: &mut [f64]) {
-        for i in (0..x.len()).rev() {
-            // x_i = (x_i - sum_{j > i} u_ij x_j) / d_i
-            x[i] = self.row(i).fold(x[i], |sum, (j, u)| sum - u * x[j]) * inverse_diagonal[i];
-        }
-    }
-
-    /// `x = (D + L)^-T x`, this triangle being L, which is read by rows all the same.
-    pub(super) fn solve_lower_transposed(&self, inverse_diagonal: &[f64], x: &mut [f64]) {
-        for i in (0..x.len()).rev() {
-            // x_i = x_i / d_i, and x_j = x_j - l_ij x_i for j < i
-            x[i] *= inverse_diagonal[i];
-            let solved = x[i];
-            self.row(i).for_each(|(j, l)| x[j] -= l * solved);
-        }
+    /// `x_j = x_j - t_ij x_i` for the entries of row i.
+    pub(super) fn spread(&self, row: usize, x: &mut [f64]) {
+        let solved = x[row];
+        self.row(row).for_each(|(j, t)| x[j] -= t * solved);
     }
 }
 
@@ -97,13 +71,16 @@ mod tests {
         let (triangle, inverse_diagonal) = lower();
         // Each right-hand side is the product with (1, 2, 3); all numbers are exact in binary.
         let mut x = [1.0, 4.0, 8.0];
-        triangle.solve_unit_lower(&mut x);
+        (0..3).for_each(|i| x[i] = triangle.reduced(i, x[i], &x));
         assert_eq!(x, [1.0, 2.0, 3.0]);
         let mut x = [1.0, 6.0, 17.0];
-        triangle.solve_lower(&inverse_diagonal, &mut x);
+        (0..3).for_each(|i| x[i] = triangle.reduced(i, x[i], &x) * inverse_diagonal[i]);
         assert_eq!(x, [1.0, 2.0, 3.0]);
         let mut x = [2.0, 13.0, 12.0];
-        triangle.solve_lower_transposed(&inverse_diagonal, &mut x);
+        for i in (0..3).rev() {
+            x[i] *= inverse_diagonal[i];
+            triangle.spread(i, &mut x);
+        }
         assert_eq!(x, [1.0, 2.0, 3.0]);
     }
 }

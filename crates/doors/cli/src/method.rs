@@ -6,7 +6,7 @@ use recoup::core::SolveError;
 use recoup::pipeline::Reference;
 use recoup::solvers::{
     BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need, PointBlockJacobi,
-    Preconditioner, Setting, Side, SsorPreconditioner, Stop, SubPreconditioner,
+    Preconditioner, Setting, Side, SsorPreconditioner, Stop, usual_blocks,
 };
 
 use crate::exit::Exit;
@@ -205,15 +205,18 @@ fn in_global_rows(problem: &LinearProblem, error: SolveError) -> SolveError {
 }
 
 /// Sets up the blocks of this rank's rows.
-fn block_jacobi(problem: &LinearProblem, rows: &Csr, args: &MethodArgs) -> Result<BlockJacobi, SolveError> {
-    let blocks = args.pc_blocks.map_or_else(|| BlockJacobi::usual_blocks(rows), |blocks| blocks as usize);
+fn block_jacobi(problem: &LinearProblem, rows: &Csr, args: &MethodArgs) -> Result<Box<dyn Preconditioner>, SolveError> {
+    let blocks = args.pc_blocks.map_or_else(|| usual_blocks(rows), |blocks| blocks as usize);
     let usual = if args.method.needs == Some(Need::Symmetry) { SubPcKind::Icc } else { SubPcKind::Ilu };
-    let inner = match args.sub_pc.unwrap_or(usual) {
-        SubPcKind::Icc => SubPreconditioner::Ic0,
-        SubPcKind::Ilu => SubPreconditioner::Ilu0,
-        SubPcKind::Ssor => SubPreconditioner::Ssor { omega: args.omega.unwrap_or(1.0) },
-    };
-    BlockJacobi::new(&problem.pool, rows, blocks, inner)
+    let omega = args.omega.unwrap_or(1.0);
+    let pool = &problem.pool;
+    Ok(match args.sub_pc.unwrap_or(usual) {
+        SubPcKind::Icc => Box::new(BlockJacobi::new(pool, rows, blocks, |block| Ic0::new(&block))?),
+        SubPcKind::Ilu => Box::new(BlockJacobi::new(pool, rows, blocks, |block| Ilu0::new(&block))?),
+        SubPcKind::Ssor => {
+            Box::new(BlockJacobi::new(pool, rows, blocks, |block| SsorPreconditioner::keeping(block, omega))?)
+        }
+    })
 }
 
 /// Makes the preconditioner, and returns the number of zeros it replaced on the diagonal.
@@ -229,7 +232,7 @@ fn preconditioner<'a>(problem: &'a LinearProblem, args: &MethodArgs) -> Result<(
             zeros = jacobi.zeros();
             Box::new(jacobi)
         }
-        PcKind::Bjacobi => Box::new(block_jacobi(problem, rows()?, args).map_err(global)?),
+        PcKind::Bjacobi => block_jacobi(problem, rows()?, args).map_err(global)?,
         PcKind::Pbjacobi => {
             let size = args.pc_block_size.map_or(1, |size| size as usize);
             Box::new(PointBlockJacobi::new(rows()?, size).map_err(global)?)

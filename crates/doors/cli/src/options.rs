@@ -178,7 +178,7 @@ pub(crate) struct MethodArgs {
 
     /// Row blocks of --pc bjacobi on each rank. More blocks keep more threads busy and cost
     /// iterations; the result never depends on --threads [default: from 8 to 64, by the rows and
-    /// the bandwidth of A; fewer below 2048 rows].
+    /// the bandwidth of A; fewer below 32768 rows].
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Method")]
     pub(crate) pc_blocks: Option<u32>,
 

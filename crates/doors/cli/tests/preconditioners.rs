@@ -44,7 +44,7 @@ fn options_of_blocks_belong_to_their_preconditioner() {
 fn every_method_takes_blocks_by_default_with_the_same_bits_on_any_number_of_threads() {
     let dir = tempfile::tempdir().unwrap();
     for method in METHODS.iter().filter(|method| method.needs != Some(Need::Rows) && method.name != "jacobi") {
-        let solve = format!("solve --poisson3d 14 --rhs-kind random --method {} --rtol 1e-8", method.name);
+        let solve = format!("solve --poisson3d 21 --rhs-kind random --method {} --rtol 1e-8", method.name);
         let (plain, _) = told(&solve, dir.path(), 0);
         let of = |threads: usize| told(&format!("{solve} --pc bjacobi --threads {threads}"), dir.path(), 0).0;
         let alone = of(1);
