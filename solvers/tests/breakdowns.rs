@@ -1,4 +1,4 @@
-//! Do systems whose solution is at hand end at once, and does BiCGSTAB get over scalars that vanish?
+//! Do solves of b = 0 end at once, and does BiCGSTAB get over scalars that vanish?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use recoup_comm::Solo;

@@ -16,7 +16,7 @@ pub(crate) fn run_on(team: &Team, job: TeamJob<'_>) {
     }
 }
 
-/// First row of a block, where n rows are cut into so many of equal length but for a row.
+/// First row of a block, where n rows are cut into blocks of equal length but for a row.
 pub(crate) fn block_start(n: usize, blocks: usize, block: usize) -> usize {
     n * block / blocks
 }

@@ -16,13 +16,13 @@
 //! | `M^-1 p`, `M^-1 s` (with a preconditioner) | 2 | rebuilt |
 //! | b, A, M | - | static |
 //!
-//! Beside them two scalars, rho and the true residual norm last found, and from the first such
-//! restart on their number. Every step is a safe point. An exact resume is bitwise; a traditional one recomputes r and rho; a restarted one
-//! takes `r = b - A x` for shadow residual and direction. To keep the shadow residual beside a
-//! lossy x does not pay. Mean extra iterations of nine recoveries in % of all, fresh and kept,
-//! tried apart from this code with diagonal preconditioning to 1e-8: 40^3 Poisson, random b 11 and
-//! 11, smooth b 56 and 45, sherman5 21 and 27, orsirr_1 -22 and -14, add32 0 and 0, sherman1 -11
-//! and 14.
+//! Beside them two scalars, rho and the true residual norm last found, and from the first restart
+//! for the sake of a scalar on the number of those. Every step is a safe point. An exact resume is
+//! bitwise; a traditional one recomputes r and rho; a restarted one takes `r = b - A x` for shadow
+//! residual and direction. To keep the shadow residual beside a lossy x does not pay. Mean extra
+//! iterations of nine recoveries in % of all, fresh and kept, tried apart from this code with
+//! diagonal preconditioning to 1e-8: 40^3 Poisson, random b 11 and 11, smooth b 56 and 45, sherman5
+//! 21 and 27, orsirr_1 -22 and -14, add32 0 and 0, sherman1 -11 and 14.
 
 mod passes;
 

@@ -206,7 +206,7 @@ mod tests {
             let mut z = [0.0; 5];
             m.apply(&Pool::new(1), &r, &mut z).unwrap();
             for (z, expected) in z.iter().zip(1..) {
-                // Condition below 5, 3 rows, numbers below 30: 5 * 3 * 30 eps, with room for growth.
+                // Condition below 5, 3 rows, numbers below 30: 5 * 3 * 30 eps.
                 assert!((z - f64::from(expected)).abs() <= 450.0 * f64::EPSILON, "{inner:?}: {z}");
             }
         }

@@ -1,11 +1,11 @@
 //! Incomplete Cholesky factorisation on the pattern of a symmetric positive definite A.
 //!
 //! Where the factorisation breaks down, it is tried again on `A + shift diag(A)` with shift 0.001,
-//! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps the strict lower triangle of L
-//! (12 bytes an entry), row starts and `1 / l_ii`: about half the bytes of A and 16 n more. Static:
-//! a restore factors again. Set up and applied in row order on one thread. Sources: J. A.
-//! Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4; the shift: T. A.
-//! Manteuffel 1980, doi 10.1090/S0025-5718-1980-0559197-0.
+//! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps the strict lower
+//! triangle of L (12 bytes an entry), row starts and `1 / l_ii`: about half the bytes of A and 16 n
+//! more. Static: a restore factors again. Set up and applied in row order on one thread. Sources:
+//! J. A. Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4; the shift:
+//! T. A. Manteuffel 1980, doi 10.1090/S0025-5718-1980-0559197-0.
 
 use recoup_core::SolveError;
 

@@ -1,4 +1,5 @@
 //! Preconditioners by their options: block Jacobi and point block Jacobi, and versions under them.
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::Path;
 use std::process::Command;
