@@ -184,13 +184,16 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
     fn step_length(&mut self) -> Result<Option<f64>, SolveError> {
         while self.progress.status == Status::Running {
             let rho = self.scalars[RHO];
-            let rounding = f64::EPSILON * self.shadow_norm;
+            // Behind the last restart, noise is better than no step.
+            let can_restart = self.restarts.is_none_or(|[restarts]| restarts < f64::from(RESTARTS_MAX));
+            let rounding = if can_restart { f64::EPSILON * self.shadow_norm } else { 0.0 };
             if rho.abs() <= rounding * self.progress.residual_norm {
                 self.replace_shadow("rho")?;
                 continue;
             }
             let [curvature, v_v] = self.multiply_direction()?;
-            if curvature.abs() > rounding * v_v.sqrt() {
+            let has_vanished = curvature.abs() <= rounding * v_v.sqrt();
+            if !has_vanished {
                 return Ok(Some(rho / curvature));
             }
             self.replace_shadow("shadow . v")?;
