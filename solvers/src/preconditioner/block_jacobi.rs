@@ -8,7 +8,7 @@
 
 use recoup_core::SolveError;
 
-use super::row_sweeps::{RowSweeps, sweep};
+use super::row_sweeps::{RowSweeps, sweep, sweep_two};
 use super::solve::Preconditioner;
 use crate::kernels::team::block_start;
 use crate::{Csr, Pool};
@@ -77,20 +77,15 @@ impl<M: RowSweeps + Send + Sync> Preconditioner for BlockJacobi<M> {
         pool.for_blocks(self.n, self.blocks.len(), z, |run, rows, mut z| {
             let mut r = &r[rows];
             for pair in self.blocks[run].chunks(2) {
-                let (of_first, others) = z.split_at_mut(pair[0].rows());
+                let rows = pair.iter().map(M::rows).sum();
+                let (r_here, r_others) = r.split_at(rows);
+                let (here, others) = z.split_at_mut(rows);
                 match pair {
-                    [first, second] => {
-                        let (of_second, others) = others.split_at_mut(second.rows());
-                        let (r_first, r_others) = r.split_at(first.rows());
-                        sweep([first, second], [r_first, r_others], [of_first, of_second]);
-                        r = &r_others[second.rows()..];
-                        z = others;
-                    }
-                    alone => {
-                        sweep([&alone[0]], [r], [of_first]);
-                        z = others;
-                    }
+                    [first, second] => sweep_two([first, second], r_here, here),
+                    alone => sweep(&alone[0], r_here, here),
                 }
+                r = r_others;
+                z = others;
             }
         });
         Ok(())

@@ -61,7 +61,7 @@ impl Preconditioner for Ic0 {
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z = L^-T L^-1 r
-        sweep([self], [r], [z]);
+        sweep(self, r, z);
         Ok(())
     }
 

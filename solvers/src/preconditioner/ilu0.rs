@@ -97,7 +97,7 @@ impl Preconditioner for Ilu0 {
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z = U^-1 L^-1 r
-        sweep([self], [r], [z]);
+        sweep(self, r, z);
         Ok(())
     }
 

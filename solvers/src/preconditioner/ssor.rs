@@ -82,7 +82,7 @@ impl Preconditioner for SsorPreconditioner<'_> {
     }
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        sweep([self], [r], [z]);
+        sweep(self, r, z);
         Ok(())
     }
 
