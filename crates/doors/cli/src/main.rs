@@ -45,6 +45,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::execute::survive_file_limits;
 use crate::exit::{Exit, PANICKED};
+use crate::options::help::{asks_for_all, by_depth};
 use crate::output::Output;
 
 /// Checkpoints for iterative solvers that drop only what the solver can recover.
@@ -56,9 +57,10 @@ struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Write the JSON object to a file, too. The `mpirun` of a job that lost ranks may lose what is
-    /// printed.
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Write the JSON object to a file, too.
+    ///
+    /// The `mpirun` of a job that lost ranks may lose what is printed.
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     json_file: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -121,7 +123,8 @@ fn main() -> ExitCode {
 
 /// Reads the command line, and does what it says.
 fn conducted() -> ExitCode {
-    let matches = command_line().try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
+    let shows_all = asks_for_all(std::env::args_os());
+    let matches = command_line(shows_all).try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let asked = std::env::var("RECOUP_LOG").ok().and_then(|words| words.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(Level::WARN));
@@ -153,15 +156,15 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
         Command::Memory(args) => commands::memory::run(args, output),
         Command::Tape(args) => commands::tape::run(args, output),
         Command::Annotate(args) => commands::annotate::run(args),
-        Command::Completions(args) => commands::completions::run(args, Cli::command()),
-        Command::Man(args) => commands::man::run(args, Cli::command()),
+        Command::Completions(args) => commands::completions::run(args, command_line(true)),
+        Command::Man(args) => commands::man::run(args, command_line(true)),
     }
 }
 
-/// Returns the command line. A value that begins with a minus sign counts as a value, so its option
+/// Returns the command line; its help shows all options if asked to. A value that begins with a minus sign counts as a value, so its option
 /// can say why it is refused.
-fn command_line() -> clap::Command {
-    with_numbers(Cli::command())
+fn command_line(shows_all: bool) -> clap::Command {
+    with_numbers(by_depth(Cli::command(), shows_all))
 }
 
 fn with_numbers(command: clap::Command) -> clap::Command {
@@ -191,8 +194,20 @@ fn worded(error: clap::Error) -> clap::Error {
 mod tests {
     use super::*;
 
+    /// An option outside the first ones and all groups would stand among the first of `--help`.
+    #[test]
+    fn each_option_is_shown_first_or_in_a_group() {
+        let program = command_line(false);
+        for name in ["solve", "run", "compare"] {
+            for argument in program.find_subcommand(name).unwrap().get_arguments() {
+                let is_first = !argument.is_hide_short_help_set() || argument.get_id() == "help_all";
+                assert_ne!(is_first, argument.get_help_heading().is_some(), "{name}: {argument}");
+            }
+        }
+    }
+
     #[test]
     fn command_line_is_consistent() {
-        command_line().debug_assert();
+        [true, false].map(|shows_all| command_line(shows_all).debug_assert());
     }
 }

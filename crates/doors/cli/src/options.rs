@@ -1,6 +1,7 @@
 //! Options that several commands share: the problem, the method, and the notation of values on the
 //! command line.
 
+pub(crate) mod help;
 pub(crate) mod protection;
 pub(crate) mod row_grid;
 pub(crate) mod run;
@@ -25,15 +26,16 @@ const DEFAULT_HARVEST: usize = 8;
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("problem").args(["poisson3d", "matrix"]).required(true))]
 pub(crate) struct ProblemArgs {
-    /// 3D Poisson equation on N x N x N interior points: 7-point stencil, Dirichlet boundary
-    /// conditions.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1625),
-          help_heading = "Problem")]
+    /// 3D Poisson equation on N x N x N points.
+    ///
+    /// Interior points, 7-point stencil, Dirichlet boundary conditions.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1625))]
     pub(crate) poisson3d: Option<u32>,
 
-    /// Matrix Market file, plain or packed by gzip or zstd, or the archive (.tar.gz) that
-    /// SuiteSparse delivers.
-    #[arg(long, value_name = "FILE", help_heading = "Problem")]
+    /// Matrix Market file, plain or packed.
+    ///
+    /// Packed by gzip or zstd, or the archive (.tar.gz) that SuiteSparse delivers.
+    #[arg(long, value_name = "FILE")]
     pub(crate) matrix: Option<PathBuf>,
 
     /// Extents of the grid that the rows of the matrix lie on, the direction whose index runs
@@ -42,9 +44,11 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "NXxNYxNZ", conflicts_with = "poisson3d", help_heading = "Problem")]
     pub(crate) grid: Option<RowGrid>,
 
-    /// Right-hand side: a file in NumPy's format, Matrix Market's (array), with one number a line,
-    /// or in HDF5 (dataset b, or the only one).
-    #[arg(long, value_name = "FILE", conflicts_with = "rhs_kind", help_heading = "Problem")]
+    /// File of the right-hand side [default: ones].
+    ///
+    /// In NumPy's format, Matrix Market's (array), with one number a line, or in HDF5 (dataset b, or
+    /// the only one).
+    #[arg(long, value_name = "FILE", conflicts_with = "rhs_kind")]
     pub(crate) rhs: Option<PathBuf>,
 
     /// Right-hand side: ones, random, or made from a smooth solution.
@@ -61,14 +65,14 @@ pub(crate) struct ProblemArgs {
 
     /// Threads of each rank, for the solver, and for the codecs while the solver waits [default:
     /// one per core].
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Machine")]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Threads, ranks, devices")]
     pub(crate) threads: Option<u16>,
 
     /// Solve on CUDA device N, with the residuals and the versions of the host bit for bit. Without
     /// N it is the first device, or with several ranks on a node one for each in turn. `recoup
     /// device` lists the devices.
     #[arg(long, value_name = "N|host", num_args = 0..=1, default_value = "host", default_missing_value = "cuda",
-          help_heading = "Machine")]
+          help_heading = "Threads, ranks, devices")]
     pub(crate) device: DeviceChoice,
 
     /// Way in which a save takes vectors from the device: a copy of each within the device, or zone
@@ -79,12 +83,12 @@ pub(crate) struct ProblemArgs {
         value_name = "copy|zones[:SIZE]",
         default_value = "copy",
         requires = "device",
-        help_heading = "Machine"
+        help_heading = "Threads, ranks, devices"
     )]
     pub(crate) device_staging: DeviceStaging,
 
     /// Distribute the rows over the ranks of an MPI job.
-    #[arg(long, help_heading = "Machine")]
+    #[arg(long, help_heading = "Threads, ranks, devices")]
     pub(crate) mpi: bool,
 }
 
@@ -153,7 +157,7 @@ impl FromStr for DeviceStaging {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MethodArgs {
     /// Iterative method.
-    #[arg(long, value_enum, help_heading = "Method")]
+    #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) method: MethodKind,
 
     #[arg(long, value_name = "M", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=1000),
@@ -197,8 +201,10 @@ pub(crate) struct MethodArgs {
                          methods_with(|method| method.takes(Setting::Omega))))]
     pub(crate) omega: Option<f64>,
 
-    /// Tolerance on the true relative residual ||b - A x|| / ||b||.
-    #[arg(long, value_name = "E", default_value = "1e-6", value_parser = positive, help_heading = "Method")]
+    /// Tolerance on ||b - A x|| / ||b||.
+    ///
+    /// The true relative residual: it is computed from x.
+    #[arg(long, value_name = "E", default_value = "1e-6", value_parser = positive)]
     pub(crate) rtol: f64,
 
     /// Divergence limit: the solve ends where its residual norm reaches D times ||b||, or the
@@ -335,6 +341,10 @@ pub(crate) fn above_one(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| *v > 1.0);
     value.ok_or_else(|| "expected a number above 1, or inf".to_owned())
 }
+
+/// Silent errors that `--failures` takes, too.
+pub(crate) const FLIPS: &str = "Silent errors: flip:IT or flip:IT:VARIABLE, several separated by commas (a bit of x, or \
+                                of the vector named), flips (any bit, at exponential times)";
 
 /// Source of failures.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,18 +20,20 @@ use crate::vector_file::{self, FileKind, ITERATE};
 /// Files a solve reads its first guess from, and writes its result to.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ResultArgs {
-    /// Write the solution: FILE.npy, FILE.mtx (Matrix Market array) or FILE.h5 (dataset x).
-    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    /// Write the solution to a file .npy, .mtx or .h5.
+    ///
+    /// NumPy's format, an array of Matrix Market, or dataset x of HDF5.
+    #[arg(long, value_name = "OUT")]
     pub(crate) solution: Option<PathBuf>,
 
     /// Start from this vector instead of x = 0: in NumPy's format, text or HDF5 (dataset x, or the
     /// only one). A run that resumes from a version ignores it.
-    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    #[arg(long, value_name = "FILE", help_heading = "Problem")]
     pub(crate) x0: Option<PathBuf>,
 
     /// Write the residual of every iteration as the solve goes: columns executed, iteration,
     /// seconds, relative_residual. A run that resumes appends to the file.
-    #[arg(long, value_name = "FILE.csv", help_heading = "Result")]
+    #[arg(long, value_name = "FILE.csv", help_heading = "Results")]
     pub(crate) residual_log: Option<PathBuf>,
 }
 

@@ -213,8 +213,11 @@ fn examples_in_the_help_run_as_printed() {
         "tape bench",
     ] {
         let [lines, wide] = ["80", "100"].map(|columns| {
-            let help = shell(&format!("COLUMNS={columns} recoup {command} -h"), place.path()).output().unwrap();
-            examples(&String::from_utf8(help.stdout).unwrap())
+            let of =
+                |depth| shell(&format!("COLUMNS={columns} recoup {command} {depth}"), place.path()).output().unwrap();
+            let [long, short] = ["--help", "-h"].map(|depth| examples(&String::from_utf8(of(depth).stdout).unwrap()));
+            let others = short.into_iter().filter(|line| !long.contains(line)).collect();
+            [long.clone(), others].concat()
         });
         assert!(!lines.is_empty(), "{command}: no example found in its help");
         assert_eq!(lines, wide, "{command}: a line of its examples is longer than a terminal and is broken");

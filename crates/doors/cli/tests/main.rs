@@ -15,6 +15,7 @@ mod program;
 mod report;
 mod results;
 mod scenarios;
+mod screens;
 mod slurm;
 mod staging;
 mod tape;

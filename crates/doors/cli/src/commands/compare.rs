@@ -20,6 +20,7 @@ use crate::inject::planned;
 use crate::inject::virtual_time::{self, Machine, MachineRates, SolveMeasurement};
 use crate::method::Setup;
 use crate::observe::observers::Observers;
+use crate::options::help::short_help;
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
 use crate::output::{Output, TextTable, check_folder, document, seconds, wrapped};
@@ -29,7 +30,13 @@ use crate::report::{self, Curve};
 use crate::solved::{SolveReport, Solved, TIMED_WELL_SECONDS, solve, too_short};
 use facts::{command_line, problem_title};
 
-/// Text of the help after the options.
+/// Text after the first options.
+const SHORT: &str = short_help!(
+    "recoup compare --poisson3d 16 --rhs-kind random --method cg --pc jacobi \\
+      --paper-regime cg --trials 5 --report /tmp/report"
+);
+
+/// Text after all options.
 const EXAMPLES: &str = "Examples, from the root of the repository:
   recoup compare --poisson3d 24 --rhs-kind random --method cg --pc jacobi \\
       --paper-regime cg --trials 5 --report report
@@ -48,7 +55,7 @@ const TIMED_TRIALS: u32 = 3;
 const REPEATS: usize = 3;
 /// Options of `recoup compare`.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     problem: ProblemArgs,
@@ -56,23 +63,25 @@ pub(crate) struct Args {
     method: MethodArgs,
 
     /// Schemes to compare.
-    #[arg(long, value_enum, value_delimiter = ',', help_heading = "Checkpoints",
+    #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',',
           default_values = ["none", "traditional", "lossless", "lossy", "exact", "auto"])]
     schemes: Vec<SchemeChoice>,
 
     #[command(flatten)]
     protection: ProtectionArgs,
 
-    /// Number of runs of each scheme, with consecutive seeds [default: 5 for --failures inject; 3
-    /// for at:IT, because a real clock is noisy; 1 in virtual time].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Failures")]
+    /// Number of runs of each scheme, with consecutive seeds.
+    ///
+    /// [default: 5 for --failures inject; 3 for at:IT, because a real clock is noisy; 1 in virtual
+    /// time]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
 
     /// Directory of the versions [default: memory].
-    #[arg(long, value_name = "D", help_heading = "Checkpoints")]
+    #[arg(long, value_name = "D")]
     dir: Option<PathBuf>,
 
-    /// Write a report to this directory: index.html with plots.
+    /// Write a report there: index.html with plots.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 }

@@ -10,6 +10,7 @@ use anyhow::Result;
 use crate::exit::Exit;
 use crate::method::Setup;
 use crate::observe::residual_log::ResidualLog;
+use crate::options::help::{LABORATORY, short_help};
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, TextTable, bytes, percent};
 use crate::problem::LinearProblem;
@@ -21,7 +22,10 @@ use recoup::core::{Clock, Comm, Progress};
 use roofline::RooflineReport;
 use serde::Serialize;
 
-/// Text of the help after the options.
+/// Text after the first options.
+const SHORT: &str = short_help!("recoup solve --poisson3d 32 --method cg --pc jacobi --solution /tmp/x.npy");
+
+/// Text after all options.
 const EXAMPLES: &str = "Examples, from the root of the repository:
   recoup solve --poisson3d 64 --method cg --pc jacobi --rtol 1e-6
   recoup solve --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth \\
@@ -33,7 +37,7 @@ const EXAMPLES: &str = "Examples, from the root of the repository:
 
 /// Options of `recoup solve`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     problem: ProblemArgs,
@@ -44,7 +48,7 @@ pub(crate) struct Args {
 
     /// Measure the memory bandwidth (STREAM triad) in turns with the solver, and the fraction of it
     /// that the solver reaches.
-    #[arg(long, help_heading = "Machine")]
+    #[arg(long, help_heading = LABORATORY)]
     roofline: bool,
 }
 

@@ -20,22 +20,22 @@ pub(crate) struct EndArgs {
     /// Stop with a version and exit code 75 this long before the end of the job (RECOUP_JOB_END or
     /// SLURM_JOB_END_TIME in Unix seconds, or --time-limit), and earlier by the time that a save may
     /// take: 90s, 5min [default: 0s; in a batch system at least 1min with the save].
-    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Checkpoints")]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Stop and resume")]
     pub(crate) stop_before: Option<f64>,
 
     /// Time limit of this process: 90s, 2h. The run stops with a version before it, as at the end
     /// of a Slurm job.
-    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Checkpoints")]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Stop and resume")]
     pub(crate) time_limit: Option<f64>,
 
     /// Save the converged state bit for bit as the last version; `recoup export --solution` writes
     /// it to a file. Save the last state of a run that ends at --max-iterations or stagnates, too
     /// [default if --dir is given].
-    #[arg(long, overrides_with = "no_save_last", requires = "dir", help_heading = "Checkpoints")]
+    #[arg(long, overrides_with = "no_save_last", requires = "dir", help_heading = "Stop and resume")]
     pub(crate) save_last: bool,
 
     /// Do not save the state at the end: the newest version is the last checkpoint.
-    #[arg(long, overrides_with = "save_last", help_heading = "Checkpoints")]
+    #[arg(long, overrides_with = "save_last", help_heading = "Stop and resume")]
     pub(crate) no_save_last: bool,
 }
 

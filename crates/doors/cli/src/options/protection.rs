@@ -15,6 +15,7 @@ use recoup::solvers::NamedMethod;
 
 use crate::exit::Exit;
 use crate::observe::solver::StepPace;
+use crate::options::help::LABORATORY;
 use crate::options::tiers::{TierArgs, check_memory_dir};
 use crate::options::{
     FailureChoice, MethodKind, by_method, bytes, bytes_per_second, duration, listed, methods_with, name_of, positive,
@@ -32,7 +33,7 @@ const DELTA: f64 = 0.05;
 /// Options for what is saved, how exactly and when, and for failures.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectionArgs {
-    #[arg(long, value_name = CODEC_NAMES.as_str(), value_parser = codec_id, help_heading = "Checkpoints",
+    #[arg(long, value_name = CODEC_NAMES.as_str(), value_parser = codec_id, help_heading = "What is saved",
           help = format!("Codec of the iterate in lossy versions, and of all variables in lossless ones ({}) \
                           [default: {LOSSY_CODEC}, or {} where the storage is so slow that the ratio pays; \
                           {LOSSLESS_CODEC} in lossless versions]",
@@ -41,10 +42,10 @@ pub(crate) struct ProtectionArgs {
 
     /// Error bound of lossy versions: verified, statistical, guaranteed, corrected, theorem3,
     /// absolute:V, range:V or pointwise:V.
-    #[arg(long, value_name = "RULE", default_value = "verified", help_heading = "Checkpoints")]
+    #[arg(long, value_name = "RULE", default_value = "verified", help_heading = "What is saved")]
     pub(crate) bound: BoundRule,
 
-    #[arg(long, value_name = "T", value_parser = positive, help_heading = "Checkpoints",
+    #[arg(long, value_name = "T", value_parser = positive, help_heading = "What is saved",
           help = format!("Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: {}; --scheme auto \
                           may take a quarter or four times that]",
                          by_method(|method| method.profile.theta.to_string())))]
@@ -52,21 +53,16 @@ pub(crate) struct ProtectionArgs {
 
     /// Allowed error of lossy directions in the energy norm, ||p' - p||_A <= D ||p||_A [default:
     /// 0.05; --scheme auto may take a half or twice that].
-    #[arg(long, value_name = "D", value_parser = positive, help_heading = "Checkpoints")]
+    #[arg(long, value_name = "D", value_parser = positive, help_heading = "What is saved")]
     pub(crate) delta: Option<f64>,
 
-    /// Time between two checkpoints: auto (optimal for the MTTI), a duration such as 90s or 10min
-    /// (a plain number is seconds), or a number of iterations such as 15it.
-    #[arg(
-        long,
-        value_name = "auto|DURATION|Kit",
-        default_value = "auto",
-        allow_hyphen_values = true,
-        help_heading = "Checkpoints"
-    )]
+    /// Time between two checkpoints: auto, 10min, 15it.
+    ///
+    /// auto is optimal for the MTTI. A plain number is seconds, 15it is every 15 iterations.
+    #[arg(long, value_name = "T", default_value = "auto", allow_hyphen_values = true)]
     pub(crate) interval: Interval,
 
-    #[arg(long, value_enum, help_heading = "Checkpoints",
+    #[arg(long, value_enum, help_heading = "What is saved",
           help = format!("Contents of a version: the iterate alone; the iterate and a direction, with which {} avoid \
                           the delay of a restart; all that the method's recurrences need, in lossy versions with \
                           errors so small that no iteration is lost; or enough for a bitwise continuation [default: \
@@ -76,59 +72,61 @@ pub(crate) struct ProtectionArgs {
 
     /// Number of versions kept. Versions they are coded against are kept in addition.
     #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u16).range(1..),
-          help_heading = "Checkpoints")]
+          help_heading = "Where versions are kept")]
     pub(crate) keep: u16,
 
     /// Keep fewer versions if they take more bytes than this: 500M, 2GiB. The newest version, and
     /// those it is coded against, are always kept. The limit covers the versions in the directory;
     /// the one being written needs additional room.
-    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Checkpoints")]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Where versions are kept")]
     pub(crate) max_bytes: Option<u64>,
 
     /// Every K-th version stands alone. Those between are coded against the version before, if the
     /// codec can and it pays. 1: every version stands alone.
     #[arg(long, value_name = "K", default_value_t = recoup::KEY_EVERY as u16,
-          value_parser = clap::value_parser!(u16).range(1..), help_heading = "Checkpoints")]
+          value_parser = clap::value_parser!(u16).range(1..), help_heading = "What is saved")]
     pub(crate) key_every: u16,
 
     /// Staging of the vectors of a version: copied at once; frozen without a copy, while the solver
     /// keeps what it overwrites until it is saved; or as takes less of the solver's time.
-    #[arg(long, value_name = "auto|copy|touch", default_value = "auto", help_heading = "Checkpoints")]
+    #[arg(long, value_name = "auto|copy|touch", default_value = "auto", help_heading = "When it is saved")]
     pub(crate) staging: StagingMode,
 
     /// Versions of variables saved exactly that hold only what changed since the version before:
     /// off (none), hash (all, by hashes of 64 KiB), auto (where that pays). None with --key-every
     /// 1.
-    #[arg(long, value_name = "MODE", default_value_t = IncrementMode::Auto, help_heading = "Checkpoints")]
+    #[arg(long, value_name = "MODE", default_value_t = IncrementMode::Auto, help_heading = "What is saved")]
     pub(crate) increments: IncrementMode,
 
     /// Wait until each version is durable [default in virtual time, as in published experiments].
-    #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]
+    #[arg(long, conflicts_with = "asynchronous", help_heading = "When it is saved")]
     pub(crate) sync: bool,
 
     /// Encode and write versions while the solver continues [default in real time].
-    #[arg(long = "async", help_heading = "Checkpoints")]
+    #[arg(long = "async", help_heading = "When it is saved")]
     pub(crate) asynchronous: bool,
 
     /// Do not compare states with the residual their method reports, and do not roll back after a
     /// breakdown.
-    #[arg(long, help_heading = "Checkpoints")]
+    #[arg(long, help_heading = "What is saved")]
     pub(crate) no_corruption_check: bool,
 
     #[command(flatten)]
     pub(crate) tiers: TierArgs,
 
-    /// Failures: none, inject (state lost inside the process at exponential times), kill (SIGKILL
-    /// to a child process), kill:node (the same, with the loss of its memory; with --mpi, all ranks
-    /// of a node), kill:rank (with --mpi, SIGKILL to ranks: see --spares), at:IT[,IT...] (state
-    /// lost after these iterations); or silent errors: flip:IT or flip:IT:VARIABLE, several
-    /// separated by commas (a bit of x, or of the vector named), flips (any bit, at exponential
-    /// times).
-    #[arg(long, value_name = "KIND", help_heading = "Failures")]
+    /// Failures to rehearse: at:40,70, inject or kill.
+    ///
+    /// none; at:IT[,IT...] (state lost after these iterations); inject (state lost inside the process
+    /// at exponential times); kill (SIGKILL to a child process); kill:node (the same, with the loss of
+    /// its memory; with --mpi, all ranks of a node); kill:rank (with --mpi, SIGKILL to ranks: see
+    /// --spares).
+    #[arg(long, value_name = "HOW")]
     pub(crate) failures: Option<FailureChoice>,
 
-    /// Mean time to interrupt: 20s, 6h or 2d; a plain number is seconds [default: a day].
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Failures")]
+    /// Mean time to interrupt, such as 6h [default: a day].
+    ///
+    /// A plain number is seconds.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) mtti: Option<f64>,
 
     /// Seed of the failures.
@@ -137,32 +135,32 @@ pub(crate) struct ProtectionArgs {
 
     /// Limit on the bandwidth of writing and reading versions, as on a busy parallel file system:
     /// 100e6, 100M, 100MiB.
-    #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = "Machine")]
+    #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = LABORATORY)]
     pub(crate) pfs_bandwidth: Option<f64>,
 
     /// Use a virtual clock, which advances by declared costs. Costs that are not declared
     /// (--t-iter, --codec-rate) are measured once. If all are declared, a seed repeats exactly.
-    #[arg(long, help_heading = "Machine")]
+    #[arg(long, help_heading = LABORATORY)]
     pub(crate) virtual_time: bool,
 
     /// Time of one iteration, for example 250ms; a plain number is seconds. In virtual time, what
     /// an iteration is charged [default: measured once]; in real time, what it takes at least, as
     /// on a machine with more to do.
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Machine")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = LABORATORY)]
     pub(crate) t_iter: Option<f64>,
 
     /// Virtual speed of encoding and decoding in raw bytes per second [default: measured once].
-    #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = "Machine")]
+    #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = LABORATORY)]
     pub(crate) codec_rate: Option<f64>,
 
     /// Use the machine of the published experiments in virtual time: one vector takes 120 s to
     /// write, the MTTI is 1 h, and the undisturbed solve takes 50 min (jacobi), 120 min (gmres) or
     /// 35 min (cg).
-    #[arg(long, value_enum, conflicts_with_all = ["virtual_time", "t_iter", "pfs_bandwidth"], help_heading = "Machine")]
+    #[arg(long, value_enum, conflicts_with_all = ["virtual_time", "t_iter", "pfs_bandwidth"], help_heading = LABORATORY)]
     pub(crate) paper_regime: Option<PaperRegime>,
 
     /// Iterations of the undisturbed solve [default: measured by a solve before the run].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Failures")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = LABORATORY)]
     pub(crate) baseline_iterations: Option<u64>,
 }
 

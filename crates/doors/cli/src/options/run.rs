@@ -8,12 +8,21 @@ use recoup::{OPTION_KEYS, option_in_path};
 use crate::directory::run_name;
 use crate::exit::Exit;
 use crate::observe::deadline::EndArgs;
+use crate::options::help::{LABORATORY, short_help};
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::seconds;
 use crate::results::ResultArgs;
 
-/// Text of the help after the options.
+/// Text after the first options.
+const SHORT: &str = short_help!(
+    "recoup run --poisson3d 32 --method cg --pc jacobi --dir /tmp/versions \\
+      --failures at:20,30 --solution /tmp/x.npy
+
+The same line starts a run, and continues it after a kill."
+);
+
+/// Text after all options.
 const EXAMPLES: &str = "Examples:
   recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
       --scheme lossy --interval 15it --dir /tmp/versions --failures at:40,70
@@ -28,15 +37,16 @@ const EXAMPLES: &str = "Examples:
   recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
       --scheme lossy --paper-regime cg --failures inject --seed 7 --json
 
-A run resumes from the versions it finds under --dir and --name; --fresh sets them
-aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end
-the run with code 75; the same command resumes it. A run that converges saves the
-solution as its last version: recoup export D --solution --to x.npy. One that
-ends at --max-iterations or stagnates saves its last state, to continue from.";
+A run resumes from the versions it finds under --dir and --name; --fresh sets
+them aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version
+and end the run with code 75; the same command resumes it. A run that converges
+saves the solution as its last version: recoup export D --solution --to x.npy.
+One that ends at --max-iterations or stagnates saves its last state, to continue
+from. docs/run.md shows common cases, docs/glossary.md explains the words.";
 
 /// Options of `recoup run`.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = SHORT, after_long_help = EXAMPLES)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) problem: ProblemArgs,
@@ -44,14 +54,14 @@ pub(crate) struct RunArgs {
     pub(crate) method: MethodArgs,
 
     /// Scheme of versions.
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Checkpoints")]
+    #[arg(long, value_enum, value_name = "NAME", default_value = "auto")]
     pub(crate) scheme: SchemeChoice,
 
     #[command(flatten)]
     pub(crate) protection: ProtectionArgs,
 
     /// Directory of the versions.
-    #[arg(long, value_name = "D", help_heading = "Checkpoints")]
+    #[arg(long, value_name = "D")]
     pub(crate) dir: Option<PathBuf>,
 
     #[command(flatten)]
@@ -61,21 +71,21 @@ pub(crate) struct RunArgs {
     pub(crate) end: EndArgs,
 
     /// Name of the run in its directory.
-    #[arg(long, default_value = "solve", value_parser = run_name, help_heading = "Checkpoints")]
+    #[arg(long, default_value = "solve", value_parser = run_name, help_heading = "Where versions are kept")]
     pub(crate) name: String,
 
     /// Set versions of an earlier run aside, and start from the beginning.
-    #[arg(long, help_heading = "Checkpoints")]
+    #[arg(long, help_heading = "Stop and resume")]
     pub(crate) fresh: bool,
 
     /// Number of MPI processes that wait to take the place of a lost one. Needs an MPI that
-    /// survives the loss (Open MPI 5, mpirun --with-ft ulfm). When no spare is left, the run goes
-    /// on with fewer ranks.
-    #[arg(long, value_name = "S", requires = "mpi", help_heading = "Failures")]
+    /// survives the loss (Open MPI 5, mpirun --with-ft ulfm). When no spare is left, the run
+    /// continues with fewer ranks.
+    #[arg(long, value_name = "S", requires = "mpi", help_heading = "Threads, ranks, devices")]
     pub(crate) spares: Option<usize>,
 
-    /// File in which a child keeps what survives its end.
-    #[arg(long, hide = true)]
+    /// File in which a child of --failures kill keeps what survives its end.
+    #[arg(long, value_name = "FILE", help_heading = LABORATORY)]
     pub(crate) child: Option<PathBuf>,
 }
 

@@ -20,36 +20,42 @@ use crate::ranks;
 pub(crate) struct TierArgs {
     /// Tiers of versions, fastest first: memory, partner:ringD or partner:R/R/.. (copies on other
     /// nodes), rs:K+M (erasure sets), pfs (the directory) [default: pfs].
-    #[arg(long, value_name = "LIST", help_heading = "Checkpoints")]
+    #[arg(long, value_name = "LIST", help_heading = "Where versions are kept")]
     pub(crate) tiers: Option<TierList>,
 
     /// Write every N-th version to pfs, with memory and pfs; auto: chosen from the MTTI, the
     /// failures each tier survives, and the time versions take in each.
-    #[arg(long, value_name = "auto|N", default_value = "auto", help_heading = "Checkpoints")]
+    #[arg(long, value_name = "auto|N", default_value = "auto", help_heading = "Where versions are kept")]
     pub(crate) pfs_every: PfsEvery,
 
     /// Shares of failures that take a process, a node with its memory, or the whole job.
-    #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default(), help_heading = "Failures")]
+    #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default(), help_heading = "Where versions are kept")]
     pub(crate) failure_shares: FailureShares,
 
     /// Drain of versions from memory to pfs: while the run continues, skipping a version if the one
     /// before is still draining (skip) or waiting for it (wait); or before a version counts (off)
     /// [default: skip; off with --sync].
-    #[arg(long, value_enum, value_name = "skip|wait|off", help_heading = "Checkpoints")]
+    #[arg(long, value_enum, value_name = "skip|wait|off", help_heading = "Where versions are kept")]
     pub(crate) drain: Option<DrainKind>,
 
     /// Files of a version: one for each rank, one for the ranks of each node (see --node-ranks), or
     /// one for all. Shared files are written by all their ranks at the same time.
-    #[arg(long, value_enum, default_value = "rank", value_name = "rank|node|one", help_heading = "Checkpoints")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "rank",
+        value_name = "rank|node|one",
+        help_heading = "Where versions are kept"
+    )]
     pub(crate) files: FileSharing,
 
     /// Directory of memory tiers.
-    #[arg(long, value_name = "D", default_value = MEMORY_DIR, help_heading = "Machine")]
+    #[arg(long, value_name = "D", default_value = MEMORY_DIR, help_heading = "Where versions are kept")]
     pub(crate) memory_dir: PathBuf,
 
     /// Number of consecutive ranks that share a node and its memory, and are lost together
     /// [default: the ranks of one machine; on a single machine every rank counts as a node].
-    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Machine")]
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Threads, ranks, devices")]
     pub(crate) node_ranks: Option<u16>,
 }
 
