@@ -389,6 +389,9 @@ pub(crate) struct RunJson {
     pub(crate) mtti_seconds: Option<f64>,
     pub(crate) seed: u64,
     pub(crate) machine: Option<MachineRates>,
+    /// The note on an undisturbed solve that is too short to be compared with.
+    #[serde(skip)]
+    pub(crate) noise: Option<String>,
 }
 
 impl RunJson {
@@ -430,6 +433,7 @@ impl RunJson {
             mtti_seconds: terms.mtti_seconds,
             seed: terms.seed,
             machine: terms.rates,
+            noise: None,
             account,
             solve,
         }

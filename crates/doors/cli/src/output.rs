@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -18,8 +19,8 @@ use crate::{ranks, version};
 /// meaning.
 const SCHEMA: u32 = 1;
 
-/// Characters of a line of text.
-const LINE: usize = 100;
+/// Columns of a terminal, and the most that tables and texts take.
+pub(crate) const WIDTH: usize = 80;
 
 /// Destination and form of results.
 #[derive(Clone, Debug)]
@@ -158,12 +159,19 @@ impl TextTable {
 impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_rows(f, &self.header, |write| self.rows.iter().try_for_each(|row| write(row)))?;
-        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))
+        self.notes.iter().flat_map(|note| wrapped(note, WIDTH)).try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
-/// Writes text in columns like a [`TextTable`]. `rows` gives each row to a function; it is called
-/// twice, and no row is kept.
+/// Returns the columns that a table may take: [`WIDTH`], or as many as a terminal has.
+fn columns() -> usize {
+    let terminal = terminal_size::terminal_size_of(io::stdout());
+    terminal.map_or(WIDTH, |(columns, _)| usize::from(columns.0).max(WIDTH))
+}
+
+/// Writes text in columns like a [`TextTable`]. A table that is too wide for the screen becomes
+/// several, each with the first column. `rows` gives each row to a function; it is called once for
+/// the widths and once for each of these tables, and no row is kept.
 pub(crate) fn write_rows(
     f: &mut fmt::Formatter<'_>,
     header: &[String],
@@ -179,24 +187,49 @@ pub(crate) fn write_rows(
     };
     widen(header)?;
     rows(&mut widen)?;
-    let write_line = |f: &mut fmt::Formatter<'_>, line: &[String]| {
-        let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match column {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    if !header.is_empty() {
-        write_line(f, header)?;
-        writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)))?;
+    for (index, shown) in screens(&widths, columns()).into_iter().enumerate() {
+        let in_front = widths.first().copied().unwrap_or(0);
+        let write_line = |f: &mut fmt::Formatter<'_>, line: &[String]| {
+            let cells = shown.clone().filter_map(|column| Some(format!("  {:>1$}", line.get(column)?, widths[column])));
+            let first = line.first().map_or("", String::as_str);
+            writeln!(f, "{}", format!("{first:<in_front$}{}", cells.collect::<String>()).trim_end())
+        };
+        if index > 0 {
+            writeln!(f)?;
+        }
+        if !header.is_empty() {
+            write_line(f, header)?;
+            writeln!(f, "{}", "-".repeat(in_front + shown.clone().map(|column| 2 + widths[column]).sum::<usize>()))?;
+        }
+        rows(&mut |row| write_line(f, row))?;
     }
-    rows(&mut |row| write_line(f, row))
+    Ok(())
 }
 
-/// Breaks a text into lines of at most [`LINE`] characters, if its words allow it.
-pub(crate) fn wrapped(text: &str) -> Vec<String> {
+/// Returns the columns after the first one in groups that fit a screen next to the first one; a
+/// column that fits none has its own.
+fn screens(widths: &[usize], screen: usize) -> Vec<Range<usize>> {
+    let in_front = widths.first().copied().unwrap_or(0);
+    let mut groups = Vec::new();
+    let mut group = 1..1;
+    let mut taken = in_front;
+    for (column, width) in widths.iter().enumerate().skip(1) {
+        if taken + 2 + width > screen && column > group.start {
+            groups.push(group);
+            group = column..column;
+            taken = in_front;
+        }
+        group.end = column + 1;
+        taken += 2 + width;
+    }
+    groups.push(group);
+    groups
+}
+
+/// Breaks a text into lines of at most `width` characters, if its words allow it.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     text.split(' ').fold(Vec::new(), |mut lines: Vec<String>, word| {
-        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= LINE) {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
             Some(line) => *line = format!("{line} {word}"),
             None => lines.push(word.to_owned()),
         }
@@ -277,11 +310,27 @@ mod tests {
     }
 
     #[test]
+    fn table_wider_than_the_screen_becomes_several_with_the_first_column() {
+        let mut table = TextTable::new(&["run", "a", "b", "c"]);
+        let [a, b, c] = ["a", "b", "c"].map(|letter| letter.repeat(36));
+        table.row(["one", &a, &b, &c]).row(["two", "1", "2"]);
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        let starts = lines.iter().map(|line| line.split(' ').next().unwrap().trim_matches('-'));
+        assert_eq!(starts.collect::<Vec<_>>(), ["run", "", "one", "two", "", "run", "", "one", "two"], "{text}");
+        assert_eq!(lines[2], format!("one  {a}  {b}"));
+        assert_eq!(lines[7], format!("one  {c}"));
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+        assert_eq!(screens(&[3, 36, 36, 36], 200), [1..4]);
+        assert_eq!(screens(&[3, 99, 4], 80), [1..2, 2..3]);
+    }
+
+    #[test]
     fn text_is_wrapped_at_words_and_loses_none() {
         let text = "word ".repeat(50).trim_end().to_owned() + &"x".repeat(150);
-        let lines = wrapped(&text);
+        let lines = wrapped(&text, WIDTH);
         assert_eq!(lines.join(" "), text);
-        assert!(lines[..lines.len() - 1].iter().all(|line| line.len() <= LINE), "{lines:?}");
+        assert!(lines[..lines.len() - 1].iter().all(|line| line.len() <= WIDTH), "{lines:?}");
     }
 
     #[test]

@@ -186,7 +186,8 @@ fn another_problems_versions_are_told_apart_by_size_and_name_first() {
 fn failed_versions_are_a_row_and_their_reason_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let solve = CG.replace("poisson3d 8", "poisson3d 16");
-    let command = format!("ulimit -f 64; ulimit -s 256; exec {} run {solve} {SAVE}", env!("CARGO_BIN_EXE_recoup"));
+    let command =
+        format!("ulimit -f 64; ulimit -s 256; exec {} run {solve} {SAVE} --details", env!("CARGO_BIN_EXE_recoup"));
     let output = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
@@ -195,6 +196,10 @@ fn failed_versions_are_a_row_and_their_reason_a_line() {
     assert!(failed.split_whitespace().last().unwrap().parse::<u32>().unwrap() > 1, "{out}");
     assert_eq!(out.lines().filter(|line| line.starts_with("not saved: 3, 6, ")).count(), 1, "{out}");
     assert_eq!((out.matches("not saved").count(), err.matches("does not count").count()), (1, 1), "{out}{err}");
+    let brief =
+        Command::new("bash").args(["-c", &command.replace("--details", "--fresh")]).current_dir(dir.path()).output();
+    let brief = String::from_utf8(brief.unwrap().stdout).unwrap();
+    assert!(brief.contains(" failed\n") && brief.contains("note      not saved: 3, 6, "), "{brief}");
 }
 
 #[test]
@@ -240,13 +245,13 @@ fn long_version_names_commit_target_features_and_codecs() {
 }
 
 #[test]
-fn listing_of_versions_fits_100_columns_with_3_digits() {
+fn listing_of_versions_fits_80_columns_with_3_digits() {
     let dir = tempfile::tempdir().unwrap();
     let lossy = "--scheme lossy --interval 3it --sync --dir d";
     told(&format!("run --poisson3d 16 --rhs-kind random --method cg --rtol 1e-8 {lossy}"), dir.path(), 0);
     let (out, _) = told("inspect d", dir.path(), 0);
     let longest = out.lines().map(|line| line.chars().count()).max().unwrap();
-    assert!(longest <= 100, "{longest} columns\n{out}");
+    assert!(longest <= 80, "{longest} columns\n{out}");
     let bounds = out.split_whitespace().filter_map(|word| word.strip_prefix("absolute:"));
     let digits: Vec<usize> = bounds.map(|bound| bound.split('e').next().unwrap().len()).collect();
     assert!(!digits.is_empty() && digits.iter().all(|&digits| digits == "1.23".len()), "{out}");

@@ -61,3 +61,61 @@ fn help_groups_the_other_options_and_shows_those_of_a_laboratory_only_if_asked()
         assert!(help.contains("\nProblem:\n") && help.contains("\nThreads, ranks, devices:\n"), "{help}");
     }
 }
+
+const SOLVE: &str = "--poisson3d 12 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1";
+
+/// It had 28 lines, most of them a dash where a run was stopped. What went wrong is noted below.
+#[test]
+fn result_of_a_run_is_eight_lines_however_it_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let lossy = "--scheme lossy --interval 5it --sync";
+    for (options, code) in [
+        (format!("{lossy} --dir failed --failures at:12,20"), 0),
+        (format!("{lossy} --dir stopped --max-iterations 11"), 3),
+        (format!("{lossy} --dir stopped"), 0),
+        (format!("{lossy} --dir timed --t-iter 20ms --time-limit 200ms --stop-before 0"), 75),
+        ("--scheme none".to_owned(), 0),
+        ("--dir auto --virtual-time --t-iter 30 --pfs-bandwidth 500 --mtti 300 --failures inject".to_owned(), 0),
+        ("--dir flips --scheme lossless --interval 5it --failures flip:8:x".to_owned(), 0),
+    ] {
+        let result = printed(&format!("run {SOLVE} {options}"), dir.path(), code);
+        let names: Vec<&str> = result.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        let expected = ["solve", "ended", "time", "overhead", "failures", "versions", "scheme", "more"];
+        assert_eq!(names[..expected.len()], expected, "{options}\n{result}");
+        assert_eq!(names[expected.len()..].contains(&"note"), options.contains("flip"), "{options}\n{result}");
+        assert!(names.len() == expected.len() || options.contains("flip"), "{options}\n{result}");
+        let fits = |line: &str| line.len() <= 80 && line.split(' ').all(|word| word != "-");
+        assert!(result.lines().all(fits), "{options}\n{result}");
+    }
+    let all = printed(&format!("run {SOLVE} {lossy} --dir details --failures at:12 --details"), dir.path(), 0);
+    for name in ["nonzeros", "checkpoints blocked", "verification", "overhead expected", "iteration 1: lossy"] {
+        assert!(all.lines().any(|line| line.starts_with(name)), "{name}: {all}");
+    }
+}
+
+/// `status` had lines of 107 columns, `compare` of 120 and `model system` of 153, which a terminal
+/// breaks in the middle of a cell.
+#[test]
+fn tables_fit_a_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    let versions = "--dir d --name a-solve-of-a-long-name --scheme auto --interval 4it --failures at:9";
+    printed(&format!("run {SOLVE} {versions} --tiers memory,pfs --memory-dir ."), dir.path(), 0);
+    std::fs::write(dir.path().join("m.toml"), printed("model system --template", dir.path(), 0)).unwrap();
+    let clock = "--virtual-time --t-iter 5 --pfs-bandwidth 2000 --codec-rate 1e9";
+    for command in [
+        "inspect d".to_owned(),
+        "verify d".to_owned(),
+        "status d".to_owned(),
+        format!("compare {SOLVE} --mtti 150 {clock} --trials 2"),
+        format!("run {SOLVE} {versions} --fresh --details"),
+        "model system --config m.toml --gpus-per-cpu 4,16 --gpu-failures 1,10 --trials 2".to_owned(),
+        "model decide --mtti 3600 --t-iter 1 --iterations 1000 --ckpt 100".to_owned(),
+        "model levels --mtti 3600 --ckpt memory:1,pfs:100 --trials 2".to_owned(),
+        "tape plan --steps 1000 --state 1G --memory 20G --t-step 1s".to_owned(),
+        "doctor".to_owned(),
+    ] {
+        let table = printed(&command, dir.path(), 0);
+        let longest = table.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(longest.chars().count() <= 80, "{command}: {longest}\n{table}");
+    }
+}

@@ -23,7 +23,7 @@ use crate::observe::observers::Observers;
 use crate::options::help::short_help;
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
-use crate::output::{Output, TextTable, check_folder, document, seconds, wrapped};
+use crate::output::{Output, TextTable, WIDTH, check_folder, document, seconds, wrapped};
 use crate::problem::LinearProblem;
 use crate::report::figures::{COLUMNS, Column, PairedDifference, SchemeFigures, paired, verdict};
 use crate::report::{self, Curve};
@@ -388,7 +388,7 @@ fn table(report: &CompareReport) -> TextTable {
     let last = auto.and_then(|run| run.first().account.decisions.last());
     let said = last.map(|last| format!("auto, last decision under the first seed: {last}"));
     let path = report.report.as_ref().map(|path| format!("report: {path}"));
-    for line in report.verdict.iter().chain(&said).flat_map(|text| wrapped(text)) {
+    for line in report.verdict.iter().chain(&said).flat_map(|text| wrapped(text, WIDTH)) {
         table.note(line);
     }
     for note in report.notes.iter().chain(&path) {

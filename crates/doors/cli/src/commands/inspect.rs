@@ -302,15 +302,17 @@ impl fmt::Display for Tables {
 }
 
 fn tables(report: &InspectReport) -> Tables {
-    let mut versions =
-        TextTable::new(&["version", "scheme", "ratio", "size", "chain", "||r||/||b||", "verified", "N'", "in"]);
-    let mut variables = TextTable::new(&["version", "variable", "role", "values", "codec", "bound", "error", "size"]);
+    let is_tiered = report.runs.iter().flat_map(|run| &run.versions).any(|version| tier_names(&version.tiers) != "pfs");
+    let columns = ["version", "scheme", "ratio", "size", "chain", "||r||/||b||", "verified", "N'", "in"];
+    let mut versions = TextTable::new(&columns[..columns.len() - usize::from(!is_tiered)]);
+    let mut variables = TextTable::new(&["variable", "role", "values", "codec", "bound", "error", "size"]);
     for run in &report.runs {
         for version in &run.versions {
             let label = format!("{}/{}", run.name, version.version);
             match (&version.content, &version.damage) {
                 (Some(content), _) => {
-                    versions.row(version_row(&label, content, &tier_names(&version.tiers)));
+                    let row = version_row(&label, content);
+                    versions.row(row.into_iter().chain(is_tiered.then(|| tier_names(&version.tiers))));
                     for note in content.notes(&label) {
                         versions.note(note);
                     }
@@ -340,16 +342,20 @@ fn tables(report: &InspectReport) -> Tables {
     if contents.flat_map(|content| &content.variables).any(|variable| variable.increment_frames > 0) {
         variables.note("increment n/m: n of m frames hold only what changed since the version before");
     }
-    versions.note("chain: versions read to restore it; N': extra iterations expected of a recovery; in: its tiers");
+    versions
+        .note("chain: versions after its key, which a restore reads, too; N': extra iterations expected of a recovery");
+    if is_tiered {
+        versions.note("in: the tiers that hold it");
+    }
     Tables([versions, variables])
 }
 
 /// Describes the distance of a version from its key.
 fn behind(chain: &[u64]) -> String {
-    chain.first().map_or_else(|| "key".to_owned(), |key| format!("{} after {key}", chain.len()))
+    if chain.is_empty() { "key".to_owned() } else { format!("+{}", chain.len()) }
 }
 
-fn version_row(label: &str, content: &Content, tiers: &str) -> [String; 9] {
+fn version_row(label: &str, content: &Content) -> [String; 8] {
     // Versions of programs without a problem, as those of VELOC, have no norms.
     let relative = |norm: Option<f64>| {
         let ratio = norm.map(|norm| norm / content.rhs_norm).filter(|ratio| ratio.is_finite());
@@ -365,15 +371,14 @@ fn version_row(label: &str, content: &Content, tiers: &str) -> [String; 9] {
         relative(Some(content.residual_norm)),
         relative(content.verified_residual_norm),
         extra,
-        tiers.to_owned(),
     ]
 }
 
 fn variable_rows(table: &mut TextTable, label: &str, content: &Content) {
-    for (position, variable) in content.variables.iter().enumerate() {
+    table.row([label]);
+    for variable in &content.variables {
         table.row([
-            if position == 0 { label.to_owned() } else { String::new() },
-            variable.name.clone(),
+            format!("  {}", variable.name),
             variable.role.clone(),
             variable.len.to_string(),
             codec_cell(variable),

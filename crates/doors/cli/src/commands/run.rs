@@ -1,6 +1,7 @@
 //! `recoup run`: one solve, protected, under failures.
 
 mod last;
+mod printed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use crate::observe::status_file;
 use crate::options::protection::{MTTI_SECONDS, SchemeChoice};
 use crate::options::run::RunArgs as Args;
 use crate::options::tiers::refused;
-use crate::output::{Output, TextTable, bytes, dropped, percent, seconds};
+use crate::output::Output;
 use crate::problem::LinearProblem;
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve_watched, too_short};
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         Some(in_process(args, signals, None)?)
     };
     let Some(RunEnd { report, note }) = outcome else { return Ok(Exit::Done) };
-    output.emit(&report, |report| table(&report.run))?;
+    output.emit(&report, |report| printed::result(&report.run, args.details))?;
     if let Some(note) = note.filter(|_| is_first()) {
         tell(note);
     }
@@ -194,7 +195,8 @@ fn terms(args: &Args, baseline: Baseline, machine: &Machine, ended: Ended) -> Ru
 /// Adds a note to the report if its overheads mean nothing.
 fn noted(args: &Args, mut run: RunJson) -> RunJson {
     let undisturbed = run.baseline_seconds.filter(|_| run.overhead_fraction.is_some() && !args.is_undisturbed());
-    run.account.notes.extend(undisturbed.and_then(|undisturbed| too_short(&args.protection, undisturbed)));
+    run.noise = undisturbed.and_then(|undisturbed| too_short(&args.protection, undisturbed));
+    run.account.notes.extend(run.noise.clone());
     run
 }
 
@@ -424,74 +426,4 @@ fn child(args: &Args, path: &Path, signals: &StopSignals) -> Result<Exit> {
     let is_stopped = report.ended == Ended::Stopped;
     ChildResult::new(&solve, results, account(report)).write(path)?;
     Ok(if is_stopped { Exit::Stopped } else { solve.exit() })
-}
-
-fn flip_rows(flips: &FlipsJson, table: &mut TextTable) {
-    let counts = [
-        ("bits flipped", flips.injected),
-        ("  caught at a save", flips.caught),
-        ("  rolled back", flips.rolled_back),
-        ("  healed by a restart", flips.healed),
-        ("  absorbed", flips.absorbed),
-        ("  iterations done again", flips.iterations_lost),
-    ];
-    for (name, count) in counts {
-        table.row([name.to_owned(), count.to_string()]);
-    }
-}
-
-fn table(report: &RunJson) -> TextTable {
-    let account = &report.account;
-    let mut table = TextTable::pairs();
-    report.solve.rows(&mut table);
-    let optional = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), show);
-    table.row(["scheme".to_owned(), report.scheme.clone()]);
-    table.row(["iterations executed".to_owned(), account.executed.to_string()]);
-    table.row(["  of them done again".to_owned(), account.lost.to_string()]);
-    table.row(["failures".to_owned(), account.failures.to_string()]);
-    if account.flips != FlipsJson::default() {
-        flip_rows(&account.flips, &mut table);
-    }
-    if account.breakdown_rollbacks > 0 {
-        table.row(["went back after a breakdown".to_owned(), account.breakdown_rollbacks.to_string()]);
-    }
-    table.row(["recoveries".to_owned(), account.recoveries.to_string()]);
-    table.row(["extra iterations each".to_owned(), optional(report.extra_iterations_mean, |v| format!("{v:.1}"))]);
-    table.row(["checkpoints".to_owned(), account.checkpoints.to_string()]);
-    if account.failed_checkpoints > 0 {
-        table.row(["failed checkpoints".to_owned(), account.failed_checkpoints.to_string()]);
-    }
-    table.row(["interval".to_owned(), optional(account.interval_seconds, seconds)]);
-    table.row(["ratio".to_owned(), optional(report.ratio_mean, |v| format!("{v:.2}"))]);
-    table.row(["written".to_owned(), bytes(account.payload_bytes as f64)]);
-    if account.frozen_bytes > 0 {
-        table.row(["frozen without a copy".to_owned(), bytes(account.frozen_bytes as f64)]);
-    }
-    if report.solve.device.is_some() {
-        table.row(["frames encoded on the device".to_owned(), account.device_frames.to_string()]);
-        table.row(["fetched raw from the device".to_owned(), bytes(account.device_bytes as f64)]);
-    }
-    table.row(["checkpoints blocked".to_owned(), seconds(account.seconds_blocking)]);
-    table.row(["verification".to_owned(), seconds(account.seconds_verify)]);
-    table.row(["recovery".to_owned(), seconds(account.seconds_recovery)]);
-    table.row(["lost work".to_owned(), seconds(account.seconds_lost_work)]);
-    table.row(["total".to_owned(), seconds(account.seconds_total)]);
-    table.row(["undisturbed".to_owned(), optional(report.baseline_seconds, seconds)]);
-    table.row(["overhead".to_owned(), optional(report.overhead_fraction, percent)]);
-    let other = report.overhead_parts.map(|parts| parts.other);
-    table.row(["  not explained".to_owned(), optional(other, percent)]);
-    table.row(["overhead expected".to_owned(), optional(report.expected_overhead_fraction, percent)]);
-    if let Some(rates) = &report.machine {
-        table.note(rates.to_string());
-    }
-    if !account.versions_dropped.is_empty() {
-        table.note(dropped(&account.versions_dropped));
-    }
-    for note in &account.notes {
-        table.note(note.as_str());
-    }
-    for decision in &account.decisions {
-        table.note(decision.to_string());
-    }
-    table
 }

@@ -187,7 +187,7 @@ fn reported(status: RunStatus) -> Reported {
 }
 
 fn table(report: &StatusReport) -> TextTable {
-    let columns = ["run", "state", "iteration", "residual", "version", "its age", "interval", "failures", "process"];
+    let columns = ["run", "state", "iteration", "residual", "version", "its age", "failures", "interval", "process"];
     let mut table = TextTable::new(&columns);
     let mut notes = Vec::new();
     for run in &report.runs {
@@ -200,8 +200,8 @@ fn table(report: &StatusReport) -> TextTable {
             shown(|of| of.relative_residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.2e}"))),
             run.newest_version.map_or_else(|| "-".to_owned(), |version| version.to_string()),
             run.version_age_seconds.map_or_else(|| "-".to_owned(), seconds),
-            shown(interval),
             shown(|of| of.failures.to_string()),
+            shown(interval),
             shown(|of| format!("{} on {}", of.process, of.host)),
         ]);
         notes.extend(note(run));

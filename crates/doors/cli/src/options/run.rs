@@ -16,7 +16,7 @@ use crate::results::ResultArgs;
 
 /// Text after the first options.
 const SHORT: &str = short_help!(
-    "recoup run --poisson3d 32 --method cg --pc jacobi --dir /tmp/versions \\
+    "recoup run --poisson3d 32 --method cg --pc jacobi --dir /tmp/first \\
       --failures at:20,30 --solution /tmp/x.npy
 
 The same line starts a run, and continues it after a kill."
@@ -83,6 +83,10 @@ pub(crate) struct RunArgs {
     /// continues with fewer ranks.
     #[arg(long, value_name = "S", requires = "mpi", help_heading = "Threads, ranks, devices")]
     pub(crate) spares: Option<usize>,
+
+    /// Print all figures and decisions of the run in place of eight lines.
+    #[arg(long, help_heading = "Results")]
+    pub(crate) details: bool,
 
     /// File in which a child of --failures kill keeps what survives its end.
     #[arg(long, value_name = "FILE", help_heading = LABORATORY)]

@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
         }
     }
     let report = SystemReport { scenario: system.name, trials: args.trials, seed: args.seed, machines };
-    output.emit(&report, table)
+    output.emit(&report, tables)
 }
 
 fn or_own(given: &[f64], own: f64) -> Vec<f64> {
@@ -181,29 +181,25 @@ fn simulate(system: &CheckpointedSystem, args: &Args) -> Option<Estimate> {
     Some(MultilevelSimulation { plan, pattern, work_seconds, trials: args.trials, seed: args.seed }.run())
 }
 
-fn table(report: &SystemReport) -> TextTable {
-    let tiers = report.machines.first().map_or(&[][..], |machine| &machine.tiers);
-    let mut head = vec!["GPUs a CPU".to_owned(), "GPU failures".to_owned(), "efficiency".to_owned()];
-    head.push("simulated".to_owned());
-    head.extend(tiers.iter().flat_map(|tier| [format!("{} every", tier.tier), "takes".to_owned()]));
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let mut table = TextTable::new(&head);
+/// Tables of machines and of their tiers.
+fn tables(report: &SystemReport) -> String {
+    let mut machines = TextTable::new(&["GPUs a CPU", "GPU failures", "efficiency", "simulated"]);
+    let mut tiers = TextTable::new(&["tier", "GPUs a CPU", "GPU failures", "version every", "takes"]);
     for machine in &report.machines {
         let simulated = match (machine.simulated_efficiency, machine.simulated_half_width) {
             (Some(mean), Some(half_width)) => format!("{} +- {}", percent(mean), percent(half_width)),
             _ => "-".to_owned(),
         };
-        let mut row = vec![machine.gpus_per_cpu.to_string(), format!("{}x", machine.gpu_failures)];
-        row.extend([percent(machine.efficiency), simulated]);
+        let [density, failures] = [machine.gpus_per_cpu.to_string(), format!("{}x", machine.gpu_failures)];
+        machines.row([density.clone(), failures.clone(), percent(machine.efficiency), simulated]);
         for tier in &machine.tiers {
             let took = match tier.drain_s {
                 0.0 => seconds(tier.checkpoint_s),
                 drain => format!("{} + {}", seconds(tier.checkpoint_s), seconds(drain)),
             };
-            row.extend([seconds(tier.interval_s), took]);
+            tiers.row([tier.tier.clone(), density.clone(), failures.clone(), seconds(tier.interval_s), took]);
         }
-        table.row(row);
     }
-    table.note(format!("{}; efficiency: productive time over all time", report.scenario));
-    table
+    machines.note(format!("{}; efficiency: productive time over all time", report.scenario));
+    format!("{machines}\n{tiers}")
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use self::actions::ActionStream;
 use self::numbers::PlanNumbers;
 use crate::exit::Exit;
-use crate::output::{Output, TextTable, bytes, seconds, wrapped};
+use crate::output::{Output, TextTable, bytes, seconds};
 
 /// The end of the help.
 pub(super) const EXAMPLES: &str = "Examples:
@@ -173,10 +173,8 @@ fn table(report: &PlanReport) -> TextTable {
             bytes(work.disk_bytes_max as f64),
         ]);
     }
-    for line in wrapped(&report.why) {
-        table.note(line);
-    }
-    for line in refusals(&report.candidates).iter().flat_map(|line| wrapped(line)) {
+    table.note(report.why.as_str());
+    for line in refusals(&report.candidates) {
         table.note(line);
     }
     table
