@@ -109,16 +109,16 @@ impl FlipsJson {
 }
 
 /// A line of the decision log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DecisionJson {
-    iteration: u64,
-    scheme: String,
-    codec: String,
-    bound: String,
-    interval_seconds: Option<f64>,
+    pub(crate) iteration: u64,
+    pub(crate) scheme: String,
+    pub(crate) codec: String,
+    pub(crate) bound: String,
+    pub(crate) interval_seconds: Option<f64>,
     #[serde(flatten)]
-    extra: ExtraJson,
-    why: String,
+    pub(crate) extra: ExtraJson,
+    pub(crate) why: String,
 }
 
 impl RunCosts {

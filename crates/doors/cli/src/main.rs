@@ -46,6 +46,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::execute::survive_file_limits;
 use crate::exit::{Exit, PANICKED};
 use crate::options::help::{asks_for_all, by_depth};
+use crate::options::idle::tell_idle;
 use crate::output::Output;
 
 /// Checkpoints for iterative solvers that drop only what the solver can recover.
@@ -134,8 +135,20 @@ fn conducted() -> ExitCode {
     logger.with_writer(log).with_target(false).finish().with(filter).init();
 
     let output = survive_file_limits().and_then(|()| Output::new(cli.json, cli.json_file));
+    let output = output.and_then(|output| tell_idle_options(&cli.command, &matches).map(|()| output));
     let outcome = output.and_then(|output| run(&cli.command, &output));
     ranks::conclude(outcome).into()
+}
+
+/// Says which options do nothing, in the commands that solve.
+fn tell_idle_options(command: &Command, matches: &clap::ArgMatches) -> Result<()> {
+    let given = match command {
+        Command::Solve(args) => Some(args.given()),
+        Command::Run(args) => args.given(),
+        Command::Compare(args) => Some(args.given()),
+        _ => None,
+    };
+    given.zip(matches.subcommand()).map_or(Ok(()), |(given, (_, matches))| tell_idle(matches, &given))
 }
 
 fn run(command: &Command, output: &Output) -> Result<Exit> {
@@ -208,6 +221,8 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
-        [true, false].map(|shows_all| command_line(shows_all).debug_assert());
+        for shows_all in [true, false] {
+            command_line(shows_all).debug_assert();
+        }
     }
 }

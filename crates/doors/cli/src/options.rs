@@ -2,6 +2,7 @@
 //! command line.
 
 pub(crate) mod help;
+pub(crate) mod idle;
 pub(crate) mod protection;
 pub(crate) mod row_grid;
 pub(crate) mod run;

@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(lines[2], format!("one  {a}  {b}"));
         assert_eq!(lines[7], format!("one  {c}"));
         assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
-        assert_eq!(screens(&[3, 36, 36, 36], 200), [1..4]);
+        assert_eq!(screens(&[3, 36, 36, 36], 200).len(), 1);
         assert_eq!(screens(&[3, 99, 4], 80), [1..2, 2..3]);
     }
 

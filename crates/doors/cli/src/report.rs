@@ -5,6 +5,7 @@
 //! reads in light and dark and on a phone, states every number of its plots in a table, and
 //! explains its terms. Must not know how a run is made: it is given figures and curves.
 
+pub(crate) mod decisions;
 pub(crate) mod figures;
 mod index;
 mod page;
@@ -12,6 +13,7 @@ pub(crate) mod parts;
 pub(crate) mod plot;
 #[cfg(test)]
 mod sample;
+pub(crate) mod spread;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +21,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use recoup::io::put_result;
 
+use crate::account::DecisionJson;
 use figures::SchemeFigures;
 use plot::Figure;
 
-pub(crate) use index::{IndexEntry, write as write_index};
+pub(crate) use index::{IndexEntry, IndexedScheme, overall, write as write_index};
 #[cfg(test)]
 pub(crate) use sample::{comparison as sample, run as sample_run};
 
@@ -61,7 +64,7 @@ pub(crate) struct Comparison {
     /// The undisturbed solve first, then the first trial of each scheme.
     pub(crate) curves: Vec<Curve>,
     /// Decisions of `auto` in its first trial, in order.
-    pub(crate) decisions: Vec<String>,
+    pub(crate) decisions: Vec<DecisionJson>,
     /// The seed of the first trial.
     pub(crate) first_seed: u64,
     /// The command that makes this report again.

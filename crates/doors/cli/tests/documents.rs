@@ -224,3 +224,49 @@ fn examples_in_the_help_run_as_printed() {
         run_all(command, &lines, place.path());
     }
 }
+
+/// The figures of the picture in an SVG: the overhead of each scheme on each problem, as median,
+/// least and most, in the order in which they are drawn.
+fn pictured(path: &Path) -> Vec<(String, [f64; 3])> {
+    let svg = std::fs::read_to_string(path).unwrap();
+    let (_, described) = svg.split_once("<desc>\n").unwrap();
+    let mut problem = "";
+    let mut found = Vec::new();
+    for line in described.split_once("</desc>").unwrap().0.lines() {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            [name] => problem = name,
+            [scheme, median, least, most] => {
+                let numbers = [median, least, most].map(|number| number.parse().unwrap());
+                found.push((format!("{problem} {scheme}"), numbers));
+            }
+            _ => panic!("{line}"),
+        }
+    }
+    found
+}
+
+/// The README shows the picture next to the command that draws it. Its trials are in virtual time,
+/// under seeds and declared rates: another machine may round differently, and no median leaves the
+/// range of the trials.
+#[test]
+fn picture_of_the_readme_has_the_figures_that_its_command_draws() {
+    if cfg!(feature = "mpi") {
+        return;
+    }
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.contains("(docs/overview.svg)") && readme.contains("make demo "), "{readme}");
+    let report = tempfile::tempdir().unwrap();
+    let mut demo = Command::new("sh");
+    demo.arg(root().join("scripts/demo.sh")).env("RECOUP", env!("CARGO_BIN_EXE_recoup")).env("RTM", "true");
+    let output = demo.env("REPORT", report.path()).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let [shown, drawn] = [root().join("docs/overview.svg"), report.path().join("overview.svg")].map(|at| pictured(&at));
+    assert_eq!(shown.len(), 5 * 6, "{shown:?}");
+    assert!(shown.chunks(6).all(|schemes| schemes.is_sorted_by(|a, b| a.1[0] <= b.1[0])), "{shown:?}");
+    for (name, [median, least, most]) in &shown {
+        let found = drawn.iter().find(|(other, _)| other == name).unwrap_or_else(|| panic!("{name}: {drawn:?}")).1;
+        assert!(least <= median && median <= most, "{name}");
+        assert!((*least..=*most).contains(&found[0]), "{name}: {found:?} drawn, {median} ({least} to {most}) shown");
+        assert!((found[1]..=found[2]).contains(median), "{name}: {found:?} drawn, {median} shown");
+    }
+}

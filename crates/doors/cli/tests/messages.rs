@@ -329,3 +329,44 @@ fn a_grid_without_memory_for_it_is_refused_with_both_sizes() {
         assert!(err.contains(&words) && err.contains(" are available"), "{err}");
     }
 }
+
+/// `--theta 0.1 --scheme traditional` ran without a word, and whoever asked for it believed it held.
+#[test]
+fn options_that_do_nothing_are_said_with_what_they_need() {
+    let dir = tempfile::tempdir().unwrap();
+    let solve = "--poisson3d 6 --method cg";
+    for (command, expected) in [
+        (
+            format!("solve {solve} --restart 9"),
+            "--restart does nothing here: it needs --method cg-restarted, gmres and",
+        ),
+        (
+            format!("solve {solve} --omega 1.2"),
+            "--omega does nothing here: it needs --method jacobi, sor and ssor, or --pc",
+        ),
+        (
+            format!("run {solve} --scheme none --interval 5it"),
+            "--interval does nothing here: it needs another --scheme",
+        ),
+        (
+            format!("run {solve} --scheme lossless --dir a --theta 1"),
+            "--theta does nothing here: it needs --scheme lossy",
+        ),
+        (
+            format!("run {solve} --tiers memory --pfs-every 3"),
+            "--pfs-every does nothing here: it needs --tiers memory,pfs",
+        ),
+        (
+            format!("run {solve} --dir b --seed 4 --failures at:3"),
+            "--seed does nothing here: it needs failures at random",
+        ),
+        (format!("run {solve} --dir c --async --scheme none"), "--async does nothing here"),
+        (format!("compare {solve} --schemes none,traditional --failures at:3 --codec qb"), "--codec does nothing here"),
+    ] {
+        let (_, err) = told(&command, dir.path(), 0);
+        assert_eq!(err.lines().filter(|line| line.starts_with(expected)).count(), 1, "{command}: {err}");
+    }
+    let used = "run --poisson3d 6 --method gmres --restart 9 --scheme lossy --theta 1 --keep 3 --interval 5it --dir d";
+    let (_, err) = told(used, dir.path(), 0);
+    assert!(!err.contains("does nothing"), "{err}");
+}

@@ -72,22 +72,40 @@ const KEYS: [(&str, &str); 11] = [
     ("ratio", "ratio_mean"),
 ];
 
-/// Compares one cell, `12.34 %` or `12.34 % +- 1.20 %` or `-`, with the JSON. Returns how many
-/// numbers it held.
-fn check(cell: &str, run: &Value, column: &str) -> usize {
+/// The numbers of a column in the JSON: a median with its ends, or a mean and half the width of its
+/// interval.
+fn numbers(run: &Value, column: &str) -> Vec<Value> {
     let key = KEYS.iter().find(|(name, _)| *name == column).unwrap_or_else(|| panic!("no key of {column}")).1;
+    match run.get(format!("{key}_spread")) {
+        Some(spread) => ["median", "least", "most"].map(|end| spread[end].clone()).to_vec(),
+        None => vec![run[key].clone(), run[format!("{key}_ci95")].clone()],
+    }
+}
+
+/// Compares one cell, `12.34 %` or `12.34 % +- 1.20 %` or `12.34 % | 9.80 % to 15.00 %` or `-`, with
+/// the JSON. Returns how many numbers it held.
+fn check(cell: &str, expected: &[Value], column: &str) -> usize {
     if cell == "-" {
-        assert!(run[key].is_null(), "{column}: {run}");
+        assert!(expected[0].is_null(), "{column}: {expected:?}");
         return 0;
     }
-    let names = [key.to_owned(), format!("{key}_ci95")];
-    let numbers = cell.split(" +- ").zip(&names);
-    numbers
-        .map(|(text, key)| {
-            let value = run[key].as_f64().unwrap_or_else(|| panic!("{key} in {run}"));
-            assert!(Shown::of(text).stands_for(value), "{column}: {text} stands for {value}");
-        })
-        .count()
+    let texts: Vec<&str> =
+        cell.split(" +- ").flat_map(|text| text.split(" | ")).flat_map(|text| text.split(" to ")).collect();
+    assert!(texts.len() <= expected.len(), "{column}: {cell}");
+    for (text, value) in texts.iter().zip(expected) {
+        let value = value.as_f64().unwrap_or_else(|| panic!("{column}: {cell} of {expected:?}"));
+        assert!(Shown::of(text).stands_for(value), "{column}: {text} stands for {value}");
+    }
+    texts.len()
+}
+
+/// The cells of a scheme on the terminal, in the JSON.
+fn on_terminal(run: &Value, none: &Value) -> [Value; 6] {
+    let overhead = numbers(run, "overhead");
+    let time = |of: &Value| numbers(of, "time")[0].as_f64().unwrap();
+    let saved = if run["scheme"] == "none" { Value::Null } else { Value::from(time(none) - time(run)) };
+    let [median, least, most] = overhead.try_into().unwrap();
+    [median, least, most, Value::from(time(run)), saved, run["ratio_mean"].clone()]
 }
 
 /// The cells of a line whose columns are apart by two blanks or more.
@@ -109,22 +127,32 @@ fn terminal_json_and_page_show_the_same_numbers() {
         let scheme = run["scheme"].as_str().unwrap();
         let line = terminal.lines().find(|line| cells(line).first() == Some(&scheme)).unwrap();
         let row = cells(line);
+        assert_eq!(header, ["scheme", "overhead", "least", "most", "time", "saved", "ratio"], "{line}");
+        let expected = on_terminal(run, &runs[0]);
         assert_eq!(row.len(), header.len(), "{line}");
-        compared += header.iter().zip(row).skip(1).map(|(column, cell)| check(cell, run, column)).sum::<usize>();
+        let shown = row[1..].iter().zip(&expected).zip(&header[1..]);
+        compared +=
+            shown.map(|((cell, value), column)| check(cell, std::slice::from_ref(value), column)).sum::<usize>();
         let row =
             page.split(&format!("<th scope=\"row\">{scheme}</th>")).nth(1).unwrap().split("</tr>").next().unwrap();
         for cell in row.split("<td data-name=\"").skip(1) {
             let (column, rest) = cell.split_once("\">").unwrap();
-            let text = rest.replace("<small>&plusmn;", " +-").replace("</small>", "").replace("</td>", "");
-            compared += check(text.trim(), run, column);
+            let text = rest.replace("<small>&plusmn;", " +-").replace("<small>", " | ").replace("</small>", "");
+            compared += check(text.replace("</td>", "").trim(), &numbers(run, column), column);
         }
         let parts = ["checkpoints", "lost_work", "recoveries", "extra_iterations", "other"];
         let sum: f64 = parts.iter().map(|part| run[format!("overhead_{part}")].as_f64().unwrap()).sum();
         // A dozen roundings of means below 10.
         assert!((sum - run["overhead_fraction"].as_f64().unwrap()).abs() <= 1e-13, "{run}");
     }
-    // Six schemes: nine means on the terminal and eleven on the page, most with intervals.
+    // Six schemes: six numbers on the terminal and eleven on the page, most with an interval or ends.
     assert!(compared > 6 * 25, "{compared} numbers");
+    let position = |scheme: &Value| terminal.find(&format!("\n{} ", scheme.as_str().unwrap())).unwrap();
+    let mut sorted: Vec<&Value> = runs.iter().collect();
+    sorted.sort_by_key(|run| position(&run["scheme"]));
+    let medians: Vec<f64> = sorted.iter().map(|run| numbers(run, "overhead")[0].as_f64().unwrap()).collect();
+    assert!(medians.is_sorted(), "the cheapest comes first: {medians:?}\n{terminal}");
+    assert!(terminal.contains("\nWhat auto decided under the first seed:\nfrom "), "{terminal}");
     for sentence in json["verdict"].as_array().unwrap() {
         let sentence = sentence.as_str().unwrap();
         assert!(terminal.replace('\n', " ").contains(sentence), "{terminal}");

@@ -12,7 +12,7 @@ use recoup::core::Store;
 use recoup::pipeline::Ended;
 use serde::Serialize;
 
-use crate::account::{Baseline, RunConditions, RunCosts, RunJson};
+use crate::account::{Baseline, DecisionJson, RunConditions, RunCosts, RunJson};
 use crate::commands::report::FIGURES;
 use crate::execute::{Execution, WriteOptions, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
@@ -21,12 +21,13 @@ use crate::inject::virtual_time::{self, Machine, MachineRates, SolveMeasurement}
 use crate::method::Setup;
 use crate::observe::observers::Observers;
 use crate::options::help::short_help;
+use crate::options::idle::Given;
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
-use crate::output::{Output, TextTable, WIDTH, check_folder, document, seconds, wrapped};
+use crate::output::{Output, TextTable, check_folder, document, percent, seconds};
 use crate::problem::LinearProblem;
-use crate::report::figures::{COLUMNS, Column, PairedDifference, SchemeFigures, paired, verdict};
-use crate::report::{self, Curve};
+use crate::report::figures::{PairedDifference, SchemeFigures, by_cost, paired, verdict};
+use crate::report::{self, Curve, decisions};
 use crate::solved::{SolveReport, Solved, TIMED_WELL_SECONDS, solve, too_short};
 use facts::{command_line, problem_title};
 
@@ -86,6 +87,24 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
 }
 
+impl Args {
+    /// Returns whether failures are injected because an MTTI alone was given.
+    fn injects(&self) -> bool {
+        self.protection.failures.is_none() && self.protection.mtti_seconds().is_some()
+    }
+
+    /// Returns what decides which options are read.
+    pub(crate) fn given(&self) -> Given<'_> {
+        Given {
+            problem: &self.problem,
+            method: &self.method,
+            protection: Some((&self.protection, &self.schemes)),
+            has_directory: self.dir.is_some(),
+            is_random: self.protection.is_random() || self.injects(),
+        }
+    }
+}
+
 /// The report that is printed, and written to `figures.json` next to a page.
 #[derive(Serialize)]
 struct CompareReport {
@@ -119,7 +138,7 @@ struct Contest<'a> {
 /// By the exit codes of the program.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let mut args = args.clone();
-    if args.protection.failures.is_none() && args.protection.mtti_seconds().is_some() {
+    if args.injects() {
         args.protection.failures = Some(FailureChoice::Inject);
     }
     args.protection.check(&args.schemes, args.method.method)?;
@@ -146,7 +165,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let mut report = contest.report(&trials);
     let written =
         contest.args.report.as_ref().map(|folder| contest.write_report(&trials, &mut report, folder)).transpose();
-    output.emit(&report, table)?;
+    output.emit(&report, tables)?;
     written?;
     Ok(match report.runs.iter().all(|run| run.trials == run.trials_converged) {
         _ if contest.is_stopped() => Exit::Stopped,
@@ -331,7 +350,7 @@ impl Contest<'_> {
         let iteration_seconds = report.baseline.seconds_per_iteration;
         let undisturbed = curves::undisturbed(&self.undisturbed.history, iteration_seconds);
         let first = |scheme: &SchemeFigures| trials.iter().find(|trial| trial.json.scheme == scheme.scheme);
-        let drawn = report.runs.iter().filter_map(|scheme| Some(first(scheme)?.curve.clone()));
+        let drawn = by_cost(&report.runs).into_iter().filter_map(|scheme| Some(first(&scheme)?.curve.clone()));
         let comparison = report::Comparison {
             title: report.title.clone(),
             verdict: report.verdict.clone(),
@@ -339,8 +358,8 @@ impl Contest<'_> {
             baseline_iterations: report.baseline.iterations,
             baseline_seconds: report.baseline.seconds_solve,
             curves: std::iter::once(undisturbed).chain(drawn).collect(),
-            decisions: auto_decisions(&report.runs),
-            schemes: report.runs.clone(),
+            decisions: auto_decisions(&report.runs).to_vec(),
+            schemes: by_cost(&report.runs),
             first_seed: self.args.protection.seed,
             command: command_line(),
         };
@@ -356,10 +375,10 @@ impl Contest<'_> {
     }
 }
 
-/// Lists the decisions of `auto` in its first trial.
-fn auto_decisions(runs: &[SchemeFigures]) -> Vec<String> {
+/// Returns the decisions of `auto` in its first trial.
+fn auto_decisions(runs: &[SchemeFigures]) -> &[DecisionJson] {
     let auto = runs.iter().find(|run| run.scheme == SchemeChoice::Auto.to_string());
-    auto.map_or_else(Vec::new, |run| run.first().account.decisions.iter().map(ToString::to_string).collect())
+    auto.map_or(&[], |run| &run.first().account.decisions)
 }
 
 /// Versions of a comparison never mix with those of a run.
@@ -367,39 +386,43 @@ fn run_name(scheme: SchemeChoice) -> String {
     format!("compare-{scheme}")
 }
 
-fn table(report: &CompareReport) -> TextTable {
-    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| column.on_terminal).collect();
-    let header: Vec<&str> = std::iter::once("scheme").chain(columns.iter().map(|column| column.name)).collect();
-    let mut table = TextTable::new(&header);
-    let undisturbed = columns.iter().map(|column| match column.name {
-        "time" => seconds(report.baseline.seconds_solve),
-        "executed" => report.baseline.iterations.to_string(),
-        _ => String::new(),
-    });
-    table.row(std::iter::once("undisturbed".to_owned()).chain(undisturbed));
-    for run in &report.runs {
-        table.row(std::iter::once(run.name()).chain(columns.iter().map(|column| terminal_cell(column, run))));
+/// The schemes from the cheapest on, then what `auto` decided.
+fn tables(report: &CompareReport) -> String {
+    let decided = decisions::rows(auto_decisions(&report.runs));
+    let schemes = scheme_table(report);
+    if decided.is_empty() {
+        return schemes.to_string();
     }
-    if report.trials > 1 {
-        let trials = report.trials;
-        table.note(format!("means of {trials} trials; +- is half the width of a 95 % confidence interval"));
+    let mut table = TextTable::new(&decisions::COLUMNS);
+    for row in decided {
+        table.row(row);
     }
-    let auto = report.runs.iter().find(|run| run.scheme == SchemeChoice::Auto.to_string());
-    let last = auto.and_then(|run| run.first().account.decisions.last());
-    let said = last.map(|last| format!("auto, last decision under the first seed: {last}"));
-    let path = report.report.as_ref().map(|path| format!("report: {path}"));
-    for line in report.verdict.iter().chain(&said).flat_map(|text| wrapped(text, WIDTH)) {
-        table.note(line);
-    }
-    for note in report.notes.iter().chain(&path) {
-        table.note(note);
-    }
-    table
+    table.note(decisions::MEANING);
+    format!("{schemes}\nWhat auto decided under the first seed:\n{table}")
 }
 
-/// A mean; of overheads also the interval: a line has no room for all, which are in the JSON.
-fn terminal_cell(column: &Column, run: &SchemeFigures) -> String {
-    let half_width = column.half_width(run).filter(|_| column.name == "overhead");
-    let width = half_width.map_or_else(String::new, |width| format!(" +- {width}"));
-    column.cell(run) + &width
+fn scheme_table(report: &CompareReport) -> TextTable {
+    let mut table = TextTable::new(&["scheme", "overhead", "least", "most", "time", "saved", "ratio"]);
+    table.row(["undisturbed", "", "", "", &seconds(report.baseline.seconds_solve)]);
+    let none = report.runs.iter().find(|run| run.scheme == SchemeChoice::None.to_string());
+    let dash = || "-".to_owned();
+    for run in by_cost(&report.runs) {
+        let overhead = run.spread("overhead_fraction").map(|of| [of.median, of.least, of.most].map(percent));
+        let [median, least, most] = overhead.unwrap_or_else(|| [(); 3].map(|()| dash()));
+        let time = run.spread("seconds_total").map_or_else(dash, |of| seconds(of.median));
+        let saved = none.filter(|none| none.scheme != run.scheme).and_then(|none| run.seconds_saved(none));
+        let ratio = run.get("ratio_mean").map_or_else(dash, |of| format!("{:.2}", of.mean));
+        table.row([run.name(), median, least, most, time, saved.map_or_else(dash, seconds), ratio]);
+    }
+    let trials = report.trials;
+    if trials > 1 {
+        table.note(format!(
+            "overhead and time: medians of {trials} trials, least and most of them; saved: time, against none"
+        ));
+    }
+    let path = report.report.as_ref().map(|path| format!("report: {path}"));
+    for line in report.verdict.iter().chain(&report.notes).chain(&path) {
+        table.note(line.as_str());
+    }
+    table
 }

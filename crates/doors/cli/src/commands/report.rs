@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use recoup::model::simulate::Estimate;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::compare::facts::command_line;
 use crate::exit::Exit;
-use crate::output::{Output, TextTable};
-use crate::report::{IndexEntry, write_index};
+use crate::output::{Output, TextTable, percent, seconds};
+use crate::report::spread::Spread;
+use crate::report::{IndexEntry, IndexedScheme, overall, write_index};
 
 /// File of a comparison's figures next to its page.
 pub(crate) const FIGURES: &str = "figures.json";
@@ -50,8 +50,9 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         return Err(Exit::Failed.because(text));
     }
     let page = write_index(&entries, &args.folder, &command_line())?;
-    let comparisons = entries.into_iter().map(|entry| entry.folder).collect();
-    output.emit(&IndexReport { comparisons, report: page.display().to_string() }, table)?;
+    let comparisons = entries.iter().map(|entry| entry.folder.clone()).collect();
+    let report = IndexReport { comparisons, report: page.display().to_string() };
+    output.emit(&report, |report| table(&entries, &report.report))?;
     Ok(Exit::Done)
 }
 
@@ -68,25 +69,42 @@ fn entry(path: &Path) -> Result<IndexEntry> {
     let reading = || format!("reading {}", path.display());
     let json: Value = serde_json::from_slice(&std::fs::read(path).with_context(reading)?).with_context(reading)?;
     let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
-    let overhead = |run: &Value| {
-        let mean = run["overhead_fraction"].as_f64()?;
-        Some(Estimate { mean, half_width: run["overhead_fraction_ci95"].as_f64().unwrap_or(f64::INFINITY) })
+    // Reports of before medians were shown have means.
+    let spread = |run: &Value, key: &str| {
+        let mean = run[key].as_f64()?;
+        let of = |end: &str| run[format!("{key}_spread")][end].as_f64().unwrap_or(mean);
+        Some(Spread { least: of("least"), median: of("median"), most: of("most") })
     };
     let runs = json["runs"].as_array().with_context(|| format!("no runs in {}", path.display()))?;
+    let scheme = |run: &Value| IndexedScheme {
+        name: run["scheme"].as_str().unwrap_or_default().to_owned(),
+        overhead: spread(run, "overhead_fraction"),
+        seconds: spread(run, "seconds_total").map(|of| of.median),
+    };
+    let mut schemes: Vec<IndexedScheme> = runs.iter().map(scheme).collect();
+    schemes.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
     let verdict = json["verdict"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let scheme = |run: &Value| run["scheme"].as_str().unwrap_or_default().to_owned();
     Ok(IndexEntry {
         folder: path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned(),
         title: text("title"),
         verdict: verdict.filter(|sentence| !sentence.starts_with("More")).collect::<Vec<_>>().join(" "),
         trials: json["trials"].as_u64().unwrap_or(1),
-        overheads: runs.iter().map(|run| (scheme(run), overhead(run))).collect(),
+        schemes,
     })
 }
 
-fn table(report: &IndexReport) -> TextTable {
-    let mut table = TextTable::pairs();
-    table.row(["comparisons".to_owned(), report.comparisons.join(", ")]);
-    table.row(["report".to_owned(), report.report.clone()]);
+/// A row for each problem, the sentence over all of them, and the page.
+fn table(entries: &[IndexEntry], page: &str) -> TextTable {
+    let mut table = TextTable::new(&["problem", "cheapest", "overhead", "least", "most", "none", "saved"]);
+    for entry in entries {
+        let Some((cheapest, Spread { least, median, most })) = entry.cheapest() else { continue };
+        let [median, least, most] = [median, least, most].map(percent);
+        let none = entry.scheme("none").and_then(|none| none.overhead);
+        let none = none.map_or_else(|| "-".to_owned(), |none| percent(none.median));
+        let saved = entry.seconds_saved().map_or_else(|| "-".to_owned(), |(_, saved)| seconds(saved));
+        table.row([entry.folder.clone(), cheapest.name.clone(), median, least, most, none, saved]);
+    }
+    table.note("overhead: median of the trials, least and most of them; saved: time, against none");
+    table.note(overall(entries)).note(format!("report: {page}"));
     table
 }

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::method::Setup;
 use crate::observe::residual_log::ResidualLog;
 use crate::options::help::{LABORATORY, short_help};
+use crate::options::idle::Given;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, TextTable, bytes, percent};
 use crate::problem::LinearProblem;
@@ -50,6 +51,13 @@ pub(crate) struct Args {
     /// that the solver reaches.
     #[arg(long, help_heading = LABORATORY)]
     roofline: bool,
+}
+
+impl Args {
+    /// Returns what decides which options are read.
+    pub(crate) fn given(&self) -> Given<'_> {
+        Given { problem: &self.problem, method: &self.method, protection: None, has_directory: false, is_random: false }
+    }
 }
 
 /// The report that is printed.

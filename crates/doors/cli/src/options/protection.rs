@@ -284,6 +284,11 @@ impl ProtectionArgs {
         self.kills() || matches!(self.failures, Some(FailureChoice::Inject | FailureChoice::KillRank))
     }
 
+    /// Returns whether failures or silent errors strike at random.
+    pub(crate) fn is_random(&self) -> bool {
+        self.has_arrivals() || self.failures == Some(FailureChoice::Flips)
+    }
+
     /// Returns whether the solver runs as a child that is killed.
     pub(crate) fn kills(&self) -> bool {
         matches!(self.failures, Some(FailureChoice::Kill | FailureChoice::KillNode))
@@ -320,8 +325,7 @@ impl ProtectionArgs {
         if self.is_virtual() && self.tiers.has_memory() && !self.is_in_process_memory() {
             return usage("--virtual-time charges one tier: take --tiers pfs or memory");
         }
-        let is_random = self.has_arrivals() || self.failures == Some(FailureChoice::Flips);
-        if is_random && self.mtti_seconds().is_none() {
+        if self.is_random() && self.mtti_seconds().is_none() {
             return usage("--failures inject, kill, kill:rank and flips need --mtti DURATION");
         }
         if self.kills() && self.is_virtual() {

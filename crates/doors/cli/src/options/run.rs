@@ -9,6 +9,7 @@ use crate::directory::run_name;
 use crate::exit::Exit;
 use crate::observe::deadline::EndArgs;
 use crate::options::help::{LABORATORY, short_help};
+use crate::options::idle::Given;
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::seconds;
@@ -94,6 +95,17 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Returns what decides which options are read; `None` for a child, whose parent has said it.
+    pub(crate) fn given(&self) -> Option<Given<'_>> {
+        self.child.is_none().then(|| Given {
+            problem: &self.problem,
+            method: &self.method,
+            protection: Some((&self.protection, std::slice::from_ref(&self.scheme))),
+            has_directory: self.dir.is_some(),
+            is_random: self.protection.is_random(),
+        })
+    }
+
     /// Returns whether no failure strikes inside this process.
     pub(crate) fn is_undisturbed(&self) -> bool {
         self.protection.is_undisturbed() || self.child.is_some() || self.kills_ranks()

@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 use crate::account::RunJson;
 use crate::output::{bytes, percent, seconds};
 use crate::report::parts::OverheadParts;
+use crate::report::spread::Spread;
 
 /// A number that every trial has, or may have.
 struct Quantity {
@@ -59,6 +60,9 @@ const QUANTITIES: [Quantity; 33] = [
     quantity("expected_extra_iterations", |run| Some(run.expected_overhead_parts?.extra_iterations)),
 ];
 
+/// Quantities whose medians are shown: one trial of bad luck moves a mean.
+const MEDIANS: [&str; 2] = ["overhead_fraction", "seconds_total"];
+
 fn per_version(run: &RunJson, all: u64) -> Option<f64> {
     (run.account.checkpoints > 0).then(|| all as f64 / run.account.checkpoints as f64)
 }
@@ -74,24 +78,46 @@ pub(crate) struct SchemeFigures {
     /// All trials by their seeds, in order.
     runs: Vec<RunJson>,
     estimates: BTreeMap<&'static str, Estimate>,
+    spreads: BTreeMap<&'static str, Spread>,
 }
 
 impl SchemeFigures {
     /// The figures of these trials of one scheme; `None` of no trial.
     pub(crate) fn of(runs: Vec<RunJson>) -> Option<Self> {
-        let estimates = QUANTITIES.iter().filter_map(|quantity| {
-            let values: Vec<f64> = runs.iter().filter_map(quantity.of).collect();
-            (!values.is_empty()).then(|| (quantity.key, Estimate::of(&values)))
-        });
-        let estimates = estimates.collect();
+        let (mut estimates, mut spreads) = (BTreeMap::new(), BTreeMap::new());
+        for Quantity { key, of } in &QUANTITIES {
+            let values: Vec<f64> = runs.iter().filter_map(of).collect();
+            let Some(spread) = Spread::of(&values) else { continue };
+            estimates.insert(*key, Estimate::of(&values));
+            if MEDIANS.contains(key) {
+                spreads.insert(*key, spread);
+            }
+        }
         let trials_converged = runs.iter().filter(|run| run.solve.converged).count();
-        Some(Self { scheme: runs.first()?.scheme.clone(), trials: runs.len(), trials_converged, estimates, runs })
+        let scheme = runs.first()?.scheme.clone();
+        Some(Self { scheme, trials: runs.len(), trials_converged, estimates, spreads, runs })
     }
 
     /// The mean of a quantity and half the width of its interval, infinite for one trial; `None`
     /// where no trial has it.
     pub(crate) fn get(&self, key: &str) -> Option<Estimate> {
         self.estimates.get(key).copied()
+    }
+
+    /// The median of a quantity and its ends, where medians are shown and a trial has it.
+    pub(crate) fn spread(&self, key: &str) -> Option<Spread> {
+        self.spreads.get(key).copied()
+    }
+
+    /// The overhead of the trials, where all of them converged.
+    pub(crate) fn overhead(&self) -> Option<Spread> {
+        self.spread("overhead_fraction").filter(|_| self.trials == self.trials_converged)
+    }
+
+    /// The time that this scheme saves against another one, in the median.
+    pub(crate) fn seconds_saved(&self, against: &Self) -> Option<f64> {
+        let median = |of: &Self| Some(of.spread("seconds_total")?.median);
+        Some(median(against)? - median(self)?)
     }
 
     /// The run under the first seed.
@@ -135,6 +161,9 @@ impl Serialize for SchemeFigures {
             if let Some(half_width) = estimate.map(|estimate| estimate.half_width).filter(|width| width.is_finite()) {
                 map.serialize_entry(&format!("{key}_ci95"), &half_width)?;
             }
+            if MEDIANS.contains(key) {
+                map.serialize_entry(&format!("{key}_spread"), &self.spread(key))?;
+            }
         }
         let seconds: Vec<f64> = self.runs.iter().map(|run| run.account.seconds_total).collect();
         map.serialize_entry("seconds_total_each", &seconds)?;
@@ -143,7 +172,7 @@ impl Serialize for SchemeFigures {
     }
 }
 
-/// A column of the table that terminal and page show.
+/// A column of the page's table.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     /// Explanation on the page.
@@ -151,8 +180,6 @@ pub(crate) struct Column {
     /// Key of [`QUANTITIES`].
     pub(crate) key: &'static str,
     pub(crate) show: fn(f64) -> String,
-    /// The terminal's lines have room for some.
-    pub(crate) on_terminal: bool,
 }
 
 /// The columns after the scheme's name.
@@ -162,7 +189,6 @@ pub(crate) const COLUMNS: [Column; 11] = [
         meaning: "time of the run over that of the undisturbed solve, less 1: all that failures and protection cost",
         key: "overhead_fraction",
         show: percent,
-        on_terminal: true,
     },
     Column {
         name: "expected",
@@ -170,65 +196,46 @@ pub(crate) const COLUMNS: [Column; 11] = [
                   failures at random with this MTTI (Daly 2006, Eq. 20); without versions, of this very run",
         key: "expected_overhead_fraction",
         show: percent,
-        on_terminal: true,
     },
     Column {
         name: "time",
         meaning: "time of the whole run on its clock, checkpoints and recoveries included",
         key: "seconds_total",
         show: seconds,
-        on_terminal: true,
     },
     Column {
         name: "executed",
         meaning: "iterations executed, those done again after a failure included",
         key: "iterations_executed",
         show: count,
-        on_terminal: true,
     },
     Column {
         name: "done again",
         meaning: "iterations executed before, whose results a failure lost",
         key: "iterations_lost",
         show: count,
-        on_terminal: false,
     },
-    Column {
-        name: "failures",
-        meaning: "failures that lost all state",
-        key: "failures",
-        show: count,
-        on_terminal: true,
-    },
+    Column { name: "failures", meaning: "failures that lost all state", key: "failures", show: count },
     Column {
         name: "recoveries",
         meaning: "versions restored after a failure; without one the solve starts from the beginning",
         key: "recoveries",
         show: count,
-        on_terminal: true,
     },
-    Column { name: "checkpoints", meaning: "versions saved", key: "checkpoints", show: count, on_terminal: true },
+    Column { name: "checkpoints", meaning: "versions saved", key: "checkpoints", show: count },
     Column {
         name: "extra each",
         meaning: "iterations per recovery that are neither the undisturbed solve's nor done again: the price of a lossy \
                   version or of a restart; below 0 where the restart helped",
         key: "extra_iterations_mean",
         show: count,
-        on_terminal: true,
     },
-    Column {
-        name: "version",
-        meaning: "bytes of a version as it is stored",
-        key: "version_bytes",
-        show: bytes,
-        on_terminal: false,
-    },
+    Column { name: "version", meaning: "bytes of a version as it is stored", key: "version_bytes", show: bytes },
     Column {
         name: "ratio",
         meaning: "bytes of the values over bytes stored",
         key: "ratio_mean",
         show: |ratio| format!("{ratio:.2}"),
-        on_terminal: true,
     },
 ];
 
@@ -238,15 +245,19 @@ fn count(mean: f64) -> String {
 }
 
 impl Column {
-    /// The mean as people read it; a dash where there is none.
+    /// The median, or the mean, as people read it; a dash where there is none.
     pub(crate) fn cell(&self, figures: &SchemeFigures) -> String {
-        figures.get(self.key).map_or_else(|| "-".to_owned(), |estimate| (self.show)(estimate.mean))
+        let median = figures.spread(self.key).map(|spread| spread.median);
+        let value = median.or(figures.get(self.key).map(|estimate| estimate.mean));
+        value.map_or_else(|| "-".to_owned(), self.show)
     }
 
-    /// Half the width of its interval, where there are several trials.
-    pub(crate) fn half_width(&self, figures: &SchemeFigures) -> Option<String> {
-        let half_width = figures.get(self.key)?.half_width;
-        half_width.is_finite().then(|| (self.show)(half_width))
+    /// The ends of a median, or half the width of the interval of a mean, where there are several
+    /// trials.
+    pub(crate) fn certainty(&self, figures: &SchemeFigures) -> Option<String> {
+        let half_width = figures.get(self.key).map(|of| of.half_width).filter(|width| width.is_finite())?;
+        let ends = |Spread { least, most, .. }: Spread| format!("{} to {}", (self.show)(least), (self.show)(most));
+        Some(figures.spread(self.key).map_or_else(|| format!("+- {}", (self.show)(half_width)), ends))
     }
 }
 
@@ -306,24 +317,30 @@ pub(crate) fn paired(schemes: &[SchemeFigures]) -> Vec<PairedDifference> {
     schemes.iter().enumerate().flat_map(of).collect()
 }
 
-/// Returns a sentence on the scheme that cost least, and one for each other whose difference to it
-/// is more than chance; none if no scheme converged in all its trials.
+/// Returns the schemes from the cheapest to the dearest, those that did not always converge last.
+pub(crate) fn by_cost(schemes: &[SchemeFigures]) -> Vec<SchemeFigures> {
+    let cost = |of: &SchemeFigures| of.overhead().map_or(f64::INFINITY, |spread| spread.median);
+    let mut sorted = schemes.to_vec();
+    sorted.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    sorted
+}
+
+/// Returns a sentence on the scheme that cost least and what it saves, and one for each other whose
+/// difference to it is more than chance; none if no scheme converged in all its trials.
 pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
-    let overhead = |of: &SchemeFigures| of.get("overhead_fraction").filter(|_| of.trials == of.trials_converged);
-    let known: Vec<(&SchemeFigures, Estimate)> = schemes.iter().filter_map(|of| Some((of, overhead(of)?))).collect();
-    let least = known.iter().min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean)).copied();
-    let Some((best, least)) = least else { return Vec::new() };
-    let others = known.iter().map(|(of, _)| *of).filter(|of| of.scheme != best.scheme);
+    let sorted = by_cost(schemes);
+    let mut known = sorted.iter().filter_map(|of| Some((of, of.overhead()?)));
+    let Some((best, least)) = known.next() else { return Vec::new() };
+    let others = known.map(|(of, _)| of);
     let scheme = &best.scheme;
-    let mean = percent(least.mean);
+    let median = percent(least.median);
     let of_time = "of the undisturbed solve's time";
+    let saved: Vec<String> = others.clone().filter_map(|of| saved(best, of)).collect();
+    let saved = if saved.is_empty() { String::new() } else { format!(", which saves {}", saved.join(" and ")) };
     if best.trials < 2 {
-        let listed = others.filter_map(|of| Some(format!("{} {}", of.scheme, percent(overhead(of)?.mean))));
-        let listed = listed.collect::<Vec<_>>().join(", ");
         let seed = best.first().seed;
-        let listed = if listed.is_empty() { listed } else { format!(" (others: {listed})") };
         return vec![
-            format!("{scheme} took least in the one trial, of seed {seed}: {mean} {of_time}{listed}."),
+            format!("{scheme} took least in the one trial, of seed {seed}: {median} {of_time}{saved}."),
             "One trial says nothing of chance: --trials N says more.".to_owned(),
         ];
     }
@@ -334,11 +351,17 @@ pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
         (!listed.is_empty()).then_some(listed)
     };
     let trials = best.trials;
-    let width = percent(least.half_width);
-    let first = format!("{scheme} cost least: {mean} +- {width} {of_time}, mean of {trials} trials.");
+    let first = format!("{scheme} cost least: {median} {of_time}, median of {trials} trials{saved}.");
     let more = said(true).map(|listed| format!("More, in points and trial by trial: {listed}."));
     let same = said(false).map(|listed| format!("No difference shown: {listed}."));
     std::iter::once(first).chain(same).chain(more).collect()
+}
+
+/// Tells the time that the best scheme saves against the two that people know.
+fn saved(best: &SchemeFigures, other: &SchemeFigures) -> Option<String> {
+    let seconds_saved =
+        best.seconds_saved(other).filter(|_| ["none", "traditional"].contains(&other.scheme.as_str()))?;
+    Some(format!("{} against {}", seconds(seconds_saved), other.scheme))
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use super::{Comparison, Fact};
 use crate::output::seconds;
-use crate::report::figures::{COLUMNS, Column, SchemeFigures};
+use crate::report::decisions;
+use crate::report::figures::{COLUMNS, Column, SchemeFigures, by_cost};
 use crate::report::plot::{Figure, variables};
 
-/// Decisions shown; a long run repeats itself.
+/// Rows of decisions shown; a long run repeats itself.
 const DECISIONS_MAX: usize = 25;
 
 /// The whole page.
@@ -68,7 +69,7 @@ pub(super) fn render_figure(figure: &Figure) -> String {
 fn table(comparison: &Comparison) -> String {
     let names = std::iter::once("scheme").chain(COLUMNS.iter().map(|column| column.name));
     let header: String = names.map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
-    let rows: String = comparison.schemes.iter().map(row).collect();
+    let rows: String = by_cost(&comparison.schemes).iter().map(row).collect();
     format!(
         "<p>{}</p>\n<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{}{rows}</tbody>\n</table>\n",
         escape(&trials(&comparison.schemes, comparison.first_seed)),
@@ -84,8 +85,9 @@ fn trials(schemes: &[SchemeFigures], first_seed: u64) -> String {
     }
     let last = first_seed + most as u64 - 1;
     format!(
-        "Means of {most} trials, seeds {first_seed} to {last}; below each, half the width of its 95 % confidence interval. \
-         Overheads are means over the trials that converged."
+        "The cheapest first. Overhead and time are medians of {most} trials, seeds {first_seed} to {last}; below them, the \
+         least and the most. The others are means; below them, half the width of the 95 % confidence interval. Overheads \
+         are of the trials that converged."
     )
 }
 
@@ -99,12 +101,12 @@ fn undisturbed(comparison: &Comparison) -> String {
 }
 
 fn row(scheme: &SchemeFigures) -> String {
-    let cells = COLUMNS.iter().map(|column| cell(column, &column.cell(scheme), column.half_width(scheme)));
+    let cells = COLUMNS.iter().map(|column| cell(column, &column.cell(scheme), column.certainty(scheme)));
     format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", escape(&scheme.name()), cells.collect::<String>())
 }
 
-fn cell(column: &Column, value: &str, half_width: Option<String>) -> String {
-    let width = half_width.map_or_else(String::new, |width| format!("<small>&plusmn; {}</small>", escape(&width)));
+fn cell(column: &Column, value: &str, certainty: Option<String>) -> String {
+    let width = certainty.map_or_else(String::new, |width| format!("<small>{}</small>", escape(&width)));
     let empty = if value.is_empty() { " class=\"empty\"" } else { "" };
     format!("<td data-name=\"{}\"{empty}>{}{width}</td>", column.name, escape(value))
 }
@@ -117,20 +119,23 @@ fn meanings() -> String {
 }
 
 fn decisions(comparison: &Comparison) -> String {
-    if comparison.decisions.is_empty() {
+    let rows = decisions::rows(&comparison.decisions);
+    if rows.is_empty() {
         return String::new();
     }
-    let shown = comparison.decisions.iter().take(DECISIONS_MAX);
-    let items: String = shown.map(|decision| format!("<li>{}</li>\n", escape(decision))).collect();
-    let left_out = comparison.decisions.len().saturating_sub(DECISIONS_MAX);
-    let more = if left_out > 0 { format!("<p>{left_out} more are in figures.json.</p>\n") } else { String::new() };
+    let header: String = decisions::COLUMNS.map(|name| format!("<th scope=\"col\">{name}</th>")).concat();
+    let cells = |[from, others @ ..]: &[String; 6]| {
+        let others = others.iter().zip(&decisions::COLUMNS[1..]);
+        let others = others.map(|(cell, name)| format!("<td data-name=\"{name}\">{}</td>", escape(cell)));
+        format!("<tr><th scope=\"row\">{from}</th>{}</tr>\n", others.collect::<String>())
+    };
     format!(
-        "<h2>What auto decided</h2>\n<p>Under seed {}, whenever the costs measured so far called for it. A percentage is \
-         the overhead the model expects of a choice. theta is the growth of the residual that a lossy version may cost: \
-         ||b - A x'|| &le; (1 + theta) ||r||; a smaller one makes larger versions, from which fewer extra iterations \
-         follow. At risk is what a failure would lose now: the time since the last version.</p>\n\
-         <ol>\n{items}</ol>\n{more}",
-        comparison.first_seed
+        "<h2>What auto decided</h2>\n<p>Under seed {}, from the costs measured so far; {}. The reasons, with the overhead \
+         expected of every choice, are in figures.json.</p>\n<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{}\
+         </tbody>\n</table>\n",
+        comparison.first_seed,
+        decisions::MEANING,
+        rows.iter().take(DECISIONS_MAX).map(cells).collect::<String>()
     )
 }
 
@@ -167,14 +172,15 @@ mod tests {
     fn page_escapes_what_it_is_given_and_names_the_cheapest_scheme() {
         let page = rendered(&report::sample());
         assert!(page.contains("CG, 3D Poisson &lt;64^3&gt;") && !page.contains("<64^3>"));
-        assert!(page.contains("lossy cost least: 20.75 % &plusmn; "), "{:?}", report::sample().verdict);
+        assert!(page.contains("lossy cost least: 20.75 % of "), "{:?}", report::sample().verdict);
     }
 
     #[test]
     fn every_scheme_has_its_row_every_column_its_meaning_and_every_figure_a_description() {
         let comparison = report::sample();
         let page = rendered(&comparison);
-        assert_eq!(page.matches("<th scope=\"row\">").count(), comparison.schemes.len() + 1);
+        // One for the undisturbed solve, one for the decision.
+        assert_eq!(page.matches("<th scope=\"row\">").count(), comparison.schemes.len() + 2);
         assert_eq!(page.matches("role=\"img\" aria-label=").count(), 2 * 5);
         assert!(COLUMNS.iter().all(|column| page.contains(&format!("<dt>{}</dt>", column.name))));
         assert!(page.contains("seeds 1 to 2"));

@@ -3,7 +3,7 @@
 use recoup::pipeline::Ended;
 
 use super::{Comparison, Curve, CurvePoint, Fact, Moment, MomentKind};
-use crate::account::{Baseline, RunConditions, RunCosts, RunJson};
+use crate::account::{Baseline, DecisionJson, RunConditions, RunCosts, RunJson};
 use crate::options::protection::SchemeChoice;
 use crate::report::figures::{SchemeFigures, verdict};
 use crate::solved::SolveReport;
@@ -28,7 +28,7 @@ pub(crate) fn comparison() -> Comparison {
         baseline_seconds: BASELINE as f64,
         schemes,
         curves,
-        decisions: vec!["iteration 4: lossy costs 36.7 %".to_owned()],
+        decisions: vec![DecisionJson { iteration: 4, scheme: "lossy".to_owned(), ..DecisionJson::default() }],
         first_seed: 1,
         command: "recoup compare --poisson3d 64 --method cg".to_owned(),
     }

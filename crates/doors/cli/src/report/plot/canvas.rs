@@ -51,6 +51,8 @@ pub(super) const SERIES: [Ink; 7] = [
     Ink { variable: "--series-6", light: "#a07800", dark: "#f0c93a" },
     Ink { variable: "--series-7", light: "#4b2aad", dark: "#a78bfa" },
 ];
+/// What has a colour of its own.
+const SCHEMES: [&str; 7] = ["undisturbed", "none", "traditional", "lossless", "lossy", "exact", "auto"];
 /// Text and axes.
 pub(super) const TEXT: Ink = Ink { variable: "--ink", light: "#222222", dark: "#e6e6e6" };
 pub(super) const GRID: Ink = Ink { variable: "--grid", light: "#e2e2e2", dark: "#3a3d42" };
@@ -75,6 +77,11 @@ impl Colours {
 
     pub(super) fn series(self, index: usize) -> String {
         self.of(SERIES[index % SERIES.len()])
+    }
+
+    /// The colour of a scheme, in all plots of all pages.
+    pub(super) fn scheme(self, name: &str) -> String {
+        self.series(SCHEMES.iter().position(|scheme| *scheme == name).unwrap_or(0))
     }
 
     pub(super) fn theme(self) -> Theme {
@@ -107,10 +114,6 @@ impl Canvas {
     pub(super) const PAGE: Self = Self { colours: Colours::Page, width: WIDE };
     pub(super) const PHONE: Self = Self { colours: Colours::Page, width: NARROW };
     pub(super) const LIGHT: Self = Self { colours: Colours::Light, width: WIDE };
-
-    pub(super) fn is_narrow(self) -> bool {
-        self.width < WIDE
-    }
 
     pub(super) fn layout(self, plots: &[Plot], height: f64) -> Layout {
         Layout::auto_from_plots(plots)

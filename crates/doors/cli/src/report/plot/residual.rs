@@ -85,7 +85,7 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
     let mut legend = Vec::new();
     for (index, curve) in curves.iter().enumerate() {
         let (width, dashes) = STYLES[index % STYLES.len()];
-        let colour = canvas.colours.series(index);
+        let colour = canvas.colours.scheme(&curve.name);
         let style = if dashes.is_empty() { LineStyle::Solid } else { LineStyle::Custom(dashes.to_owned()) };
         legend.push(LegendEntry {
             label: curve.name.clone(),
@@ -99,14 +99,14 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
     for kind in [MomentKind::Checkpoint, MomentKind::Failure, MomentKind::Recovery] {
         let (label, shape, size) = mark(kind);
         let mut is_there = false;
-        for (index, curve) in curves.iter().enumerate() {
+        for curve in curves {
             let events = curve.events.iter().filter(|event| event.kind == kind).map(|event| &event.at);
             let points: Vec<(f64, f64)> = events.filter(drawn).map(point).collect();
             if points.is_empty() {
                 continue;
             }
             is_there = true;
-            let scatter = ScatterPlot::new().with_data(points).with_color(canvas.colours.series(index));
+            let scatter = ScatterPlot::new().with_data(points).with_color(canvas.colours.scheme(&curve.name));
             plots.push(scatter.with_marker(shape).with_size(size).with_marker_stroke_width(2.0).into());
         }
         legend.extend(is_there.then(|| mark_entry(label, shape, canvas.colours)));
