@@ -174,8 +174,8 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
     }
 }
 
-/// Returns the command line; its help shows all options if asked to. A value that begins with a minus sign counts as a value, so its option
-/// can say why it is refused.
+/// Returns the command line, whose help shows all options if asked to. A value that begins with a
+/// minus sign counts as a value, so its option can say why it is refused.
 fn command_line(shows_all: bool) -> clap::Command {
     with_numbers(by_depth(Cli::command(), shows_all))
 }

@@ -47,8 +47,8 @@ pub(crate) struct ProblemArgs {
 
     /// File of the right-hand side [default: ones].
     ///
-    /// In NumPy's format, Matrix Market's (array), with one number a line, or in HDF5 (dataset b, or
-    /// the only one).
+    /// In NumPy's format, Matrix Market's (array), with one number a line, or in HDF5 (dataset b,
+    /// or the only one).
     #[arg(long, value_name = "FILE", conflicts_with = "rhs_kind")]
     pub(crate) rhs: Option<PathBuf>,
 

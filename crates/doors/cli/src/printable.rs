@@ -7,6 +7,12 @@ pub(crate) fn printable(text: &str) -> String {
     Printable(text).to_string()
 }
 
+/// Returns a word as a shell takes it: in quotes where it has a blank, or what a shell obeys.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/+=".contains(c));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
 /// A text with its control characters spelled out, but for the ends of lines: names and messages
 /// come from files that anybody may have written, and a terminal obeys such characters.
 pub(crate) struct Printable<T>(pub(crate) T);
@@ -33,6 +39,13 @@ impl fmt::Write for Spelling<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_obey_them() {
+        assert_eq!(shell_word("/tmp/versions"), "/tmp/versions");
+        assert_eq!(shell_word("my versions"), "'my versions'");
+        assert_eq!(["it's", "", "$HOME"].map(shell_word), [r"'it'\''s'", "''", "'$HOME'"]);
+    }
 
     /// The name of a run or an array could clear the screen, or write to the title of the window.
     #[test]

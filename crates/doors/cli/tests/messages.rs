@@ -330,7 +330,7 @@ fn a_grid_without_memory_for_it_is_refused_with_both_sizes() {
     }
 }
 
-/// `--theta 0.1 --scheme traditional` ran without a word, and whoever asked for it believed it held.
+/// `--theta 0.1 --scheme traditional` ran without a word, and who asked for it believed it held.
 #[test]
 fn options_that_do_nothing_are_said_with_what_they_need() {
     let dir = tempfile::tempdir().unwrap();
@@ -369,4 +369,20 @@ fn options_that_do_nothing_are_said_with_what_they_need() {
     let used = "run --poisson3d 6 --method gmres --restart 9 --scheme lossy --theta 1 --keep 3 --interval 5it --dir d";
     let (_, err) = told(used, dir.path(), 0);
     assert!(!err.contains("does nothing"), "{err}");
+}
+
+/// The command it named exported from a directory of another name: `my versions` had no quotes.
+#[test]
+fn commands_in_hints_can_be_pasted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    run.arg("run").args(CG.split_whitespace());
+    let output = run.args(["--dir", "my versions"]).current_dir(dir.path()).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    let command = err.lines().find_map(|line| line.split_once(" is the solution: recoup ")).unwrap().1;
+    let program = env!("CARGO_BIN_EXE_recoup");
+    let pasted = Command::new("sh").args(["-c", &format!("{program} {command}")]).current_dir(dir.path()).output();
+    let pasted = pasted.unwrap();
+    assert!(pasted.status.success(), "{command}: {}", String::from_utf8_lossy(&pasted.stderr));
+    assert!(dir.path().join("x.npy").is_file());
 }

@@ -82,8 +82,8 @@ fn numbers(run: &Value, column: &str) -> Vec<Value> {
     }
 }
 
-/// Compares one cell, `12.34 %` or `12.34 % +- 1.20 %` or `12.34 % | 9.80 % to 15.00 %` or `-`, with
-/// the JSON. Returns how many numbers it held.
+/// Compares one cell, `12.34 %` or `12.34 % +- 1.20 %` or `12.34 % | 9.80 % to 15.00 %` or `-`,
+/// with the JSON. Returns how many numbers it held.
 fn check(cell: &str, expected: &[Value], column: &str) -> usize {
     if cell == "-" {
         assert!(expected[0].is_null(), "{column}: {expected:?}");
@@ -145,7 +145,7 @@ fn terminal_json_and_page_show_the_same_numbers() {
         // A dozen roundings of means below 10.
         assert!((sum - run["overhead_fraction"].as_f64().unwrap()).abs() <= 1e-13, "{run}");
     }
-    // Six schemes: six numbers on the terminal and eleven on the page, most with an interval or ends.
+    // Six schemes: six numbers on the terminal, and eleven on the page, most with an interval.
     assert!(compared > 6 * 25, "{compared} numbers");
     let position = |scheme: &Value| terminal.find(&format!("\n{} ", scheme.as_str().unwrap())).unwrap();
     let mut sorted: Vec<&Value> = runs.iter().collect();

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::commands::compare::facts::command_line;
 use crate::exit::Exit;
 use crate::output::{Output, TextTable, percent, seconds};
+use crate::printable::shell_word;
 use crate::report::spread::Spread;
 use crate::report::{IndexEntry, IndexedScheme, overall, write_index};
 
@@ -45,8 +46,9 @@ struct IndexReport {
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let entries = entries(&args.folder)?;
     if entries.is_empty() {
+        let target = shell_word(&args.folder.join("NAME").to_string_lossy());
         let folder = args.folder.display();
-        let text = format!("no comparison in {folder}: `recoup compare .. --report {folder}/NAME` writes one");
+        let text = format!("no comparison in {folder}: `recoup compare .. --report {target}` writes one");
         return Err(Exit::Failed.because(text));
     }
     let page = write_index(&entries, &args.folder, &command_line())?;

@@ -1,7 +1,7 @@
-//! How much of the help a command shows.
+//! The depth of help: one screen, all options in groups, or those of a laboratory, too.
 //!
-//! Promises: `-h` is one screen with the options of [`FIRST`]; `--help` adds all others in groups by
-//! what a person wants to do; `--help-all` adds those of [`LABORATORY`], too. No option is taken
+//! Promises: `-h` is one screen with the options of [`FIRST`]. `--help` adds all others in groups
+//! by what a person wants to do. `--help-all` adds those of [`LABORATORY`]. No option is taken
 //! away: what is not shown works.
 
 use clap::{Arg, ArgAction, Command};

@@ -1,4 +1,4 @@
-//! Options that do nothing in a command, which are said and change nothing.
+//! Options that do nothing in a command: they are said, and change nothing.
 //!
 //! One rule for all of them: an option that was given, and that nothing reads because of another
 //! option or its absence, is named with what it needs. What contradicts another option is refused
@@ -14,11 +14,11 @@ use crate::options::{DeviceChoice, MethodArgs, PcKind, ProblemArgs, methods_with
 use crate::ranks;
 use crate::tell::tell;
 
-/// What decides whether an option is read.
+/// The options that decide whether others are read.
 pub(crate) struct Given<'a> {
     pub(crate) problem: &'a ProblemArgs,
     pub(crate) method: &'a MethodArgs,
-    /// Of a command that protects a solve.
+    /// Options and schemes of a command that protects a solve.
     pub(crate) protection: Option<(&'a ProtectionArgs, &'a [SchemeChoice])>,
     pub(crate) has_directory: bool,
     /// Failures strike at random.
@@ -26,18 +26,18 @@ pub(crate) struct Given<'a> {
 }
 
 /// An option, and what it needs to do anything.
-struct Need {
+struct OptionNeed {
     option: &'static str,
     is_met: fn(&Given<'_>) -> bool,
     words: fn() -> String,
 }
 
-const fn need(option: &'static str, is_met: fn(&Given<'_>) -> bool, words: fn() -> String) -> Need {
-    Need { option, is_met, words }
+const fn need(option: &'static str, is_met: fn(&Given<'_>) -> bool, words: fn() -> String) -> OptionNeed {
+    OptionNeed { option, is_met, words }
 }
 
 /// The needs of all options that may be idle.
-const NEEDS: [Need; 29] = [
+const NEEDS: [OptionNeed; 29] = [
     need("rhs_seed", |given| given.problem.rhs.is_none(), || "a right-hand side of --rhs-kind random".into()),
     need("restart", |given| given.method.method.takes(Setting::Restart), || of_methods(Setting::Restart)),
     need("omega", takes_omega, || format!("{}, or --pc ssor", of_methods(Setting::Omega))),
@@ -85,7 +85,7 @@ fn protection(given: &Given<'_>, is: fn(&ProtectionArgs) -> bool) -> bool {
     given.protection.is_some_and(|(of, _)| is(of))
 }
 
-/// Whether some scheme saves versions, and is one of these.
+/// Returns whether some scheme saves versions, and is one of these.
 fn saves(given: &Given<'_>, is: fn(SchemeChoice) -> bool) -> bool {
     let schemes = given.protection.map_or(&[][..], |(_, schemes)| schemes);
     schemes.iter().any(|&scheme| scheme != SchemeChoice::None && is(scheme))

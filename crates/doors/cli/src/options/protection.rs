@@ -116,10 +116,10 @@ pub(crate) struct ProtectionArgs {
 
     /// Failures to rehearse: at:40,70, inject or kill.
     ///
-    /// none; at:IT[,IT...] (state lost after these iterations); inject (state lost inside the process
-    /// at exponential times); kill (SIGKILL to a child process); kill:node (the same, with the loss of
-    /// its memory; with --mpi, all ranks of a node); kill:rank (with --mpi, SIGKILL to ranks: see
-    /// --spares).
+    /// none; at:IT[,IT...] (state lost after these iterations); inject (state lost inside the
+    /// process at exponential times); kill (SIGKILL to a child process); kill:node (the same, with
+    /// the loss of its memory; with --mpi, all ranks of a node); kill:rank (with --mpi, SIGKILL to
+    /// ranks: see --spares).
     #[arg(long, value_name = "HOW")]
     pub(crate) failures: Option<FailureChoice>,
 

@@ -1,4 +1,4 @@
-//! What `auto` decided, over the iterations of a run: a row for each choice, not for each look at
+//! Decisions of `auto` over the iterations of a run: a row for each choice, not for each look at
 //! the costs.
 
 use crate::account::DecisionJson;
@@ -19,7 +19,7 @@ pub(crate) fn rows(decisions: &[DecisionJson]) -> Vec<[String; 6]> {
 }
 
 fn row(same: &[DecisionJson]) -> [String; 6] {
-    let (first, last) = (&same[0], &same[same.len() - 1]);
+    let [first, last] = [&same[0], &same[same.len() - 1]];
     let dash = || "-".to_owned();
     let [early, late] = [first, last].map(|of| of.interval_seconds.map_or_else(dash, seconds));
     let saves = first.scheme != "none";

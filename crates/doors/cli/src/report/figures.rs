@@ -84,7 +84,8 @@ pub(crate) struct SchemeFigures {
 impl SchemeFigures {
     /// The figures of these trials of one scheme; `None` of no trial.
     pub(crate) fn of(runs: Vec<RunJson>) -> Option<Self> {
-        let (mut estimates, mut spreads) = (BTreeMap::new(), BTreeMap::new());
+        let mut estimates = BTreeMap::new();
+        let mut spreads = BTreeMap::new();
         for Quantity { key, of } in &QUANTITIES {
             let values: Vec<f64> = runs.iter().filter_map(of).collect();
             let Some(spread) = Spread::of(&values) else { continue };

@@ -87,8 +87,8 @@ pub(crate) fn write(entries: &[IndexEntry], folder: &Path, command: &str) -> Res
     Ok(path)
 }
 
-/// Counts the problems on which each scheme cost least, and gives the distance of `auto` to the best
-/// and the time that the best ones save.
+/// Counts the problems on which each scheme cost least, and gives the distance of `auto` to the
+/// best and the time that the best ones save.
 pub(crate) fn overall(entries: &[IndexEntry]) -> String {
     let mut wins: Vec<(&str, usize)> = Vec::new();
     for (cheapest, _) in entries.iter().filter_map(IndexEntry::cheapest) {

@@ -115,7 +115,8 @@ fn cell(column: &Column, value: &str, certainty: Option<String>) -> String {
 fn meanings() -> String {
     let terms =
         COLUMNS.iter().map(|column| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", column.name, column.meaning));
-    format!("<dl class=\"terms\">\n{}</dl>\n", terms.collect::<String>())
+    let words = "<p>More words, such as MTTI, theta, key and chain, are in docs/glossary.md.</p>";
+    format!("<dl class=\"terms\">\n{}</dl>\n{words}\n", terms.collect::<String>())
 }
 
 fn decisions(comparison: &Comparison) -> String {

@@ -1,4 +1,4 @@
-//! What lies in the middle of several trials, and how far they lie apart.
+//! The middle of several trials, and their ends.
 
 use serde::Serialize;
 

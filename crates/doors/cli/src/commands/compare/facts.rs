@@ -4,6 +4,7 @@ use crate::inject::virtual_time::MachineRates;
 use crate::options::ProblemArgs;
 use crate::options::protection::ProtectionArgs;
 use crate::output::{bytes, seconds};
+use crate::printable::shell_word;
 use crate::report::Fact;
 use crate::solved::SolveReport;
 
@@ -73,9 +74,6 @@ fn virtual_facts(rates: &MachineRates, measured: &SolveReport) -> [Fact; 3] {
 
 /// The command line, as it was given.
 pub(crate) fn command_line() -> String {
-    let arguments = std::env::args().skip(1).map(|argument| {
-        let is_plain = argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/+=".contains(c));
-        if is_plain { argument } else { format!("'{argument}'") }
-    });
+    let arguments = std::env::args().skip(1).map(|argument| shell_word(&argument));
     std::iter::once("recoup".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }

@@ -11,6 +11,7 @@ use crate::account::RunJson;
 use crate::execute::Executed;
 use crate::options::protection::SchemeChoice;
 use crate::options::run::RunArgs as Args;
+use crate::printable::shell_word;
 use crate::results::Results;
 
 /// The report that is printed.
@@ -53,8 +54,8 @@ pub(crate) fn unkept_note(args: &Args, results: &Results) -> Option<String> {
 
 /// Returns the note on the place of the solution, and how to export it.
 pub(crate) fn solution_note(dir: &Path, version: u64) -> String {
-    let dir = dir.display();
-    format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy")
+    let command = format!("recoup export {} --solution --to x.npy", shell_word(&dir.to_string_lossy()));
+    format!("version {version} in {} is the solution: {command}", dir.display())
 }
 
 /// Returns the note for a user whose run was stopped, or has not converged and can continue.

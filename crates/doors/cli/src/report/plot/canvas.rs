@@ -51,7 +51,7 @@ pub(super) const SERIES: [Ink; 7] = [
     Ink { variable: "--series-6", light: "#a07800", dark: "#f0c93a" },
     Ink { variable: "--series-7", light: "#4b2aad", dark: "#a78bfa" },
 ];
-/// What has a colour of its own.
+/// Names that have a colour of their own.
 const SCHEMES: [&str; 7] = ["undisturbed", "none", "traditional", "lossless", "lossy", "exact", "auto"];
 /// Text and axes.
 pub(super) const TEXT: Ink = Ink { variable: "--ink", light: "#222222", dark: "#e6e6e6" };
