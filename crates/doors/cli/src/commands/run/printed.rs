@@ -6,8 +6,8 @@ use recoup::pipeline::Ended;
 
 /// Columns before the text of a line.
 const NAMES: usize = 10;
-/// Notes shown below the eight lines. There are none unless something went wrong, or memory tiers
-/// gave a version back.
+/// Notes shown below the eight lines. There are none unless something went wrong, lives were killed,
+/// or memory tiers gave a version back.
 const NOTES_MAX: usize = 4;
 
 /// Returns the text to print.
