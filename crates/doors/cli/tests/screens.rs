@@ -50,6 +50,7 @@ fn help_groups_the_other_options_and_shows_those_of_a_laboratory_only_if_asked()
     for (command, names) in laboratory {
         let [help, all] = ["--help", "--help-all"].map(|depth| printed(&format!("{command} {depth}"), dir.path(), 0));
         let first = options(&help);
+        assert_eq!(first[..4], ["json", "json-file", "matrix", "poisson3d"], "{command}");
         let added: Vec<&str> = options(&all).into_iter().filter(|name| !first.contains(name)).collect();
         let mut expected: Vec<&str> = names.split(' ').collect();
         let mut found = added.clone();

@@ -45,7 +45,8 @@ const EXAMPLES: &str = "Examples, from the root of the repository:
       --method gmres --pc jacobi --rtol 1e-8 --failures at:100,200,300 \\
       --interval 60it --schemes traditional,lossless,lossy --dir /tmp/compared
 
-With --mtti and without --failures, failures are injected at random.";
+With --mtti and without --failures, failures are injected at random.
+docs/report.md explains the page of --report, docs/glossary.md the words.";
 
 /// Default number of trials of random failures.
 const TRIALS: u32 = 5;

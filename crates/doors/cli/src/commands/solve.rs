@@ -34,7 +34,9 @@ const EXAMPLES: &str = "Examples, from the root of the repository:
   recoup solve --matrix tests/data/sherman5.mtx.gz --method gmres --pc jacobi \\
       --solution /tmp/x.npy --residual-log /tmp/residuals.csv
   recoup solve --poisson3d 48 --operator stencil --method jacobi --rtol 1e-3 \\
-      --roofline --threads 2 --json";
+      --roofline --threads 2 --json
+
+docs/glossary.md explains the words.";
 
 /// Options of `recoup solve`.
 #[derive(clap::Args, Debug)]

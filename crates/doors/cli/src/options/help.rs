@@ -30,6 +30,9 @@ const FIRST: [&str; 15] = [
 /// The group of the options that experiments need, and no program in use.
 pub(crate) const LABORATORY: &str = "Laboratory";
 
+/// The options of every command, which come before.
+const GLOBAL: usize = 2;
+
 /// The end of `-h`, after an example.
 macro_rules! short_help {
     ($example:literal) => {
@@ -70,7 +73,7 @@ fn placed(arg: Arg, shows_all: bool) -> Arg {
         None => arg,
     };
     match FIRST.iter().position(|id| arg.get_id() == id) {
-        Some(place) => arg.help_heading(None).display_order(place),
+        Some(place) => arg.help_heading(None).display_order(GLOBAL + place),
         None => arg.hide_short_help(true).hide_long_help(is_laboratory && !shows_all),
     }
 }

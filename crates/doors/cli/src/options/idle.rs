@@ -61,7 +61,7 @@ const NEEDS: [OptionNeed; 29] = [
     need("asynchronous", saves_any, versions),
     need("no_corruption_check", saves_any, versions),
     need("tiers", saves_any, versions),
-    need("pfs_bandwidth", saves_any, versions),
+    need("pfs_bandwidth", |given| saves_any(given) || protection(given, ProtectionArgs::is_virtual), versions),
     need("name", saves_to_directory, directory),
     need("fresh", saves_to_directory, directory),
     need("dir", saves_any, versions),

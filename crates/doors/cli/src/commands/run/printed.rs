@@ -1,12 +1,13 @@
 //! The result of a run for people: eight lines, or with `--details` every figure and decision.
 
+use recoup::pipeline::Ended;
+
 use crate::account::{FlipsJson, RunJson, ended_name};
 use crate::output::{TextTable, WIDTH, bytes, dropped, percent, seconds, wrapped};
-use recoup::pipeline::Ended;
 
 /// Columns before the text of a line.
 const NAMES: usize = 10;
-/// Notes shown below the eight lines. There are none unless something went wrong, lives were killed,
+/// Notes shown below the eight lines. There are none unless something went wrong, a life was killed
 /// or memory tiers gave a version back.
 const NOTES_MAX: usize = 4;
 
