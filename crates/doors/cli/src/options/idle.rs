@@ -141,3 +141,22 @@ fn lines(matches: &ArgMatches, given: &Given<'_>) -> Vec<String> {
     let name = |option: &str| if option == "asynchronous" { "async".to_owned() } else { option.replace('_', "-") };
     idle.map(|need| format!("--{} does nothing here: it needs {}", name(need.option), (need.words)())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Args;
+
+    use super::*;
+    use crate::options::run::RunArgs;
+
+    /// An option that was renamed would never be said.
+    #[test]
+    fn needs_name_options_that_exist_once_each() {
+        let command = RunArgs::augment_args(clap::Command::new("run"));
+        let is_there = |option: &str| command.get_arguments().any(|argument| argument.get_id() == option);
+        for (position, need) in NEEDS.iter().enumerate() {
+            assert!(is_there(need.option), "{}", need.option);
+            assert!(NEEDS[..position].iter().all(|before| before.option != need.option), "{}", need.option);
+        }
+    }
+}
