@@ -108,6 +108,12 @@ impl CallLog {
         Ok((bytes > 0).then_some(LogSummary { calls: calls.len() as u64, bytes }))
     }
 
+    /// Returns the rows that the own file has of a call.
+    #[must_use]
+    pub fn rows(&self, number: u64) -> Option<LogRows> {
+        self.own.places.get(&number).map(|place| place.rows)
+    }
+
     /// Returns a call's facts and these rows of its answer. They are of one entry, even where
     /// several ranks have put it.
     ///
@@ -453,6 +459,7 @@ mod tests {
         let other = LogEntry { values: vec![7; 80], ..entry(1, all) };
         log.put(1, all, &other).unwrap();
         put(&mut log, 1, all);
+        assert_eq!((log.rows(1), log.rows(2)), (Some(all), None));
         assert!(!log.put(2, all, &entry(2, all)).unwrap());
         assert_eq!(open(dir.path(), 0, 1).find(1, all).unwrap(), Some(entry(1, all)));
     }

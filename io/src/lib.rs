@@ -7,6 +7,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod array;
+mod call_directory;
 mod call_log;
 mod check;
 mod clock;
@@ -25,6 +26,7 @@ mod sys;
 mod throttle;
 
 pub use array::Array;
+pub use call_directory::CallDirectory;
 pub use call_log::{CALLS, CallLog, LogEntry, LogPart, LogRows, LogSummary};
 pub use clock::{SystemClock, VirtualClock};
 pub use export::{write_npy, write_plain_hdf5};

@@ -11,6 +11,7 @@
 //! of a call only, and never while Python code writes to them under another borrow.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod call_log;
 mod device_array;
 mod directory;
 mod dlpack;
@@ -39,6 +40,8 @@ pub(crate) use error::{Error, failed, of_kind, refused};
 mod _native {
     #[pymodule_export]
     use crate::Error;
+    #[pymodule_export]
+    use crate::call_log::PyCallLog;
     #[pymodule_export]
     use crate::directory::{PyDirectory, PyVariable, PyVersion};
     #[pymodule_export]

@@ -14,10 +14,11 @@ subclass for its kind, with the message of the library. What costs versions and 
 under ``recoup``.
 """
 
-from . import model, tape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._directory import Directory, open
 from ._errors import RecoupWarning
-from ._memory import Memory, MemoryReader, MemoryView
 from ._native import (
     CallbackError,
     CodecError,
@@ -39,9 +40,36 @@ from ._native import (
     Version,
     __version__,
 )
-from ._session import Session
-from ._tape import Tape
-from .petsc import attach
+
+if TYPE_CHECKING:
+    from . import model, tape
+    from ._memory import Memory, MemoryReader, MemoryView
+    from ._session import Session
+    from ._tape import Tape
+    from .petsc import attach
+
+# What needs NumPy is imported when it is asked for: `recoup.run` leaves that moment to its program.
+_HOMES = {
+    "Memory": "_memory",
+    "MemoryReader": "_memory",
+    "MemoryView": "_memory",
+    "Session": "_session",
+    "Tape": "_tape",
+    "attach": "petsc",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("model", "petsc", "tape"):
+        return import_module(f".{name}", __name__)
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "CallbackError",

@@ -1,7 +1,8 @@
-"""The exception and the warning of the package, and arguments that become the former."""
+"""The exception and the warning of the package, arguments that become the former, and lines for people."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,3 +28,11 @@ def named(what: str) -> Iterator[None]:
             causes.append(str(cause))
             cause = cause.__cause__
         raise Error(f"{what}: {': '.join(causes)}") from error
+
+
+def tell(line: str) -> None:
+    """Prints a line for people. A lost terminal is no failure of the program."""
+    try:
+        print(f"recoup: {line}", file=sys.__stderr__, flush=True)
+    except (OSError, ValueError):
+        pass

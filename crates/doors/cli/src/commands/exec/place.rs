@@ -1,25 +1,21 @@
 //! The directory of `recoup exec`: one job at a time, its log, and what its ranks report.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow};
-use recoup::io::{CALLS, FileLock, Hdf5Store, open_without_links};
+use anyhow::{Error, Result, anyhow};
+use recoup::core::StoreError;
+use recoup::io::{CALLS, CallDirectory};
 
 use super::engine::Engines;
 
-/// The file that a job locks.
-const LOCK: &str = "exec.lock";
 /// A line for each set of ranks, as the engine writes it.
 const REPORT: &str = "report";
 
 /// A directory that this job has for itself.
 #[derive(Debug)]
-pub(super) struct ExecPlace {
-    dir: PathBuf,
-    _lock: FileLock,
-}
+pub(super) struct ExecPlace(CallDirectory);
 
 impl ExecPlace {
     /// Takes the directory, which is made if it is not there.
@@ -27,22 +23,19 @@ impl ExecPlace {
     /// # Errors
     /// When it cannot be written to, or another job has it.
     pub(super) fn take(dir: &Path) -> Result<Self> {
-        let calls = dir.join(CALLS);
         let shown = dir.display();
-        fs::create_dir_all(&calls).with_context(|| format!("{shown} cannot be made"))?;
-        let dir = dir.canonicalize().with_context(|| format!("{shown} cannot be found"))?;
-        let mut options = File::options();
-        let opened = open_without_links(options.write(true).create(true), &dir.join(LOCK));
-        let file = opened.with_context(|| format!("{shown} cannot be written to"))?;
-        let lock = FileLock::take(file).map_err(|_| anyhow!("another job has {shown}"))?;
-        let place = Self { dir, _lock: lock };
+        let taken = CallDirectory::take(dir).map_err(|error| match error {
+            StoreError::Busy { .. } => anyhow!("another job has {shown}"),
+            error => Error::new(error).context(format!("{shown} cannot be made")),
+        })?;
+        let place = Self(taken);
         fs::remove_file(place.report()).ok();
         Ok(place)
     }
 
     /// Returns the file that ranks report to.
     pub(super) fn report(&self) -> PathBuf {
-        self.dir.join(CALLS).join(REPORT)
+        self.0.path().join(CALLS).join(REPORT)
     }
 
     /// Returns the variables that the program's ranks need.
@@ -55,7 +48,7 @@ impl ExecPlace {
         let mut variables = vec![
             ("LD_PRELOAD", preloaded),
             ("RECOUP_ENGINES", engines.list()),
-            ("RECOUP_DIR", self.dir.clone().into()),
+            ("RECOUP_DIR", self.0.path().into()),
             ("RECOUP_REPORT", self.report().into()),
         ];
         // Partitions that differ from start to start would give the rows other numbers.
@@ -70,18 +63,13 @@ impl ExecPlace {
     /// Returns whether calls were saved, by this start or an earlier one.
     pub(super) fn holds_calls(&self) -> bool {
         let report = self.report();
-        let files = fs::read_dir(self.dir.join(CALLS)).into_iter().flatten().flatten();
+        let files = fs::read_dir(self.0.path().join(CALLS)).into_iter().flatten().flatten();
         files.map(|file| file.path()).any(|path| path != report)
     }
 
     /// Removes the log, and the directory if nothing else is in it.
     pub(super) fn clear(&self) {
-        let names = Hdf5Store::names(&self.dir).unwrap_or_default();
-        for folder in names.iter().filter(|name| is_stream(name)).map(String::as_str).chain([CALLS]) {
-            fs::remove_dir_all(self.dir.join(folder)).ok();
-        }
-        fs::remove_file(self.dir.join(LOCK)).ok();
-        fs::remove_dir(&self.dir).ok();
+        self.0.clear(is_stream);
     }
 }
 
