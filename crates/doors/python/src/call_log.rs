@@ -53,8 +53,8 @@ impl PyCallLog {
         })
     }
 
-    /// Removes the log, and the versions of its stream.
+    /// Removes the log, and the runs of its calls: the stream's name, a dash, and a number.
     fn clear(&self) {
-        self.directory.clear(|name| name == self.stream);
+        self.directory.clear(|name| name.strip_prefix(&self.stream).is_some_and(|rest| rest.starts_with('-')));
     }
 }

@@ -29,21 +29,24 @@ def catch(module: ModuleType, calls: Calls, versions: Versions, skip_callbacks: 
         if hasattr(module, name):
             setattr(module, name, _Iterative(name, getattr(module, name), calls, versions, skip_callbacks).caught())
     module.spsolve = _spsolve(module.spsolve, calls)  # type: ignore[attr-defined]
-    make_lu, make_solve = module.splu, module.factorized
-    module.splu = _factors(make_lu, lambda made: made.solve, calls)  # type: ignore[attr-defined]
-    made_by_factorized = _factors(make_solve, lambda made: made, calls)
-
-    @functools.wraps(make_solve)
-    def factorized(A: Any) -> Any:
-        made = made_by_factorized(A)
-        return made.solve if isinstance(made, Factors) else made
-
-    module.factorized = factorized  # type: ignore[attr-defined]
+    module.splu = _factors(module.splu, calls, lambda made: made.solve, lambda factors: factors)  # type: ignore[attr-defined]
+    make = module.factorized
+    module.factorized = _factors(make, calls, lambda made: made, lambda factors: factors.solve)  # type: ignore[attr-defined]
 
 
 def _caller() -> str:
     """The module that has called the solver."""
     return str(sys._getframe(2).f_globals.get("__name__", ""))
+
+
+def _given(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments by their names; None where SciPy is to refuse them."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def _kind(A: Any, b: Any) -> list[Any]:
@@ -64,14 +67,9 @@ class _Iterative:
 
         @functools.wraps(self._real)
         def solve(*args: Any, **kwargs: Any) -> Any:
-            if not self._calls.begins(_caller()):
+            given = _given(self._signature, args, kwargs) if self._calls.begins(_caller()) else None
+            if given is None:
                 return self._real(*args, **kwargs)
-            try:
-                bound = self._signature.bind(*args, **kwargs)
-            except TypeError:
-                return self._real(*args, **kwargs)
-            bound.apply_defaults()
-            given = bound.arguments
             return self._calls.run(self._name, lambda: self._describe(given), lambda call: self._solve(call, given))
 
         return solve
@@ -117,10 +115,14 @@ class _Iterative:
 
 
 def _spsolve(real: Callable[..., Any], calls: Calls) -> Callable[..., Any]:
+    signature = inspect.signature(real)
+
     @functools.wraps(real)
-    def spsolve(A: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.begins(_caller()):
-            return real(A, b, *args, **kwargs)
+    def spsolve(*args: Any, **kwargs: Any) -> Any:
+        given = _given(signature, args, kwargs) if calls.begins(_caller()) else None
+        if given is None:
+            return real(*args, **kwargs)
+        A, b = given["A"], given["b"]
 
         def describe() -> Call | str:
             if not sp.issparse(A) or sp.issparse(b):
@@ -128,7 +130,7 @@ def _spsolve(real: Callable[..., Any], calls: Calls) -> Callable[..., Any]:
             rhs = np.asarray(b)
             return Call("spsolve", lambda x: A @ x, rhs, _kind(A, rhs))
 
-        return calls.run("spsolve", describe, lambda call: real(A, b, *args, **kwargs))
+        return calls.run("spsolve", describe, lambda call: real(*args, **kwargs))
 
     return spsolve
 
@@ -168,25 +170,30 @@ class Factors:
         return self._calls.run("solve", describe, solve) if self._calls.begins(_caller()) else solve()
 
 
-def _factors(make: Callable[..., Any], solver: Callable[[Any], Any], calls: Calls) -> Callable[..., Any]:
-    """Catches a function that factorizes. What is kept of it says that the factors of this A can be made."""
+def _factors(
+    make: Callable[..., Any], calls: Calls, solver: Callable[[Any], Any], given_out: Callable[[Factors], Any]
+) -> Callable[..., Any]:
+    """Catches a function that factorizes. What is kept of a call says that A has factors."""
+    signature = inspect.signature(make)
 
     @functools.wraps(make)
-    def factorize(A: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.begins(_caller()) or not sp.issparse(A):
-            return make(A, *args, **kwargs)
+    def factorize(*args: Any, **kwargs: Any) -> Any:
+        given = _given(signature, args, kwargs) if calls.begins(_caller()) else None
+        if given is None or not sp.issparse(given["A"]):
+            return make(*args, **kwargs)
         # The program may write to its own A.
-        own = A.copy()
-        factors = Factors(own, lambda A: make(A, *args, **kwargs), solver, calls)
+        own = given.pop("A").copy()
+        factors = Factors(own, lambda A: make(A, **given), solver, calls)
 
         def describe() -> Call:
-            z = np.cos(np.arange(A.shape[0]))
-            kind = [*_kind(A, z), repr(args), repr(sorted(kwargs.items()))]
-            return Call("splu", lambda nothing: own @ z, z, kind, (), lambda x, info: factors, lambda made: (z[:0], 0))
+            z = np.cos(np.arange(own.shape[0]))
+            kind = [*_kind(own, z), repr(sorted(given.items()))]
+            answer = given_out(factors)
+            return Call("splu", lambda nothing: own @ z, z, kind, (), lambda x, info: answer, lambda made: (z[:0], 0))
 
         def solve(call: Call | None) -> Any:
             factors.made()
-            return factors
+            return given_out(factors)
 
         return calls.run(make.__name__, describe, solve)
 

@@ -34,6 +34,7 @@ def run(program: list[str], is_module: bool) -> None:
 def _begin_main() -> ModuleType:
     module = ModuleType("__main__")
     module.__builtins__ = builtins  # type: ignore[attr-defined]
+    module.__annotations__ = {}
     sys.modules["__main__"] = module
     return module
 
@@ -55,7 +56,6 @@ def _run_path(path: str) -> None:
     module = _begin_main()
     module.__file__, module.__cached__ = full, None  # type: ignore[attr-defined]
     module.__loader__ = importlib.machinery.SourceFileLoader("__main__", full)
-    module.__annotations__ = {}
     exec(compile(source, full, "exec", dont_inherit=True), module.__dict__)
 
 

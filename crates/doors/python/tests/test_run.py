@@ -1,0 +1,438 @@
+"""`python -m recoup.run`: programs that use SciPy, killed and started again by the same line."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import recoup
+import recoup.run
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+from recoup._calls import Calls
+from recoup._caught import catch
+from recoup._native import CallLog
+from recoup._within import Versions
+
+HEAT = """
+import os, signal, sys
+import numpy as np, scipy.sparse as sp
+from scipy.sparse.linalg import cg
+n, steps = 24, 12
+c, rtol, start = (float(os.environ.get(name, usual)) for name, usual in [("C", 50), ("RTOL", 1e-8), ("U0", 1)])
+line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+one = sp.eye_array(n)
+A = (sp.eye_array(n * n) + c * (sp.kron(line, one) + sp.kron(one, line))).tocsr()
+M = sp.diags_array(1 / A.diagonal())
+u = start * np.random.default_rng(3).random(n * n)
+for step in range(steps):
+    if step == int(os.environ.get("KILL_AT", -1)):
+        os.kill(os.getpid(), signal.SIGKILL)
+    u, info = cg(A, u, M=M, rtol=rtol)
+    print(step, info, np.linalg.norm(u).hex(), u.sum().hex(), flush=True)
+"""
+
+
+class Program:
+    """A program of the user, and a folder to run it in."""
+
+    def __init__(self, folder, text):
+        self.folder = folder
+        (folder / "program.py").write_text(textwrap.dedent(text))
+
+    def plain(self, *arguments, **environment):
+        return self._run(["program.py", *arguments], environment)
+
+    def run(self, *arguments, options=("--share", "1"), **environment):
+        return self._run(["-m", "recoup.run", "--dir", "log", *options, "program.py", *arguments], environment)
+
+    def _run(self, words, environment):
+        environment = os.environ | {name: str(value) for name, value in environment.items()}
+        return subprocess.run(
+            [sys.executable, *words], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=200
+        )
+
+    @property
+    def log(self):
+        return self.folder / "log"
+
+    def killed(self, at, **environment):
+        done = self.run(KILL_AT=at, **environment)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        return done
+
+
+def said(done):
+    """What recoup said, line by line."""
+    return [line.removeprefix("recoup: ") for line in done.stderr.splitlines() if line.startswith("recoup: ")]
+
+
+def answered(done):
+    return int(re.search(r"(\d+) answered from the log", said(done)[-1])[1])
+
+
+@pytest.fixture
+def heat(tmp_path):
+    return Program(tmp_path, HEAT)
+
+
+def test_a_loop_killed_at_half_prints_what_the_undisturbed_one_does(heat, program):
+    plain = heat.plain()
+    heat.killed(6)
+    shown = subprocess.run([program, "status", heat.log], capture_output=True, text=True, timeout=60)
+    assert "has saved 6 calls" in shown.stdout, shown
+    again = heat.run()
+    assert (again.returncode, again.stdout) == (0, plain.stdout)
+    assert said(again) == ["12 calls: 6 answered from the log, 0 resumed within, 6 saved, 0 too short to save"]
+    assert not heat.log.exists(), "the log of a finished program is removed"
+
+
+@pytest.mark.parametrize("change", [{"C": 50.001}, {"U0": 1.001}, {"RTOL": 1e-9}], ids=["A", "b", "rtol"])
+def test_nothing_is_answered_for_another_problem(heat, change):
+    heat.killed(6)
+    again = heat.run(**change)
+    assert (again.returncode, again.stdout, answered(again)) == (0, heat.plain(**change).stdout, 0)
+
+
+def test_a_looser_tolerance_and_rounding_in_b_are_answered(heat):
+    heat.killed(6)
+    assert answered(heat.run(options=("--share", "1", "--keep"), RTOL=2e-8)) == 6
+    heat.killed(6)
+    assert answered(heat.run(U0=1 + 1e-14)) == 6
+
+
+def test_a_log_of_another_size_is_solved_again(heat):
+    heat.killed(6)
+    other = Program(heat.folder, HEAT.replace("n, steps = 24, 12", "n, steps = 25, 3"))
+    again = other.run()
+    assert (again.stdout, answered(again)) == (other.plain().stdout, 0)
+
+
+class Caught:
+    """The solvers as a program sees them, in this process."""
+
+    def __init__(self, folder, **options):
+        self.calls = Calls(CallLog(str(folder), "scipy", 1 << 30), 1.0, False)
+        names = [name for name in spla.__all__ if callable(getattr(spla, name))]
+        self.solvers = SimpleNamespace(**{name: getattr(spla, name) for name in names})
+        catch(self.solvers, self.calls, Versions(self.calls, str(folder), 1e9, "auto"), options.get("skip", False))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.calls.leave()
+
+    @property
+    def counts(self):
+        return self.calls.summary()
+
+
+def small(seed=0, n=5, kind=float):
+    draw = np.random.default_rng(seed)
+    A = sp.csc_array(n * np.eye(n) + draw.random((n, n)) + (1j * draw.random((n, n)) if kind is complex else 0))
+    return A, draw.random(n).astype(kind)
+
+
+def test_every_damaged_byte_and_every_cut_gives_the_same_bits(tmp_path):
+    A, b = small()
+
+    def solve(solvers):
+        return [solvers.bicgstab(A, b, rtol=1e-10)[0].tobytes(), solvers.spsolve(A, b).tobytes()]
+
+    expected = solve(spla)
+    with Caught(tmp_path) as caught:
+        assert solve(caught.solvers) == expected
+    path = tmp_path / "calls" / "scipy-1-0.log"
+    whole = path.read_bytes()
+    answered = 0
+    for at in range(len(whole)):
+        for damaged in (whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :], whole[:at]):
+            path.write_bytes(damaged)
+            with Caught(tmp_path) as caught:
+                assert solve(caught.solvers) == expected, at
+            answered += int(re.search(r"(\d+) answered", caught.counts)[1])
+    # The second entry is lost with the first only where the header of the first is.
+    assert len(whole) < answered < 3 * len(whole)
+
+
+def test_facts_that_are_no_facts_are_no_answer(tmp_path):
+    A, b = small()
+    expected = spla.spsolve(A, b)
+    for facts in [b"", b"{", b"[]", b"{}", b'{"x": ["<f8", [5], "C"]}', b'{"x": ["O", [5], "C"]}', b"null", b"\xff"]:
+        log = CallLog(str(tmp_path), "scipy", 1 << 30)
+        log.put(0, facts, np.zeros(5).tobytes(), 8)
+        del log
+        with Caught(tmp_path) as caught:
+            assert np.array_equal(caught.solvers.spsolve(A, b), expected) and " 0 answered" in caught.counts
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("name", [*recoup._caught.ITERATIVE, "spsolve", "splu", "factorized", "block"])
+def test_every_solver_is_answered_with_the_bits_and_the_info_it_had(tmp_path, name, kind):
+    A, b = small(kind=kind)
+    if name in ("cg", "minres"):
+        A = (A + A.T.conj()).tocsc()
+    if name == "minres" and kind is complex:
+        pytest.skip("SciPy's MINRES is real")
+    block = np.asfortranarray(np.stack([b, 2 * b + 1], axis=1))
+
+    def solve(solvers):
+        if name in ("splu", "factorized"):
+            made = getattr(solvers, name)(A)
+            return (made.solve if name == "splu" else made)(b), 0
+        if name == "block":
+            return solvers.spsolve(A, block), 0
+        answer = getattr(solvers, name)(A, b)
+        return answer if isinstance(answer, tuple) else (answer, 0)
+
+    expected, info = solve(spla)
+    n_calls = 2 if name in ("splu", "factorized") else 1
+    for answered in (0, n_calls):
+        with Caught(tmp_path) as caught:
+            x, found = solve(caught.solvers)
+        assert (x.tobytes("A"), x.dtype, x.shape, found) == (expected.tobytes("A"), expected.dtype, expected.shape, info)
+        assert x.flags.writeable and x.flags.f_contiguous == expected.flags.f_contiguous
+        assert f"{n_calls} calls: {answered} answered" in caught.counts
+        x[:] = 0
+
+
+def test_factors_are_made_when_an_answer_needs_them_and_of_the_matrix_they_were_asked_for(tmp_path):
+    A, b = small()
+    original = A.copy()
+
+    def solve(solvers, more):
+        lu = solvers.splu(A.copy())
+        x = [lu.solve(b), lu.solve(b, trans="T"), lu.solve(b, "H")]
+        return lu, x + [lu.solve(b + k) for k in range(more)]
+
+    with Caught(tmp_path) as caught:
+        _, first = solve(caught.solvers, 0)
+    with Caught(tmp_path) as caught:
+        lu, again = solve(caught.solvers, 0)
+        assert lu._made is None and [x.tobytes() for x in first] == [x.tobytes() for x in again]
+        assert "4 calls: 4 answered" in caught.counts
+        assert isinstance(lu, spla.SuperLU) and lu.shape == (5, 5) and lu.nnz > 0 and lu._made is not None
+    with Caught(tmp_path) as caught:
+        _, again = solve(caught.solvers, 1)
+        assert np.linalg.norm(original @ again[-1] - b) < 1e-13 and "5 calls: 4 answered" in caught.counts
+        own = A.copy()
+        lu = caught.solvers.splu(own)
+        own.data *= 2
+        assert np.linalg.norm(original @ lu.solve(b + 7) - b - 7) < 1e-13
+
+
+def test_a_singular_matrix_is_refused_where_scipy_refuses_it(tmp_path):
+    A = sp.csc_array(np.diag([1.0, 0.0]))
+    for _ in range(2):
+        with Caught(tmp_path) as caught, pytest.raises(RuntimeError, match="singular"):
+            caught.solvers.splu(A)
+
+
+def test_an_operator_is_tested_by_its_product_and_solves_within_a_solve_are_no_calls(tmp_path):
+    A, b = small()
+    products = 0
+
+    def multiply(x):
+        nonlocal products
+        products += 1
+        return A @ x
+
+    def solve(solvers):
+        operator = spla.LinearOperator(A.shape, matvec=multiply, dtype=float)
+        M = spla.LinearOperator(A.shape, matvec=lambda r: solvers.gmres(A, r, rtol=0.1)[0], dtype=float)
+        return solvers.lgmres(operator, b, M=M, rtol=1e-9)[0].tobytes()
+
+    expected = solve(spla)
+    for answered in (0, 1):
+        products = 0
+        with Caught(tmp_path) as caught:
+            assert solve(caught.solvers) == expected and f"1 calls: {answered} answered" in caught.counts
+    assert products == 1
+
+
+def test_callbacks_are_called_as_in_the_first_run(tmp_path):
+    A, b = small()
+    A = (A + A.T).tocsc()
+
+    def solve(solvers):
+        seen = []
+        solvers.gmres(A, b, rtol=1e-9, callback=lambda norm: seen.append(norm), callback_type="pr_norm")
+        solvers.cg(A, b, rtol=1e-9, callback=lambda x: seen.append(x.copy()))
+        return [np.asarray(each).tobytes() for each in seen]
+
+    expected = solve(spla)
+    for answered in (0, 1):
+        with Caught(tmp_path) as caught:
+            assert solve(caught.solvers) == expected
+        assert f"2 calls: {answered} answered" in caught.counts and "1 solved for their callbacks" in caught.counts
+    for answered in (1, 2):
+        with Caught(tmp_path, skip=True) as caught:
+            seen = solve(caught.solvers)
+        assert seen == expected if answered == 1 else seen == expected[: len(seen)] and len(seen) < len(expected)
+        assert f"2 calls: {answered} answered" in caught.counts
+
+
+def test_calls_that_give_more_than_x_or_have_not_converged_are_solved(tmp_path):
+    A, b = small()
+    for _ in range(2):
+        outer = []
+        with Caught(tmp_path) as caught:
+            caught.solvers.lgmres(A, b, outer_v=outer)
+            assert outer and caught.solvers.cg(A, b, maxiter=1, rtol=1e-14)[1] == 1
+        assert "2 calls: 0 answered from the log, 0 resumed within, 0 saved" in caught.counts
+
+
+SCRIPTS = {
+    "arguments": "print(sys.argv, __file__, __name__, getattr(__spec__, 'name', None), __package__, sys.path[0], sorted(globals()))",
+    "error": "def f():\n    raise ValueError('x')\ntry:\n    f()\nexcept ValueError as e:\n    raise KeyError(1) from e",
+    "interrupt": "raise KeyboardInterrupt",
+    "exit": "sys.exit(7)",
+    "text": "sys.exit('a reason')",
+    "syntax": "def (",
+    "hook": "sys.excepthook = lambda *a: print('hook', a[0], a[2].tb_lineno)\nraise OSError",
+    "atexit": "import atexit\natexit.register(print, 'at exit')\nraise SystemExit",
+    "within": "import numpy as np, scipy.sparse.linalg as s\n"
+    "def product(x):\n    raise ZeroDivisionError\n"
+    "s.cg(s.LinearOperator((2, 2), matvec=product, dtype=float), np.ones(2))",
+    "wrong": "import scipy.sparse.linalg as s\ns.cg()",
+    "caught": "class Own(Exception): pass\nimport pickle\nprint(pickle.loads(pickle.dumps(Own('a'))).__class__ is Own)",
+    "early": "print('numpy' in sys.modules, 'scipy' in sys.modules)",
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("as_module", [False, True], ids=["file", "module"])
+def test_a_program_sees_and_shows_what_it_does_under_python(tmp_path, name, as_module):
+    program = Program(tmp_path, f"import sys\n{SCRIPTS[name]}\n")
+    words = ["-m", "program"] if as_module else ["program.py"]
+    plain = program._run([*words, "--dir", "its own", "-m", "x"], {})
+    ours = program._run(["-m", "recoup.run", "--dir", "log", *words, "--dir", "its own", "-m", "x"], {})
+    theirs = "".join(line for line in ours.stderr.splitlines(True) if not line.startswith("recoup: "))
+    assert (ours.returncode, ours.stdout, theirs) == (plain.returncode, plain.stdout, plain.stderr)
+    assert len(said(ours)) == 1, ours.stderr
+
+
+def test_a_program_that_is_not_there_ends_as_under_python(tmp_path):
+    program = Program(tmp_path, "")
+    for words in (["none.py"], ["-m", "none"]):
+        plain, ours = program._run(words, {}), program._run(["-m", "recoup.run", "--dir", "log", *words], {})
+        assert ours.returncode == plain.returncode and plain.stderr in ours.stderr
+    assert program._run(["-m", "recoup.run", "--dir", "log"], {}).returncode == 2
+
+
+def test_whatever_is_missing_the_program_runs_as_without_recoup(heat):
+    plain = heat.plain().stdout
+
+    def check(what, **options):
+        done = heat.run(**options)
+        lines = [line for line in said(done) if " calls: " not in line]
+        assert (done.returncode, done.stdout) == (0, plain) and len(lines) == 1 and what in lines[0], done.stderr
+
+    heat.log.write_text("a file")
+    check("nothing is saved: ")
+    heat.log.unlink()
+    held = CallLog(str(heat.log), "scipy", 1)
+    check("log is in use by another process")
+    held.clear()
+    del held
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))\n"
+    (heat.folder / "program.py").write_text(limited + HEAT)
+    check("nothing more is saved: ")
+    assert not heat.log.exists()
+    check("nothing is saved: ", options=("--dir", "/proc/none"))
+
+
+def test_a_child_leaves_the_log_to_its_parent_and_does_not_hold_it(tmp_path):
+    program = Program(
+        tmp_path,
+        """
+        import multiprocessing, os, signal, sys, time
+        import numpy as np, scipy.sparse as sp, scipy.sparse.linalg as spla
+        A, b = sp.csc_array(np.diag([1.0, 2.0, 3.0])), np.ones(3)
+        def solve(k):
+            return spla.spsolve(A, k * b).tolist()
+        if __name__ == "__main__":
+            print(solve(1), solve(2))
+            for way in ("fork", "spawn"):
+                with multiprocessing.get_context(way).Pool(2) as pool:
+                    print(pool.map(solve, range(4)))
+            if os.fork() == 0:
+                sys.stdout.close(), sys.stderr.close(), os.close(1), os.close(2)
+                time.sleep(20)
+                os._exit(0)
+            if sys.argv[1:]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            print(solve(3), flush=True)
+        """,
+    )
+    assert program.run("kill").returncode == -signal.SIGKILL
+    again = program.run()
+    assert again.stdout == program.plain().stdout
+    assert said(again) == ["3 calls: 2 answered from the log, 0 resumed within, 1 saved, 0 too short to save"]
+
+
+def test_calls_of_other_threads_and_of_scipy_itself_are_not_counted(tmp_path):
+    program = Program(
+        tmp_path,
+        """
+        import threading
+        import numpy as np, scipy.sparse as sp, scipy.sparse.linalg as spla
+        from scipy.integrate import solve_ivp
+        A = sp.csc_array(np.diag([1.0, 2.0, 3.0]))
+        solve = lambda: print(spla.spsolve(A, np.ones(3)))
+        thread = threading.Thread(target=solve)
+        thread.start(), thread.join(), solve()
+        print(solve_ivp(lambda t, y: -A @ y, (0, 1), np.ones(3), method="BDF", jac=-A).y[:, -1])
+        """,
+    )
+    done = program.run()
+    assert done.stdout == program.plain().stdout and said(done)[-1].startswith("1 calls: ")
+
+
+LONG = """
+import os, signal, sys
+import numpy as np, scipy.sparse as sp, scipy.sparse.linalg as spla
+n, count = 60, 0
+line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+A = (sp.kron(line, sp.eye_array(n)) + sp.kron(sp.eye_array(n), line)).tocsr()
+b = np.random.default_rng(3).random(n * n)
+def product(x):
+    global count
+    count += 1
+    if count == int(os.environ.get("KILL_AT", -1)):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return A @ x
+first = spla.spsolve(A, b)
+x, info = getattr(spla, sys.argv[1])(spla.LinearOperator(A.shape, product, product, dtype=float), b, rtol=1e-8)
+print(info, np.linalg.norm(b - A @ x) <= 1e-7 * np.linalg.norm(b), count)
+"""
+
+
+@pytest.mark.parametrize("name", ["cg", "gmres"])
+def test_a_call_killed_within_resumes_from_its_newest_version(tmp_path, name):
+    program = Program(tmp_path, LONG)
+    options = ("--share", "1", "--after", "0", "--interval", "10it")
+    plain = program.plain(name).stdout.split()
+    killed = program.run(name, options=options, KILL_AT=int(plain[2]) * 3 // 4)
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.name for path in program.log.glob("scipy-*")] == ["scipy-1"]
+    again = program.run(name, options=options)
+    assert (again.returncode, again.stdout.split()[:2]) == (0, ["0", "True"])
+    assert said(again) == ["2 calls: 1 answered from the log, 1 resumed within, 1 saved, 0 too short to save"]
+    assert int(again.stdout.split()[2]) < int(plain[2])
+    assert not program.log.exists()
+
+
+def test_a_version_of_another_problem_is_no_start(tmp_path):
+    program = Program(tmp_path, LONG)
+    options = ("--share", "1", "--after", "0", "--interval", "10it")
+    assert program.run("cg", options=options, KILL_AT=60).returncode == -signal.SIGKILL
+    other = Program(tmp_path, LONG.replace("rng(3).random(n * n)", "rng(4).standard_normal(n * n)"))
+    again, plain = other.run("cg", options=options), other.plain("cg")
+    assert again.stdout.split()[:2] == plain.stdout.split()[:2] and " 0 resumed within" in said(again)[-1]
