@@ -14,6 +14,7 @@ import recoup
 import recoup.run
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from recoup._blind import is_blind
 from recoup._calls import Calls
 from recoup._caught import catch
 from recoup._native import CallLog
@@ -260,22 +261,100 @@ def test_callbacks_are_called_as_in_the_first_run(tmp_path):
     A, b = small()
     A = (A + A.T).tocsc()
 
-    def solve(solvers):
-        seen = []
-        solvers.gmres(A, b, rtol=1e-9, callback=lambda norm: seen.append(norm), callback_type="pr_norm")
+    def solve(solvers, verbose=False):
+        seen, count = [], 0
+
+        def counting(x):
+            nonlocal count
+            count += 1
+            if verbose:
+                print(x)
+
+        solvers.gmres(A, b, rtol=1e-9, callback=seen.append, callback_type="pr_norm")
+        solvers.bicg(A, b, rtol=1e-9, callback=counting)
         solvers.cg(A, b, rtol=1e-9, callback=lambda x: seen.append(x.copy()))
-        return [np.asarray(each).tobytes() for each in seen]
+        return [count, *(np.asarray(each).tobytes() for each in seen)]
 
     expected = solve(spla)
-    for answered in (0, 1):
+    assert expected[0] > 2
+    for answered, verbose in [(0, False), (2, False), (1, True)]:
         with Caught(tmp_path) as caught:
-            assert solve(caught.solvers) == expected
-        assert f"2 calls: {answered} answered" in caught.counts and "1 solved for their callbacks" in caught.counts
-    for answered in (1, 2):
+            assert solve(caught.solvers, verbose) == expected
+        looking = 1 + verbose
+        assert f"3 calls: {answered} answered" in caught.counts and f", {looking} solved for their" in caught.counts
+    for answered in (2, 3):
         with Caught(tmp_path, skip=True) as caught:
             seen = solve(caught.solvers)
-        assert seen == expected if answered == 1 else seen == expected[: len(seen)] and len(seen) < len(expected)
-        assert f"2 calls: {answered} answered" in caught.counts
+        assert f"3 calls: {answered} answered" in caught.counts
+    assert seen == [0]
+
+
+def test_a_record_without_a_callback_answers_no_call_that_has_one(tmp_path):
+    A, b = small()
+    count = [0]
+
+    def counting(x):
+        count[0] += 1
+
+    with Caught(tmp_path) as caught:
+        caught.solvers.bicg(A, b)
+    with Caught(tmp_path) as caught:
+        caught.solvers.bicg(A, b, callback=counting)
+        assert count[0] > 0 and " 0 answered" in caught.counts
+
+
+def test_a_callback_that_may_look_is_no_blind_one():
+    class Counter:
+        n = 0
+
+        def count(self, x):
+            self.n += 1
+
+        def look(self, x):
+            self.x = x
+
+        def __call__(self, x):
+            self.n += 1
+
+    def closed(flag):
+        def callback(x):
+            if flag:
+                print(x)
+
+        return callback
+
+    def switched(flag):
+        def callback(x):
+            nonlocal flag
+            if flag:
+                print(x)
+            flag = True
+
+        return callback
+
+    def loop(x):
+        for k in range(3):
+            if k:
+                print(x)
+
+    def inner(x):
+        return lambda: x
+
+    def variables(x):
+        return locals()
+
+    def attempt(x):
+        try:
+            return 1
+        finally:
+            print(x)
+
+    seen = []
+    blind = [Counter().count, Counter(), closed(False), lambda x: seen.append(1), lambda x: None]
+    looking = [Counter().look, closed(True), closed(0), switched(False), loop, inner, variables, attempt]
+    looking += [seen.append, print, lambda x: seen.append(x), lambda *x: None, None]
+    assert [is_blind(each) for each in blind] == [True] * len(blind)
+    assert [is_blind(each) for each in looking] == [False] * len(looking)
 
 
 def test_calls_that_give_more_than_x_or_have_not_converged_are_solved(tmp_path):

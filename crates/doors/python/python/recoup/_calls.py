@@ -24,8 +24,8 @@ SOLVE_MULTIPLE = 10
 """A call is kept if its solve took this many times its save at least."""
 COST_REMEMBERED = 0.95
 """Of what a save is thought to cost, at each call that is not kept for it."""
-NORMS_MAX = 20_000
-"""Of one call, for a callback that gets them."""
+HEARD_MAX = 20_000
+"""Calls of one callback."""
 SAME = 1e-11
 """Relative difference of numbers that tell one problem from another."""
 SLACK = 1e-6
@@ -45,9 +45,16 @@ class Call:
     answer: Callable[[npt.NDArray[Any], int], Any] = lambda x, info: x
     parts: Callable[[Any], tuple[Any, int]] = lambda answer: (answer, 0)
     """The x and the info of an answer: what `answer` makes one of."""
-    norms: list[float] = field(default_factory=list)
-    """What the callback got, where that is all it gets."""
-    replay_norms: Callable[[list[float]], None] = lambda norms: None
+    callback: Callable[[Any], Any] | None = None
+    """The program's, which gets norms, or an iterate that it never looks at."""
+    heard: list[float | None] = field(default_factory=list)
+    """What it got: norms, or None for an iterate."""
+
+    def call_back(self, x: Any) -> Any:
+        """Calls the program's callback, and notes that."""
+        if len(self.heard) <= HEARD_MAX:
+            self.heard.append(None if isinstance(x, np.ndarray) else float(x))
+        return self.callback(x) if self.callback else None
 
     def measure(self, x: Any) -> dict[str, Any]:
         """Measures A x, b and the residual: one product."""
@@ -65,7 +72,7 @@ class Call:
 
     def is_answered_by(self, kept: dict[str, Any], x: Any) -> bool:
         """Whether a kept x is as good for the A and b at hand as it was, and these are those it was kept for."""
-        if [kept["solver"], kept["kind"]] != [self.solver, self.kind]:
+        if [kept["solver"], kept["kind"]] != [self.solver, self.kind] or (self.callback and kept["heard"] is None):
             return False
         if not all(was <= now for was, now in zip(kept["tolerances"], self.tolerances, strict=True)):
             return False
@@ -106,7 +113,8 @@ class Calls:
             untested = f"call {number} is not saved"
             call = self.guarded(untested, describe)
             if isinstance(call, Call) and (kept := self.guarded(untested, lambda: self._find(number, call))):
-                call.replay_norms(kept[0]["callback"])
+                for each in kept[0]["heard"] if call.callback else ():
+                    call.callback(kept[1][0] if each is None else np.float64(each))
                 self._counts["replayed"] += 1
                 self._explain(number, name, "answered from the log")
                 return call.answer(*kept[1])
@@ -172,10 +180,10 @@ class Calls:
 
     def _put(self, number: int, call: Call, x: npt.NDArray[Any], info: int) -> bool:
         facts = {"solver": call.solver, "kind": call.kind, "tolerances": call.tolerances, "info": int(info)}
-        facts |= call.measure(x) | {"callback": call.norms}
+        facts |= call.measure(x) | {"heard": call.heard if call.callback else None}
         order = "C" if x.flags.c_contiguous or not x.flags.f_contiguous else "F"
         facts["x"] = [x.dtype.str, x.shape, order]
-        if not np.isfinite(facts["residual"]) or len(call.norms) > NORMS_MAX:
+        if not np.isfinite(facts["residual"]) or len(call.heard) > HEARD_MAX:
             return False
         try:
             self._is_full = not self._log.put(number, json.dumps(facts).encode(), x.tobytes(), x.itemsize)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._calls import NORMS_MAX, Call, Calls
+from ._blind import is_blind
+from ._calls import Call, Calls
 from ._within import Versions
 
 ITERATIVE = ("cg", "cgs", "bicg", "bicgstab", "gmres", "lgmres", "minres", "qmr", "gcrotmk", "tfqmr")
@@ -81,37 +82,29 @@ class _Iterative:
     def _describe(self, given: dict[str, Any]) -> Call | str:
         if any(given.get(name) not in (nothing, None) for name, nothing in IN_AND_OUT.items()):
             return "not saved: it gives more than x"
-        takes_norms = self._takes_norms(given)
-        if given["callback"] is not None and not takes_norms and not self._skips:
+        callback = None if self._skips else given["callback"]
+        if callback is not None and not self._takes_norms(given) and not is_blind(callback):
             self._calls.count("callbacks")
             return "not saved: it has a callback"
         A = sp.linalg.aslinearoperator(given["A"])
         b, shift = np.asarray(given["b"]), given.get("shift", 0.0)
-        call = Call(
+        return Call(
             solver=self._name,
             multiply=A.matvec if shift == 0 else lambda x: A.matvec(x) - shift * x,
             b=b,
-            kind=_kind(given["A"] if hasattr(given["A"], "dtype") else A, b),
+            kind=[*_kind(given["A"] if hasattr(given["A"], "dtype") else A, b), given.get("callback_type")],
             tolerances=(float(given["rtol"]), float(given.get("atol", 0.0))),
             answer=lambda x, info: (x, info),
             parts=lambda answer: answer,
+            callback=callback,
         )
-        if takes_norms:
-            call.replay_norms = lambda norms: [given["callback"](np.float64(norm)) for norm in norms]
-        return call
 
     def _solve(self, call: Call | None, given: dict[str, Any]) -> Any:
-        if call is None:
+        if call is not None and call.callback is not None:
+            given = given | {"callback": call.call_back}
+        if call is None or self._takes_norms(given):
             return self._real(**given)
-        if not self._takes_norms(given):
-            return self._versions.solve(self._real, call, given)
-
-        def note(norm: Any) -> Any:
-            if len(call.norms) <= NORMS_MAX:
-                call.norms.append(float(norm))
-            return given["callback"](norm)
-
-        return self._real(**(given | {"callback": note}))
+        return self._versions.solve(self._real, call, given)
 
 
 def _spsolve(real: Callable[..., Any], calls: Calls) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import sys
 import zipfile
 from types import ModuleType, TracebackType
 
-CAUGHT = {os.path.join(os.path.dirname(__file__), name) for name in ("_calls.py", "_caught.py", "_within.py")}
+CAUGHT = {os.path.join(os.path.dirname(__file__), name) for name in ("_blind.py", "_calls.py", "_caught.py", "_within.py")}
 """Files whose frames stand between the program and SciPy."""
 
 
