@@ -29,7 +29,7 @@ impl PyCallLog {
         })
     }
 
-    /// The facts and the values of a call, as they were put; None where it is not there, or damaged.
+    /// The facts and the values of a call, as they were put; None if it is not there, or damaged.
     fn find<'py>(
         &mut self,
         py: Python<'py>,

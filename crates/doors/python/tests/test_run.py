@@ -14,6 +14,7 @@ import recoup
 import recoup.run
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from conftest import ROOT
 from recoup._blind import is_blind
 from recoup._calls import Calls
 from recoup._caught import catch
@@ -515,3 +516,20 @@ def test_a_version_of_another_problem_is_no_start(tmp_path):
     other = Program(tmp_path, LONG.replace("rng(3).random(n * n)", "rng(4).standard_normal(n * n)"))
     again, plain = other.run("cg", options=options), other.plain("cg")
     assert again.stdout.split()[:2] == plain.stdout.split()[:2] and " 0 resumed within" in said(again)[-1]
+
+
+def test_the_page_runs_as_it_is_printed(tmp_path):
+    page = (ROOT / "docs/start/scipy-run.md").read_text()
+    (script,) = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-eu", "-c", script], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert said(done) == ["20 calls: 15 answered from the log, 0 resumed within, 5 saved, 0 too short to save"]
+    lines = done.stdout.splitlines()
+    assert lines[:15] == lines[15:30] and len(lines) == 35
