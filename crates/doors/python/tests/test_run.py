@@ -1,5 +1,6 @@
 """`python -m recoup.run`: programs that use SciPy, killed and started again by the same line."""
 
+import json
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from conftest import ROOT
 from recoup._blind import is_blind
-from recoup._calls import Calls
+from recoup._calls import Call, Calls
 from recoup._caught import catch
 from recoup._native import CallLog
 from recoup._within import Versions
@@ -172,6 +173,21 @@ def test_facts_that_are_no_facts_are_no_answer(tmp_path):
         del log
         with Caught(tmp_path) as caught:
             assert np.array_equal(caught.solvers.spsolve(A, b), expected) and " 0 answered" in caught.counts
+
+
+def test_facts_that_vouch_for_another_x_are_refuted_by_its_residual(tmp_path):
+    A, b = small()
+    expected = spla.spsolve(A, b)
+    with Caught(tmp_path) as caught:
+        caught.solvers.spsolve(A, b)
+    log = CallLog(str(tmp_path), "scipy", 1 << 30)
+    facts = json.loads(log.find(0)[0])
+    x = expected * (1 + 1e-6)
+    facts |= Call("spsolve", lambda x: A @ x, b, []).measure(x) | {"residual": facts["residual"]}
+    log.put(0, json.dumps(facts).encode(), x.tobytes(), 8)
+    del log
+    with Caught(tmp_path) as caught:
+        assert np.array_equal(caught.solvers.spsolve(A, b), expected) and " 0 answered" in caught.counts
 
 
 @pytest.mark.parametrize("kind", [float, complex])

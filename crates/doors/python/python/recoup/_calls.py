@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ SAME = 1e-11
 """Relative difference of numbers that tell one problem from another."""
 SLACK = 1e-6
 """Of a residual that was measured in another order of sums."""
+
+
+@lru_cache(maxsize=1)
+def probe(n: int) -> npt.NDArray[np.float64]:
+    """A vector that other vectors are told apart by."""
+    return np.cos(np.arange(n))
 
 
 @dataclass
@@ -56,12 +63,18 @@ class Call:
             self.heard.append(None if isinstance(x, np.ndarray) else float(x))
         return self.callback(x) if self.callback else None
 
+    def call_back_again(self, heard: list[float | None], x: Any) -> None:
+        """Calls the program's callback with what it got in the first run."""
+        if self.callback is not None:
+            for each in heard:
+                self.callback(x if each is None else np.float64(each))
+
     def measure(self, x: Any) -> dict[str, Any]:
         """Measures A x, b and the residual: one product."""
         with np.errstate(all="ignore"):
             product = np.asarray(self.multiply(x))
             b = self.b.reshape(product.shape)
-            z = np.cos(np.arange(product.size))
+            z = probe(product.size)
             size = np.sqrt(product.size)
             along = [complex(np.vdot(z, each)) / size for each in (b, product)]
             return {
@@ -113,8 +126,7 @@ class Calls:
             untested = f"call {number} is not saved"
             call = self.guarded(untested, describe)
             if isinstance(call, Call) and (kept := self.guarded(untested, lambda: self._find(number, call))):
-                for each in kept[0]["heard"] if call.callback else ():
-                    call.callback(kept[1][0] if each is None else np.float64(each))
+                call.call_back_again(kept[0]["heard"], kept[1][0])
                 self._counts["replayed"] += 1
                 self._explain(number, name, "answered from the log")
                 return call.answer(*kept[1])
@@ -179,7 +191,7 @@ class Calls:
         return "saved" if is_kept else "not saved"
 
     def _put(self, number: int, call: Call, x: npt.NDArray[Any], info: int) -> bool:
-        facts = {"solver": call.solver, "kind": call.kind, "tolerances": call.tolerances, "info": int(info)}
+        facts: dict[str, Any] = {"solver": call.solver, "kind": call.kind, "tolerances": call.tolerances, "info": int(info)}
         facts |= call.measure(x) | {"heard": call.heard if call.callback else None}
         order = "C" if x.flags.c_contiguous or not x.flags.f_contiguous else "F"
         facts["x"] = [x.dtype.str, x.shape, order]

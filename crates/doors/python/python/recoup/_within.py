@@ -88,8 +88,11 @@ class _Watch:
             self._callback(x)
 
     def _guarded(self, body: Callable[[], None]) -> None:
-        is_done = self._versions.calls.guarded(f"no versions within call {self._number}", lambda: body() or True)
-        self._is_over |= is_done is None
+        def done() -> bool:
+            body()
+            return True
+
+        self._is_over |= not self._versions.calls.guarded(f"no versions within call {self._number}", done)
 
     def _save(self, x: Any) -> None:
         self._iteration += 1

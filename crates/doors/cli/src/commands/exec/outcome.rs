@@ -51,7 +51,9 @@ impl CallCounts {
 pub(super) fn reason(command: &[OsString]) -> String {
     let programs = command.iter().filter_map(|word| find(Path::new(word)));
     let mut reasons = programs.filter_map(|program| Some(format!("{} {}", program.display(), unreachable(&program)?)));
-    reasons.next_back().unwrap_or_else(|| "no program called KSPSolve of a shared libpetsc with an engine".to_owned())
+    let none = "no program called KSPSolve of a shared libpetsc with an engine; of SciPy, python -m recoup.run catches \
+                solves";
+    reasons.next_back().unwrap_or_else(|| none.to_owned())
 }
 
 /// Returns the file of a program, by its path or on PATH.
