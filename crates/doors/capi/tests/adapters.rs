@@ -71,7 +71,7 @@ impl Adapter {
             return None;
         }
         let built = Command::new("cmake").args(&build[1..]).arg(&target).output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         Some(Self { folder, program: binary.join(target), size })
     }
 

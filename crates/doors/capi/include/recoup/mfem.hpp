@@ -156,7 +156,7 @@ private:
 
     void Reset() override
     {
-        converged = false;
+        mfem::IterativeSolverMonitor::converged = false;
         can_update_ = has_asked_;
         told_ = 0;
         if (next_) next_->Reset();
@@ -185,7 +185,7 @@ private:
         if (!is_final) after(iteration, norm, x);
         if (next_) {
             next_->MonitorSolution(iteration, norm, x, is_final);
-            converged = next_->HasConverged();
+            mfem::IterativeSolverMonitor::converged = next_->HasConverged();
         }
     }
 
