@@ -3,11 +3,11 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
-use recoup::core::Resume;
+use recoup::core::{Progress, Resume};
 use recoup::pipeline::KnownNorms;
 
 use crate::callbacks::RecoupComm;
-use crate::handle::{At, Handle, RecoupHandle, RecoupStats};
+use crate::handle::{Handle, RecoupHandle, RecoupStats};
 use crate::lent::lent_comm;
 use crate::operator::{CallbackOperator, RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
 use crate::options::HandleOptions;
@@ -515,13 +515,14 @@ pub extern "C" fn recoup_close(handle: RecoupHandle) -> i32 {
     guarded(|| Handle::close(handle).map(|()| RECOUP_OK))
 }
 
-fn at(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Result<At, CallFailure> {
+/// Returns the place of a solve, as the program gives it.
+fn at(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Result<Progress, CallFailure> {
     let is_norm = |norm: f64| norm >= 0.0 && norm.is_finite();
     if !is_norm(residual_norm) || !is_norm(rhs_norm) || iteration > i64::MAX as u64 {
         let what = format!("iteration {iteration}, ||r|| {residual_norm}, ||b|| {rhs_norm}");
         return Err(CallFailure::argument(what));
     }
-    Ok(At { iteration, residual_norm, rhs_norm })
+    Ok(Progress::running(iteration, residual_norm, rhs_norm))
 }
 
 /// A number that the program knows; 0 is one that it does not know.

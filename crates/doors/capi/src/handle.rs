@@ -87,7 +87,7 @@ pub(crate) struct Core {
     unsaved: Option<CallFailure>,
     is_closed: bool,
     /// The place of the solve at the last call that gave it.
-    last: Option<At>,
+    last: Option<Progress>,
     /// The program's word since then on whether the solve has converged.
     has_converged: Option<bool>,
     /// The end of the program's time, if one is known.
@@ -104,21 +104,6 @@ struct Rebuild {
 // SAFETY: `ctx` is the program's, for its callback, which is called inside calls of the library
 // only.
 unsafe impl Send for Rebuild {}
-
-/// The place of a solve, as the program gives it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
-    pub(crate) iteration: u64,
-    pub(crate) residual_norm: f64,
-    pub(crate) rhs_norm: f64,
-}
-
-impl At {
-    fn progress(self) -> Progress {
-        let Self { iteration, residual_norm, rhs_norm } = self;
-        Progress::running(iteration, residual_norm, rhs_norm)
-    }
-}
 
 static HANDLES: Mutex<BTreeMap<RecoupHandle, Arc<Handle>>> = Mutex::new(BTreeMap::new());
 
@@ -342,7 +327,7 @@ impl Core {
     }
 
     /// Takes the place of the solve.
-    fn arrive(&mut self, at: At) {
+    fn arrive(&mut self, at: Progress) {
         self.last = Some(at);
         self.has_converged = None;
     }
@@ -350,7 +335,7 @@ impl Core {
     /// Returns whether the solve has converged, by the program's word or by the last residual. A
     /// norm of 0 is none, and the residual of one system says nothing about those after it.
     fn has_converged(&self, options: &HandleOptions) -> bool {
-        let is_met = |at: At| at.residual_norm > 0.0 && at.residual_norm <= options.rtol() * at.rhs_norm;
+        let is_met = |at: Progress| at.residual_norm > 0.0 && at.residual_norm <= options.rtol() * at.rhs_norm;
         self.has_converged.unwrap_or_else(|| !options.has_systems && self.last.is_some_and(is_met))
     }
 
@@ -373,13 +358,13 @@ impl Core {
     }
 
     /// Decides whether a checkpoint is due. Collective.
-    pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<Option<Plan>, CallFailure> {
+    pub(crate) fn decide(&mut self, this: &Handle, at: Progress) -> Result<Option<Plan>, CallFailure> {
         self.check_system(this)?;
         self.start(this)?;
         self.arrive(at);
         let owners: [&dyn Registered; 1] = [&self.protected];
         let Some(session) = &mut self.session else { return Ok(None) };
-        let plan = session.due(at.progress(), &owners)?.filter(|plan| plan.scheme != Scheme::None);
+        let plan = session.due(at, &owners)?.filter(|plan| plan.scheme != Scheme::None);
         self.due = plan.or(self.due);
         self.collect();
         self.advance(this)?;
@@ -388,7 +373,7 @@ impl Core {
     }
 
     /// Saves, as decided or otherwise by the scheme. Collective.
-    pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), CallFailure> {
+    pub(crate) fn save(&mut self, this: &Handle, at: Progress) -> Result<(), CallFailure> {
         self.check_system(this)?;
         self.start(this)?;
         self.arrive(at);
@@ -403,7 +388,7 @@ impl Core {
         let Some(session) = &mut self.session else { return Ok(()) };
         let known = std::mem::take(&mut self.known);
         session.report_columns(&known.column_norms);
-        session.checkpoint_with_norms(plan, at.progress(), &owners, known)?;
+        session.checkpoint_with_norms(plan, at, &owners, known)?;
         self.is_under_way = true;
         if options.is_synchronous {
             self.finish(&this.lent)?;

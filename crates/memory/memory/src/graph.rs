@@ -74,16 +74,6 @@ impl<S: VersionedElement, D: VersionedElement> VersionedGraph<S, D> {
         &self.data
     }
 
-    /// Array of the states, to be written.
-    pub fn states_mut(&mut self) -> &mut VersionedArray<S> {
-        &mut self.states
-    }
-
-    /// Array of the data, to be written.
-    pub fn data_mut(&mut self) -> &mut VersionedArray<D> {
-        &mut self.data
-    }
-
     /// Sets state and data of a vertex.
     ///
     /// # Panics
