@@ -30,7 +30,7 @@ const FIRST: [&str; 15] = [
 /// The group of the options that experiments need, and no program in use.
 pub(crate) const LABORATORY: &str = "Laboratory";
 
-/// The options of every command, which come before.
+/// The number of options that every command has, which come before.
 const GLOBAL: usize = 2;
 
 /// The end of `-h`, after an example.

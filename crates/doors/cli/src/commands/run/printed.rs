@@ -22,19 +22,12 @@ fn summary(report: &RunJson) -> String {
     let solve = &report.solve;
     let ranks = if solve.ranks > 1 { format!(", {} ranks", solve.ranks) } else { String::new() };
     let again = if account.lost > 0 { format!(", {} done again", account.lost) } else { String::new() };
-    let extra = report.extra_iterations_mean.map(|extra| format!(", {extra:.1} extra a recovery"));
+    let extra = report.extra_iterations_mean.map(|extra| format!(", {extra:.1} extra a recovery")).unwrap_or_default();
+    let time = format!("{} for {} iterations{again}{extra}", seconds(account.seconds_total), account.executed);
     let facts = [
         ("solve", format!("{} with preconditioner {}, {} unknowns{ranks}", solve.method, solve.pc, solve.n)),
         ("ended", ended(report)),
-        (
-            "time",
-            format!(
-                "{} for {} iterations{again}{}",
-                seconds(account.seconds_total),
-                account.executed,
-                extra.unwrap_or_default()
-            ),
-        ),
+        ("time", time),
         ("overhead", overhead(report)),
         ("failures", failures(report)),
         ("versions", versions(report)),
@@ -93,7 +86,11 @@ fn failures(report: &RunJson) -> String {
         0 => String::new(),
         recoveries => format!("; recoveries: {recoveries} in {}", seconds(account.seconds_recovery)),
     };
-    format!("{}{restored}{flips}", account.failures)
+    let breakdowns = match account.breakdown_rollbacks {
+        0 => String::new(),
+        breakdowns => format!("; rolled back after a breakdown: {breakdowns}"),
+    };
+    format!("{}{restored}{flips}{breakdowns}", account.failures)
 }
 
 fn versions(report: &RunJson) -> String {
