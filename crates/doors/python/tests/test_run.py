@@ -175,6 +175,17 @@ def test_facts_that_are_no_facts_are_no_answer(tmp_path):
             assert np.array_equal(caught.solvers.spsolve(A, b), expected) and " 0 answered" in caught.counts
 
 
+def test_an_x_that_happens_to_solve_another_problem_is_no_answer(tmp_path):
+    A, b = small()
+    with Caught(tmp_path) as caught:
+        x, info = caught.solvers.gmres(A, b, rtol=0.5, restart=1)
+    other = A @ x
+    assert info == 0 and np.linalg.norm(other - b) > 1e-3
+    with Caught(tmp_path) as caught:
+        found = caught.solvers.gmres(A, other, rtol=0.5, restart=1)[0]
+        assert " 0 answered" in caught.counts and np.array_equal(found, spla.gmres(A, other, rtol=0.5, restart=1)[0])
+
+
 def test_facts_that_vouch_for_another_x_are_refuted_by_its_residual(tmp_path):
     A, b = small()
     expected = spla.spsolve(A, b)
@@ -239,10 +250,11 @@ def test_factors_are_made_when_an_answer_needs_them_and_of_the_matrix_they_were_
     with Caught(tmp_path) as caught:
         _, again = solve(caught.solvers, 1)
         assert np.linalg.norm(original @ again[-1] - b) < 1e-13 and "5 calls: 4 answered" in caught.counts
+    with Caught(tmp_path) as caught:
         own = A.copy()
         lu = caught.solvers.splu(own)
         own.data *= 2
-        assert np.linalg.norm(original @ lu.solve(b + 7) - b - 7) < 1e-13
+        assert lu._made is None and np.linalg.norm(original @ lu.solve(b + 7) - b - 7) < 1e-13
 
 
 def test_a_singular_matrix_is_refused_where_scipy_refuses_it(tmp_path):
@@ -405,8 +417,10 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("as_module", [False, True], ids=["file", "module"])
 def test_a_program_sees_and_shows_what_it_does_under_python(tmp_path, name, as_module):
-    program = Program(tmp_path, f"import sys\n{SCRIPTS[name]}\n")
-    words = ["-m", "program"] if as_module else ["program.py"]
+    program = Program(tmp_path, "")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "program.py").write_text(f"import sys\n{SCRIPTS[name]}\n")
+    words = ["-m", "sub.program"] if as_module else ["sub/program.py"]
     plain = program._run([*words, "--dir", "its own", "-m", "x"], {})
     ours = program._run(["-m", "recoup.run", "--dir", "log", *words, "--dir", "its own", "-m", "x"], {})
     theirs = "".join(line for line in ours.stderr.splitlines(True) if not line.startswith("recoup: "))
@@ -455,21 +469,26 @@ def test_a_child_leaves_the_log_to_its_parent_and_does_not_hold_it(tmp_path):
             return spla.spsolve(A, k * b).tolist()
         if __name__ == "__main__":
             print(solve(1), solve(2))
+            if os.fork() == 0:
+                for stream in (1, 2):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+                while not os.path.exists("stop"):
+                    time.sleep(0.1)
+                os._exit(0)
             for way in ("fork", "spawn"):
                 with multiprocessing.get_context(way).Pool(2) as pool:
                     print(pool.map(solve, range(4)))
-            if os.fork() == 0:
-                sys.stdout.close(), sys.stderr.close(), os.close(1), os.close(2)
-                time.sleep(20)
-                os._exit(0)
             if sys.argv[1:]:
                 os.kill(os.getpid(), signal.SIGKILL)
             print(solve(3), flush=True)
         """,
     )
-    assert program.run("kill").returncode == -signal.SIGKILL
-    again = program.run()
-    assert again.stdout == program.plain().stdout
+    try:
+        assert program.run("kill").returncode == -signal.SIGKILL
+        again = program.run()
+        assert again.stdout == program.plain().stdout
+    finally:
+        (tmp_path / "stop").touch()
     assert said(again) == ["3 calls: 2 answered from the log, 0 resumed within, 1 saved, 0 too short to save"]
 
 
