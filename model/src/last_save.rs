@@ -1,4 +1,4 @@
-//! When to begin the last save before the end of a job.
+//! The start of the last save before the end of a job.
 //!
 //! A save that begins too late is lost with the work since the version before it; one that begins
 //! too early leaves time unused. The time of a save is random, so the start is chosen where the
@@ -7,7 +7,7 @@
 //! fixed-length reservation?", FTXS 2023, and Int. J. High Perform. Comput. Appl. 2025, for known
 //! laws.) Here the law is estimated from the saves of the run.
 
-/// The weight of the fitted law beside the measured times: that of so many saves.
+/// The weight of the fitted law beside the measured times, as a number of saves.
 const PRIOR_SAVES: f64 = 8.0;
 /// Spread of the logarithm of a save's time, if only one save was seen.
 const SPREAD: f64 = 0.5;
@@ -121,7 +121,7 @@ mod tests {
         ("Weibull", |rng| 0.88 * (-(1.0 - rng.uniform()).ln()).powf(1.25), |t| 1.0 - (-(t / 0.88).powf(0.8)).exp()),
     ];
 
-    /// Mean loss of expected work, of that for the known law, with so many saves seen.
+    /// Mean loss of expected work, of that for the known law, with `saves` seen.
     fn loss(law: &Law, saves: usize, to_end: f64) -> f64 {
         let (_, draw, chance) = law;
         let best = (1..6000).map(|i| f64::from(i) * 0.002).map(|t| (to_end - t) * chance(t)).fold(0.0, f64::max);

@@ -41,8 +41,8 @@ pub struct JobEnd {
 }
 
 impl JobEnd {
-    /// Returns the end that [`JOB_END_VARIABLES`] or `limit`, counted from now, gives: the earliest.
-    /// `None` if none does.
+    /// Returns the end that [`JOB_END_VARIABLES`] or `limit`, counted from now, gives: the
+    /// earliest. `None` if none does.
     #[must_use]
     pub fn known(limit: Option<Duration>) -> Option<Self> {
         let batch = JOB_END_VARIABLES.iter().filter_map(|name| left_by(name)).min();
@@ -78,9 +78,9 @@ impl JobEnd {
         self.for_save = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     }
 
-    /// Returns whether it is time to take the last version and stop: after the next safe point there
-    /// may be no time for it. Called at each safe point. The clocks of ranks differ: one rank asks
-    /// and tells the others.
+    /// Returns whether it is time to take the last version and stop: after the next safe point
+    /// there may be no time for it. Called at each safe point. The clocks of ranks differ: one rank
+    /// asks and tells the others.
     pub fn is_time_to_stop(&mut self) -> bool {
         self.is_time_at(self.clock.now())
     }

@@ -75,7 +75,7 @@ impl DirectoryArgs {
 
     fn empty(&self) -> anyhow::Error {
         let calls = CallLog::summary(&self.dir).ok().flatten().map_or(0, |log| log.calls);
-        let log = if calls > 0 { format!("; recoup exec has saved {calls} calls there") } else { String::new() };
+        let log = if calls > 0 { format!("; recoup has saved {calls} calls there") } else { String::new() };
         Exit::NoCheckpoint.because(format!("{} holds no versions of any run{log}", self.dir.display()))
     }
 }

@@ -152,8 +152,8 @@ fn petsc_program_killed_in_a_step_prints_what_it_would_have_printed() {
         let output = heat.command(&words).output().unwrap();
         stdout(&output) + &stderr(&output)
     };
-    assert!(told("status").contains("recoup exec has saved 8 calls"), "{}", told("status"));
-    assert!(told("inspect").contains("recoup exec has saved 8 calls"), "{}", told("inspect"));
+    assert!(told("status").contains("recoup has saved 8 calls"), "{}", told("status"));
+    assert!(told("inspect").contains("recoup has saved 8 calls"), "{}", told("inspect"));
     let (found, counts) = heat.finish(1, CG);
     assert_eq!(found, expected);
     assert_eq!(counts, Counts { calls: 12, replayed: 8, resumed: 0, guessed: 0, saved: 4 });

@@ -210,8 +210,7 @@ fn table(report: &StatusReport) -> TextTable {
         table.note(text);
     }
     if let (Some(calls), Some(bytes)) = (report.logged_calls, report.log_bytes) {
-        table
-            .note(format!("recoup exec has saved {calls} calls ({bytes} bytes); the same command continues from them"));
+        table.note(format!("recoup has saved {calls} calls ({bytes} bytes); the same command continues from them"));
     }
     table
 }

@@ -18,8 +18,8 @@ use crate::tell::tell;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct EndArgs {
     /// Stop with a version and exit code 75 this long before the end of the job (RECOUP_JOB_END or
-    /// SLURM_JOB_END_TIME in Unix seconds, or --time-limit), and earlier by the time that a save may
-    /// take: 90s, 5min [default: 0s; in a batch system at least 1min with the save].
+    /// SLURM_JOB_END_TIME in Unix seconds, or --time-limit), and earlier by the time that a save
+    /// may take: 90s, 5min [default: 0s; in a batch system at least 1min with the save].
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Stop and resume")]
     pub(crate) stop_before: Option<f64>,
 
