@@ -22,7 +22,7 @@ use recoup_model::last_save::seconds_for_last_save;
 /// job's script, and Slurm's own.
 pub const JOB_END_VARIABLES: [&str; 2] = ["RECOUP_JOB_END", "SLURM_JOB_END_TIME"];
 /// Kept free in a batch system at least, for it does not end jobs to the second.
-const BATCH_MARGIN: Duration = Duration::from_mins(1);
+const BATCH_MARGIN: Duration = Duration::from_secs(60);
 
 /// The end of this process's time.
 #[derive(Clone, Debug)]
