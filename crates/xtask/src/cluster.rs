@@ -43,6 +43,14 @@ const CASES: &[Case] = &[
         back: &["h3", "h1", "h2"],
     },
     Case {
+        name: "a host stands still",
+        tiers: "pfs",
+        per_host: 2,
+        hosts: &["h1", "h2", "h3"],
+        loss: HostLoss::Hang("h2"),
+        back: &["h1", "h3", "h4"],
+    },
+    Case {
         name: "two hosts of an erasure set are lost",
         tiers: "memory,rs:4+2",
         per_host: 1,
@@ -92,6 +100,8 @@ enum HostLoss {
     Directory(&'static str),
     Host(&'static str),
     Hosts(&'static str, &'static str),
+    /// All ranks of the host are stopped.
+    Hang(&'static str),
     /// The job alone is killed.
     Job,
     /// The job does not start, with these words.
@@ -132,6 +142,11 @@ fn try_case(case: &Case, program: &Path) -> Result<String> {
     cluster.await_versions(case)?;
     let end = cluster.lose(case, first)?;
     let code = end.status;
+    if let HostLoss::Hang(host) = case.loss {
+        let said = String::from_utf8_lossy(&end.stderr);
+        let names_it = said.contains(&format!("for ranks 2, 3 on {host}\n"));
+        ensure!(code.code() == Some(75) && names_it, "{code}: {said}");
+    }
     if let HostLoss::Directory(_) = case.loss {
         let left = report(end)?;
         ensure!(left["converged"] == true && left["failed_checkpoints"].as_u64() > Some(0), "{left}");
@@ -221,6 +236,9 @@ impl Cluster {
         job.args(["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo", "--oversubscribe"]);
         job.args(["--host", &slots.join(",")]).arg(&self.program).args(SOLVE.split_whitespace());
         job.args(["--tiers", case.tiers, "--dir"]).arg(self.dir("d"));
+        if matches!(case.loss, HostLoss::Hang(_)) {
+            job.args(["--hang-limit", "6s"]);
+        }
         job.current_dir(self.place.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         job
     }
@@ -240,6 +258,9 @@ impl Cluster {
             HostLoss::Directory(host) => {
                 let mount = self.dir("");
                 ensure!(self.on(host, &format!("umount -l {}", mount.display()))?.status.success(), "umount");
+            }
+            HostLoss::Hang(host) => {
+                ensure!(self.on(host, "pkill -STOP -x recoup")?.status.success(), "pkill");
             }
             HostLoss::Host(lost) => self.hosts.retain(|host| host.name != lost),
             HostLoss::Hosts(one, other) => self.hosts.retain(|host| host.name != one && host.name != other),

@@ -10,16 +10,13 @@ use recoup::comm::Solo;
 use recoup::core::{Comm, gather_json};
 
 use crate::exit::{Exit, is_broken_pipe, message};
-use crate::inject::last_words::Watched;
 use crate::tell::tell;
 
-static IS_SILENT: AtomicBool = AtomicBool::new(false);
-static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+mod watched;
 
-/// Watches from now on what ranks do when they are killed.
-pub(crate) fn watch() {
-    IS_WATCHED.store(true, Ordering::Relaxed);
-}
+pub(crate) use watched::longest_wait;
+
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether this process prints.
 pub(crate) fn is_first() -> bool {
@@ -37,7 +34,7 @@ pub(crate) fn comm(mpi: bool) -> Result<Box<dyn Comm>> {
     }
     let comm = job::comm()?;
     IS_SILENT.store(comm.rank() > 0, Ordering::Relaxed);
-    Ok(if IS_WATCHED.load(Ordering::Relaxed) { Box::new(Watched(comm)) } else { comm })
+    Ok(Box::new(watched::Watched::new(comm)))
 }
 
 /// Returns the result of this rank, unless another has failed; then all ranks return the first
@@ -79,7 +76,7 @@ pub(crate) struct ProcessPlace {
     pub(crate) places: usize,
 }
 
-pub(crate) use job::{has_lost, is_spare, repair, rest, was_repaired};
+pub(crate) use job::{abort, has_lost, is_spare, repair, rest, was_repaired};
 
 /// Returns the number of this process's node, which it keeps wherever it computes. If a number is
 /// given, that many consecutive processes share a node. Otherwise the processes of one machine do;
@@ -163,7 +160,7 @@ mod job {
         job().as_ref().is_none_or(|job| job.meet(PATIENCE))
     }
 
-    pub(super) fn abort(exit: Exit) {
+    pub(crate) fn abort(exit: Exit) {
         if let Some(job) = &*job() {
             job.abort(exit as u8);
         }
@@ -294,7 +291,7 @@ mod job {
         true
     }
 
-    pub(super) fn abort(_exit: Exit) {}
+    pub(crate) fn abort(_exit: Exit) {}
 
     pub(super) fn end(_exit: Exit) {}
 }

@@ -97,9 +97,6 @@ fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<RunEnd>> {
         tiers.node_memory(run_of(args))?.remove(&Dispensable::given_up()).map_err(refused)?;
     }
     let memory = if args.kills_nodes() { Some(tiers.node_memory(run_of(args))?) } else { None };
-    if args.kills_ranks() {
-        ranks::watch();
-    }
     let kill = args.kills_ranks().then(|| ScheduledKill::start(&schedule, place.process, &job_processes, memory));
     let kill = kill.transpose()?;
     survive_losses(kill.as_ref(), |lives| {

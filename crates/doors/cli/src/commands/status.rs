@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::directory::{LOOKS_MAX, PlaceArgs};
 use crate::exit::Exit;
+use crate::observe::roll_call::{self, MissingRank};
 use crate::observe::saves::unix_seconds;
 use crate::observe::status_file::{RunState, RunStatus};
 use crate::output::{Output, TextTable, seconds};
@@ -54,6 +55,8 @@ struct RunStanding {
     is_in_memory_only: bool,
     /// Seconds since the last write of the status.
     silent_seconds: Option<f64>,
+    /// Ranks that have not come to where others have waited long for them.
+    missing_ranks: Vec<MissingRank>,
     #[serde(flatten)]
     reported: Option<Reported>,
 }
@@ -114,6 +117,8 @@ fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
         None => in_memory_only.is_some(),
     };
     let alive = status.as_ref().and_then(RunStatus::is_alive);
+    let running = status.as_ref().filter(|status| status.state == RunState::Running && alive != Some(false));
+    let missing_ranks = running.map(|status| roll_call::missing(&place.folder(&name), status.ranks));
     Ok(RunStanding {
         name,
         state: state(status.as_ref(), alive).to_owned(),
@@ -122,6 +127,7 @@ fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
         version_age_seconds: newest.map(|newest| newest.age_seconds),
         is_in_memory_only,
         silent_seconds: status.as_ref().map(RunStatus::silent_seconds),
+        missing_ranks: missing_ranks.unwrap_or_default(),
         reported: status.map(reported),
     })
 }
@@ -205,6 +211,10 @@ fn table(report: &StatusReport) -> TextTable {
             shown(|of| format!("{} on {}", of.process, of.host)),
         ]);
         notes.extend(note(run));
+        if !run.missing_ranks.is_empty() {
+            let missing = roll_call::by_host(&run.missing_ranks);
+            notes.push(format!("{}: its ranks wait for {missing}", run.name));
+        }
     }
     for text in notes {
         table.note(text);

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use recoup::core::{Comm, CommError};
-
 static HAS_STEPPED: AtomicBool = AtomicBool::new(false);
 static HAS_EVER_STEPPED: AtomicBool = AtomicBool::new(false);
 static EXCHANGES: AtomicU32 = AtomicU32::new(0);
@@ -68,69 +66,14 @@ pub(crate) fn committing<T>(work: impl FnOnce() -> T) -> T {
     counted(&COMMITS, work)
 }
 
+/// Calls `work` as an exchange of an operator.
+pub(crate) fn exchanging<T>(work: impl FnOnce() -> T) -> T {
+    counted(&EXCHANGES, work)
+}
+
 fn counted<T>(counter: &AtomicU32, work: impl FnOnce() -> T) -> T {
     counter.fetch_add(1, Ordering::Relaxed);
     let done = work();
     counter.fetch_sub(1, Ordering::Relaxed);
     done
-}
-
-/// A communicator whose exchanges can be seen.
-pub(crate) struct Watched(pub(crate) Box<dyn Comm>);
-
-impl Comm for Watched {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        self.0.sum(values)
-    }
-
-    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
-        self.0.sum_while(values, work)
-    }
-
-    fn min(&self, value: i64) -> Result<i64, CommError> {
-        self.0.min(value)
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "passed on")]
-    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
-        self.0.broadcast(root, bytes)
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "passed on")]
-    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-        self.0.gather(bytes)
-    }
-
-    fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError> {
-        counted(&EXCHANGES, || self.0.exchange(sends, receives))
-    }
-
-    fn exchange_while(
-        &self,
-        sends: &[(usize, &[f64])],
-        receives: &mut [(usize, &mut [f64])],
-        work: &mut dyn FnMut(),
-    ) -> Result<(), CommError> {
-        counted(&EXCHANGES, || self.0.exchange_while(sends, receives, work))
-    }
-
-    fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
-        self.0.exchange_bytes(sends, from)
-    }
-
-    fn barrier(&self) -> Result<(), CommError> {
-        self.0.barrier()
-    }
-
-    fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
-        Ok(Box::new(Self(self.0.dup()?)))
-    }
 }

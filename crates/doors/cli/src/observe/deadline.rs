@@ -9,7 +9,7 @@ use recoup::core::{Plan, Progress, SafePoint};
 use recoup::{JOB_END_VARIABLES, JobEnd};
 
 use crate::observe::saves::Saves;
-use crate::options::duration_or_zero;
+use crate::options::{duration, duration_or_zero};
 use crate::output::seconds;
 use crate::ranks;
 use crate::tell::tell;
@@ -27,6 +27,13 @@ pub(crate) struct EndArgs {
     /// of a Slurm job.
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Stop and resume")]
     pub(crate) time_limit: Option<f64>,
+
+    /// End a job whose ranks have waited this long for each other, because a host, a network or a
+    /// directory hangs, with exit code 75: 10min, 1h [default: none; who is missing is said after
+    /// a minute].
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires_all = ["mpi", "dir"],
+          help_heading = "Stop and resume")]
+    pub(crate) hang_limit: Option<f64>,
 
     /// Save the converged state bit for bit as the last version; `recoup export --solution` writes
     /// it to a file. Save the last state of a run that ends at --max-iterations or stagnates, too
@@ -48,6 +55,11 @@ impl EndArgs {
             Some(margin) => end.with_margin(duration(margin)),
             None => end,
         })
+    }
+
+    /// Returns the time that ranks may wait for each other.
+    pub(crate) fn hang_limit(&self) -> Option<Duration> {
+        self.hang_limit.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
     /// Returns whether it is time to stop work that saves nothing.

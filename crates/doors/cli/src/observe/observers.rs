@@ -11,6 +11,7 @@ use crate::inject::heartbeat::CountedStore;
 use crate::method::Setup;
 use crate::observe::deadline::Deadline;
 use crate::observe::residual_log::{LogLost, ResidualLog};
+use crate::observe::roll_call::{self, RollCall};
 use crate::observe::saves::Saves;
 use crate::observe::status_file::{RunFacts, StatusFile};
 use crate::options::name_of;
@@ -27,6 +28,8 @@ pub(crate) struct Observers {
     pub(crate) saves_unfinished: bool,
     log: Option<ResidualLog>,
     deadline: Option<Deadline>,
+    /// Held: it watches from a thread of its own.
+    _roll_call: Option<RollCall>,
     pub(crate) status: Option<Arc<StatusFile>>,
     /// The saves that deadline and status know.
     pub(crate) saves: Arc<Saves>,
@@ -68,13 +71,17 @@ impl Observers {
         let log = path.map(|path| ResidualLog::open(path, observed_run.clock.clone(), adds)).transpose();
         let plan = args.protection.stop_plan(args.scheme, setup.args().method);
         let deadline = signals.end.clone().filter(|_| observed_run.store.is_some() && !args.protection.is_virtual());
+        let run = args.dir.as_ref().filter(|_| comm.size() > 1).map(|dir| dir.join(&args.name));
+        run.iter().filter(|_| is_first).for_each(|run| roll_call::prepare(run));
+        let log = agree(comm, log)?;
         Ok(Self {
             saves_last: args.saves_last(),
             saves_unfinished: args.saves_unfinished(),
-            log: agree(comm, log)?,
+            log,
             deadline: deadline.map(|end| {
                 Deadline::new(end, [saves.clone(), observed_run.drains.clone()], plan, signals.stop.clone())
             }),
+            _roll_call: run.map(|run| RollCall::start(&run, comm, args.end.hang_limit())),
             status: is_first.then(|| status(args, setup, newest.unwrap_or(0), &saves)).flatten().map(Arc::new),
             saves,
         })
