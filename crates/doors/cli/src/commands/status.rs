@@ -55,8 +55,11 @@ struct RunStanding {
     is_in_memory_only: bool,
     /// Seconds since the last write of the status.
     silent_seconds: Option<f64>,
-    /// Ranks that have not come to where others have waited long for them.
-    missing_ranks: Vec<MissingRank>,
+    /// Ranks that have not come to where others have waited long for them, and the host of each.
+    missing_ranks: Vec<usize>,
+    missing_hosts: Vec<Option<String>>,
+    #[serde(skip)]
+    missing: Vec<MissingRank>,
     #[serde(flatten)]
     reported: Option<Reported>,
 }
@@ -118,7 +121,7 @@ fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
     };
     let alive = status.as_ref().and_then(RunStatus::is_alive);
     let running = status.as_ref().filter(|status| status.state == RunState::Running && alive != Some(false));
-    let missing_ranks = running.map(|status| roll_call::missing(&place.folder(&name), status.ranks));
+    let missing = running.map(|status| roll_call::missing(&place.folder(&name), status.ranks)).unwrap_or_default();
     Ok(RunStanding {
         name,
         state: state(status.as_ref(), alive).to_owned(),
@@ -127,7 +130,9 @@ fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
         version_age_seconds: newest.map(|newest| newest.age_seconds),
         is_in_memory_only,
         silent_seconds: status.as_ref().map(RunStatus::silent_seconds),
-        missing_ranks: missing_ranks.unwrap_or_default(),
+        missing_ranks: missing.iter().map(|missing| missing.rank).collect(),
+        missing_hosts: missing.iter().map(|missing| missing.host.clone()).collect(),
+        missing,
         reported: status.map(reported),
     })
 }
@@ -211,9 +216,8 @@ fn table(report: &StatusReport) -> TextTable {
             shown(|of| format!("{} on {}", of.process, of.host)),
         ]);
         notes.extend(note(run));
-        if !run.missing_ranks.is_empty() {
-            let missing = roll_call::by_host(&run.missing_ranks);
-            notes.push(format!("{}: its ranks wait for {missing}", run.name));
+        if !run.missing.is_empty() {
+            notes.push(format!("{}: its ranks wait for {}", run.name, roll_call::by_host(&run.missing)));
         }
     }
     for text in notes {

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use recoup::core::Comm;
 use recoup::io::ROLL_CALL;
-use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::observe::status_file::host;
@@ -34,11 +33,11 @@ const WAITS: &str = "waits";
 const HERE: &str = "here";
 
 /// A rank that others wait for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MissingRank {
-    rank: usize,
+    pub(crate) rank: usize,
     /// Its host, if it has come to the start of the run.
-    host: Option<String>,
+    pub(crate) host: Option<String>,
 }
 
 /// The files of a run.
