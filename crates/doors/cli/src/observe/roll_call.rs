@@ -25,6 +25,7 @@ use crate::tell::tell;
 const LONG: Duration = Duration::from_secs(60);
 /// Looks in the time after which a rank says so.
 const LOOKS: u32 = 20;
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Ranks of a host that are named.
 const NAMED_MAX: usize = 8;
 
@@ -211,9 +212,14 @@ impl Vigil {
             }
             state => state,
         };
-        if self.limit.is_some_and(|limit| waited >= limit) {
-            if matches!(self.state, VigilState::Said { here: true }) {
+        let is_speaker = matches!(self.state, VigilState::Said { here: true });
+        // The others end the job only where the one that speaks does not.
+        let patience = if is_speaker { Duration::ZERO } else { self.long / 2 };
+        if self.limit.is_some_and(|limit| waited >= limit + patience) {
+            if is_speaker {
                 tell("--hang-limit: the job ends with code 75; the same command resumes from the newest version");
+                // `mpirun` passes on what a process printed only while it lives.
+                std::thread::sleep(LAST_WORDS);
             }
             abort(Exit::Stopped);
         }
