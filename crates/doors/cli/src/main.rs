@@ -89,7 +89,7 @@ enum Command {
     Status(commands::status::Args),
     /// Show the CUDA devices of this machine, and what they lack to be used.
     Device(commands::device::Args),
-    /// Show which monitors of writes this machine permits, and why others are not there.
+    /// Check an installation and a directory: what is missing, what that costs, what to do.
     Doctor(commands::doctor::Args),
     /// Remove old versions, and versions that were set aside.
     Prune(commands::prune::Args),

@@ -135,7 +135,7 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
     cases.push(("recoup memory list", of(&["memory list m.memory"])));
     cases.push(("recoup memory verify", of(&["memory verify m.memory"])));
     cases.push(("recoup memory advise", of(&["memory advise --cost 1s --mtti 1h --trials 2"])));
-    cases.push(("recoup doctor", of(&["doctor"])));
+    cases.push(("recoup doctor", of(&["doctor ."])));
     // Without the feature there is never a device to list.
     if cfg!(feature = "cuda") {
         cases.push(("recoup device", of(&["device"])));

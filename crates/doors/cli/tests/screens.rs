@@ -113,7 +113,7 @@ fn tables_fit_a_screen() {
         "model decide --mtti 3600 --t-iter 1 --iterations 1000 --ckpt 100".to_owned(),
         "model levels --mtti 3600 --ckpt memory:1,pfs:100 --trials 2".to_owned(),
         "tape plan --steps 1000 --state 1G --memory 20G --t-step 1s".to_owned(),
-        "doctor".to_owned(),
+        "doctor .".to_owned(),
     ] {
         let table = printed(&command, dir.path(), 0);
         let longest = table.lines().max_by_key(|line| line.chars().count()).unwrap();

@@ -71,6 +71,19 @@ pub(crate) fn run(_args: &Args, output: &Output) -> Result<Exit> {
     Ok(if can_be_used { Exit::Done } else { Exit::NotAvailable })
 }
 
+/// Returns the names of the devices that can be used, or why there is none.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn usable() -> Result<Vec<String>, String> {
+    let DevicesReport { driver_missing, compiler_missing, devices, .. } = look();
+    let unusable = devices.iter().find_map(|device| device.unusable.clone());
+    let names: Vec<String> = devices.into_iter().filter(|of| of.unusable.is_none()).map(|of| of.name).collect();
+    let reasons = [driver_missing, unusable, compiler_missing];
+    let reason = || reasons.into_iter().flatten().next().unwrap_or_else(|| "the driver lists no device".to_owned());
+    if names.is_empty() { Err(reason()) } else { Ok(names) }
+}
+
 #[cfg(not(feature = "cuda"))]
 fn look() -> DevicesReport {
     let missing = || Some("this program was built without feature cuda".to_owned());

@@ -1,38 +1,97 @@
-//! `recoup doctor`: the monitors of writes that this machine permits.
+//! `recoup doctor`: what an installation has, what is missing, what that costs, and what to do.
+//!
+//! Everything is tried or read here and now. Nothing is kept: the file of the speed test has no
+//! name, so that nothing of it is left whenever the process ends.
+
+mod directory;
+mod limits;
+mod parts;
+
+use std::fmt;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use recoup::snapshot::{Monitors, NoMonitor};
 use serde::Serialize;
 
+use self::directory::DirectoryReport;
+use self::limits::Limits;
 use crate::exit::Exit;
-use crate::output::{Output, TextTable};
+use crate::output::{Output, WIDTH, wrapped};
 
-/// The end of the help: examples, and what each monitor needs.
+/// The end of the help: examples, and what is looked at.
 const EXAMPLES: &str = "Examples:
   recoup doctor
+  recoup doctor /scratch/versions      # its file system and its speed, too
   recoup doctor --json | python3 -m json.tool
 
-A monitor sees the writes to values, so that a version needs no copy at once.
+Each row says yes, low or no: what was found, or what is missing, what that
+costs and what to do. A `no` is no fault where nothing needs the part.
+
+touch, watch and track are monitors of writes: a version needs no copy at once.
 Each is tried on memory of its own: the command reads no version of a kernel.
-
-touch: the program says what it writes. Works everywhere.
-watch: the system holds a writer back until the old values are kept. Needs
-       userfaultfd with write protection, of Linux 5.7.
-track: the system says which pages were written. Needs its notes, of Linux 6.7.
-
 Containers often forbid userfaultfd by a seccomp filter: Docker and Podman do.
 
-Exit code 0, whatever is found.";
+DIR gets one file without a name, of 64 MiB at most, which is gone at the end.
+
+Exit code 0, or 1 if DIR cannot be written.";
+
+/// Columns of the name of a part, and those before its text.
+const NAME: usize = 15;
+const INDENT: usize = NAME + 5;
 
 /// Options of `recoup doctor`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Directory whose file system and speed are measured, as that of --dir.
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
 
 /// The printed report.
 #[derive(Serialize)]
-struct MonitorsReport {
+struct DoctorReport {
+    checks: Vec<Check>,
     monitors: Vec<MonitorRow>,
+    limits: Limits,
+    /// The directory given, null without one.
+    directory: Option<DirectoryReport>,
+}
+
+/// The state of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum PartState {
+    /// It can be used.
+    Yes,
+    /// It can be used within limits.
+    Low,
+    /// It is not there.
+    No,
+}
+
+/// One part of the installation.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: PartState,
+    /// What was found, or is missing.
+    found: String,
+    /// The price of what is missing, and the way to have it; null where nothing is.
+    costs: Option<&'static str>,
+    remedy: Option<String>,
+}
+
+impl Check {
+    fn yes(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, state: PartState::Yes, found: found.into(), costs: None, remedy: None }
+    }
+
+    /// The same part, which lacks something.
+    fn lacking(self, state: PartState, costs: &'static str, remedy: impl Into<String>) -> Self {
+        Self { state, costs: Some(costs), remedy: Some(remedy.into()), ..self }
+    }
 }
 
 /// One monitor.
@@ -44,35 +103,77 @@ struct MonitorRow {
     unusable: Option<String>,
 }
 
-/// Tries the monitors and reports.
+impl MonitorRow {
+    fn check(&self) -> Check {
+        let Some(reason) = &self.unusable else { return Check::yes(self.name, self.task) };
+        let costs = match self.name {
+            "watch" => "values whose program does not say what it writes are copied before they are saved",
+            _ => "every value is compared to find those that were written",
+        };
+        let remedy = if reason.contains("userfaultfd") {
+            "permit userfaultfd: in a container by its seccomp profile, else by sysctl vm.unprivileged_userfaultfd=1"
+        } else {
+            "nothing, until the system is newer: values are right either way"
+        };
+        Check::yes(self.name, reason.as_str()).lacking(PartState::No, costs, remedy)
+    }
+}
+
+/// Looks, measures and reports.
 ///
 /// # Errors
 /// When stdout cannot be written to.
-pub(crate) fn run(_args: &Args, output: &Output) -> Result<Exit> {
+pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    let monitors = monitors();
+    let limits = Limits::read();
+    let directory = args.dir.as_deref().map(DirectoryReport::measure);
+    let mut checks = parts::checks();
+    checks.extend(monitors.iter().map(MonitorRow::check));
+    checks.extend(limits.checks());
+    checks.extend(directory.iter().flat_map(DirectoryReport::checks));
+    let is_writable = directory.as_ref().is_none_or(|directory| directory.unwritable.is_none());
+    output.emit(&DoctorReport { checks, monitors, limits, directory }, rows)?;
+    Ok(if is_writable { Exit::Done } else { Exit::Failed })
+}
+
+fn monitors() -> Vec<MonitorRow> {
     let Monitors { watch, track } = Monitors::probe();
     let row = |name, task, tried: Result<(), NoMonitor>| {
         let unusable = tried.err().map(|reason| reason.to_string());
         MonitorRow { name, task, unusable }
     };
-    let monitors = vec![
+    vec![
         row("touch", "freezes what a program says it writes", Ok(())),
         row("watch", "freezes what a program does not speak of", watch),
         row("track", "lists what was written", track),
-    ];
-    output.emit(&MonitorsReport { monitors }, table)?;
-    Ok(Exit::Done)
+    ]
 }
 
-fn table(report: &MonitorsReport) -> TextTable {
-    let mut table = TextTable::new(&["monitor", "task", "usable"]);
-    for monitor in &report.monitors {
-        let usable = if monitor.unusable.is_none() { "yes" } else { "no" };
-        table.row([monitor.name, monitor.task, usable].map(str::to_owned));
-    }
-    for monitor in &report.monitors {
-        if let Some(reason) = &monitor.unusable {
-            table.note(format!("{}: {reason}", monitor.name));
+/// The rows, each wrapped under its text.
+struct Rows<'a>(&'a [Check]);
+
+fn rows(report: &DoctorReport) -> Rows<'_> {
+    Rows(&report.checks)
+}
+
+impl fmt::Display for Rows<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in self.0 {
+            let state = match check.state {
+                PartState::Yes => "yes",
+                PartState::Low => "low",
+                PartState::No => "no",
+            };
+            let mut start = format!("{:<NAME$}{state:<5}", check.name);
+            let costs = check.costs.map(|costs| format!("costs: {costs}"));
+            let remedy = check.remedy.as_ref().map(|remedy| format!("do: {remedy}"));
+            for text in [Some(check.found.clone()), costs, remedy].into_iter().flatten() {
+                for line in wrapped(&text, WIDTH - INDENT) {
+                    writeln!(f, "{start}{line}")?;
+                    start = " ".repeat(INDENT);
+                }
+            }
         }
+        Ok(())
     }
-    table
 }

@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::options::duration_or_zero;
 use crate::tell::tell;
 
+pub(crate) use self::engine::petsc_libraries;
 use self::launch::{ProgramEnd, launch};
 use self::outcome::CallCounts;
 use self::place::ExecPlace;

@@ -141,6 +141,11 @@ impl Petsc {
     }
 }
 
+/// Returns the libraries of the PETScs for which an engine can be made.
+pub(crate) fn petsc_libraries() -> Vec<PathBuf> {
+    petscs().into_iter().map(|petsc| petsc.library).collect()
+}
+
 /// Returns the PETScs that can be found, each once.
 fn petscs() -> Vec<Petsc> {
     let mut packages = vec!["PETSc".to_owned(), "petsc".to_owned()];

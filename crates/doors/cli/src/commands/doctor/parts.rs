@@ -1,0 +1,160 @@
+//! The programs and libraries that recoup works with.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use recoup::cache::MEMORY_DIR;
+
+use super::directory::Space;
+use super::{Check, PartState};
+use crate::commands::{device, exec};
+use crate::output::bytes;
+use crate::printable::shell_word;
+
+/// The HDF5 plugin, as the Makefile installs it.
+const PLUGIN: &str = "librecoup_h5plugin.so";
+/// The folder HDF5 looks into where no variable names others.
+const PLUGIN_DIR: &str = "/usr/local/hdf5/lib/plugin";
+/// Memory for versions that a container gives if not asked for more.
+const MEMORY_LOW: u64 = 64 << 20;
+
+/// Looks at all parts but monitors, limits and directories.
+pub(super) fn checks() -> Vec<Check> {
+    vec![mpi(), petsc(), plugin(), cuda(), slurm(), memory()]
+}
+
+fn mpi() -> Check {
+    let launcher = ["mpirun", "mpiexec"].into_iter().find_map(on_path);
+    let version = launcher.as_deref().and_then(version_of);
+    let found = match (&launcher, version) {
+        (Some(path), Some(version)) => format!("{version}, {}", path.display()),
+        (Some(path), None) => format!("{}, which does not tell its version", path.display()),
+        (None, _) => "no mpirun on the path".to_owned(),
+    };
+    let costs = "--mpi is refused: a solve has one process with its threads. The C library and PETSc use the MPI of the \
+                 program either way";
+    match (cfg!(feature = "mpi"), launcher.is_some()) {
+        (true, true) => Check::yes("MPI", format!("{found}; this program is built with MPI")),
+        (true, false) => Check::yes("MPI", format!("{found}; this program is built with MPI")).lacking(
+            PartState::No,
+            "no job of several ranks can be started",
+            "load the module of the MPI that this program was built with, or install it",
+        ),
+        (false, _) => Check::yes("MPI", format!("{found}; this program is built without MPI")).lacking(
+            PartState::No,
+            costs,
+            "if a solve needs several nodes, install MPI and build from the sources with --features mpi (docs/run.md)",
+        ),
+    }
+}
+
+fn petsc() -> Check {
+    let found = exec::petsc_libraries();
+    let has_compiler = on_path("cc").is_some();
+    let names: Vec<String> = found.iter().map(|library| library.display().to_string()).collect();
+    let costs = "recoup exec runs PETSc programs without saving their solves";
+    if on_path("pkg-config").is_none() {
+        let check = Check::yes("PETSc", "not looked for: there is no pkg-config on the path");
+        return check.lacking(PartState::No, costs, "install pkg-config (Debian: pkgconf)");
+    }
+    if found.is_empty() {
+        let remedy = "install PETSc with its headers (Debian: petsc-dev), or set PETSC_DIR and PETSC_ARCH";
+        let check = Check::yes("PETSc", "pkg-config, PETSC_DIR and /usr/lib/petscdir name none");
+        return check.lacking(PartState::No, costs, remedy);
+    }
+    let check = Check::yes("PETSc", names.join(", "));
+    if has_compiler { check } else { check.lacking(PartState::No, costs, "install a C compiler: there is no cc") }
+}
+
+fn plugin() -> Check {
+    let variable = std::env::var_os("HDF5_PLUGIN_PATH");
+    let searched: Vec<PathBuf> =
+        variable.as_ref().map_or_else(|| vec![PLUGIN_DIR.into()], |list| std::env::split_paths(list).collect());
+    let holds = |folder: &PathBuf| folder.join(PLUGIN).exists();
+    if let Some(folder) = searched.iter().find(|folder| holds(folder)) {
+        return Check::yes("HDF5 plugin", folder.join(PLUGIN).display().to_string());
+    }
+    let program = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let installed = [beside.join("../lib/hdf5/plugin"), beside.to_owned()].into_iter().find(holds);
+    let costs = "h5py, h5dump and other readers of HDF5 cannot open variables saved by qb or pyramid; recoup can";
+    let missing = match variable {
+        Some(_) => format!("no folder of HDF5_PLUGIN_PATH has {PLUGIN}"),
+        None => format!("no {PLUGIN} in {PLUGIN_DIR}"),
+    };
+    let remedy = match installed.and_then(|folder| folder.canonicalize().ok()) {
+        Some(folder) => format!("export HDF5_PLUGIN_PATH={}", shell_word(&folder.to_string_lossy())),
+        None => "make install puts it into PREFIX/lib/hdf5/plugin; recoup export writes plain HDF5 without it".to_owned(),
+    };
+    Check::yes("HDF5 plugin", missing).lacking(PartState::No, costs, remedy)
+}
+
+fn cuda() -> Check {
+    match device::usable() {
+        Ok(names) => Check::yes("CUDA", names.join(", ")),
+        Err(why) => Check::yes("CUDA", why).lacking(
+            PartState::No,
+            "--device is refused: solves, codecs and tapes use the processor",
+            "nothing without a GPU; recoup device says what each part needs",
+        ),
+    }
+}
+
+fn slurm() -> Check {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let costs = "the end of a job is not known: a run that is not stopped by a signal loses what came after its last \
+                 version";
+    match (variable("SLURM_JOB_ID"), variable("SLURM_JOB_END_TIME"), on_path("sbatch")) {
+        (Some(job), Some(_), _) => Check::yes("Slurm", format!("in job {job}, whose end is known")),
+        (Some(job), None, _) => Check::yes("Slurm", format!("in job {job}, without SLURM_JOB_END_TIME")).lacking(
+            PartState::Low,
+            costs,
+            "give --time-limit, or ask for a signal: #SBATCH --signal=USR1@300",
+        ),
+        (None, _, Some(path)) => Check::yes("Slurm", format!("{}, outside a job", path.display())),
+        (None, _, None) => Check::yes("Slurm", "no sbatch on the path").lacking(
+            PartState::No,
+            costs,
+            "nothing without a batch system; with another one, give --time-limit",
+        ),
+    }
+}
+
+fn memory() -> Check {
+    let remedy = "give --memory-dir DIR with a folder in memory; for a container --shm-size 8g, or --ipc host";
+    let Some(space) = Space::of(Path::new(MEMORY_DIR)) else {
+        return Check::yes("memory tiers", format!("there is no {MEMORY_DIR}")).lacking(
+            PartState::No,
+            "--tiers memory is refused: every version waits for the disk",
+            remedy,
+        );
+    };
+    let [free, total] = [space.free_bytes, space.total_bytes].map(|size| bytes(size as f64));
+    let kind = space.file_system.as_deref().unwrap_or("unknown file system");
+    let check = Check::yes("memory tiers", format!("{MEMORY_DIR}, {kind}, {free} free of {total}"));
+    if space.free_bytes <= MEMORY_LOW {
+        return check.lacking(PartState::Low, "--tiers memory fails for versions that do not fit", remedy);
+    }
+    if space.file_system.as_deref().is_some_and(|kind| kind != "tmpfs" && kind != "ramfs") {
+        return check.lacking(PartState::Low, "--tiers memory is as slow as that disk", remedy);
+    }
+    check
+}
+
+/// Returns the program of this name that a shell would start.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let is_program = |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program)
+}
+
+/// Returns the version that a launcher tells: Open MPI in its first line, MPICH's Hydra in the
+/// second.
+fn version_of(launcher: &Path) -> Option<String> {
+    let told = Command::new(launcher).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&told.stdout);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    let second = lines.find_map(|line| line.strip_prefix("Version:")).filter(|_| first.starts_with("HYDRA"));
+    Some(second.map_or_else(|| first.to_owned(), |version| format!("MPICH {}", version.trim())))
+}
