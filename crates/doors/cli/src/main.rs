@@ -84,6 +84,8 @@ enum Command {
     Inspect(commands::inspect::Args),
     /// Read, check and decode all versions of a directory, and name all damage.
     Verify(commands::verify::Args),
+    /// Compare two versions, variable by variable, and say why they differ.
+    Diff(commands::diff::Args),
     /// Show the status of the runs in a directory: iteration, residual, newest version, and whether
     /// their processes are alive.
     Status(commands::status::Args),
@@ -160,6 +162,7 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
         Command::Report(args) => commands::report::run(args, output),
         Command::Inspect(args) => commands::inspect::run(args, output),
         Command::Verify(args) => commands::verify::run(args, output),
+        Command::Diff(args) => commands::diff::run(args, output),
         Command::Status(args) => commands::status::run(args, output),
         Command::Device(args) => commands::device::run(args, output),
         Command::Doctor(args) => commands::doctor::run(args, output),

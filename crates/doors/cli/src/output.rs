@@ -237,6 +237,21 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     })
 }
 
+/// Writes a name, and next to it texts that are wrapped to the screen, one below the other.
+pub(crate) fn write_entry(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    indent: usize,
+    texts: impl IntoIterator<Item = String>,
+) -> fmt::Result {
+    let mut start = format!("{name:<indent$}");
+    for line in texts.into_iter().flat_map(|text| wrapped(&text, WIDTH - indent)) {
+        writeln!(f, "{start}{line}")?;
+        start = " ".repeat(indent);
+    }
+    Ok(())
+}
+
 /// Returns seconds with a unit: `340 us`, `12.0 s`, `42 min 59 s`, `1 h 05 min`.
 pub(crate) fn seconds(value: f64) -> String {
     let magnitude = value.abs();

@@ -88,10 +88,12 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
             vec![
                 format!("run {CG} --scheme lossy --interval 3it --dir d --failures at:7"),
                 format!("run {CG} --scheme lossy {VIRTUAL}"),
+                format!("run {CG} --scheme lossless --interval 3it --dir e"),
             ],
         ),
         ("recoup inspect", of(&["inspect d"])),
         ("recoup verify", of(&["verify d"])),
+        ("recoup diff", of(&["diff d d", "diff d e"])),
         ("recoup export", of(&["export d --to x.h5"])),
         ("recoup status", of(&["status d"])),
         ("recoup prune", of(&["prune d --keep 1"])),

@@ -3,6 +3,7 @@
 mod annotate;
 mod auto;
 mod chains;
+mod checks;
 mod install;
 mod json;
 mod kills;

@@ -17,12 +17,12 @@ use serde::Serialize;
 use self::directory::DirectoryReport;
 use self::limits::Limits;
 use crate::exit::Exit;
-use crate::output::{Output, WIDTH, wrapped};
+use crate::output::{Output, write_entry};
 
 /// The end of the help: examples, and what is looked at.
 const EXAMPLES: &str = "Examples:
   recoup doctor
-  recoup doctor /scratch/versions      # its file system and its speed, too
+  recoup doctor .                      # its file system and its speed, too
   recoup doctor --json | python3 -m json.tool
 
 Each row says yes, low or no: what was found, or what is missing, what that
@@ -164,15 +164,10 @@ impl fmt::Display for Rows<'_> {
                 PartState::Low => "low",
                 PartState::No => "no",
             };
-            let mut start = format!("{:<NAME$}{state:<5}", check.name);
             let costs = check.costs.map(|costs| format!("costs: {costs}"));
             let remedy = check.remedy.as_ref().map(|remedy| format!("do: {remedy}"));
-            for text in [Some(check.found.clone()), costs, remedy].into_iter().flatten() {
-                for line in wrapped(&text, WIDTH - INDENT) {
-                    writeln!(f, "{start}{line}")?;
-                    start = " ".repeat(INDENT);
-                }
-            }
+            let texts = [Some(check.found.clone()), costs, remedy];
+            write_entry(f, &format!("{:<NAME$}{state}", check.name), INDENT, texts.into_iter().flatten())?;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use recoup::pipeline::Ended;
 use serde::{Deserialize, Serialize};
 
 use crate::observe::saves::{Saves, unix_seconds};
+use crate::version;
 
 /// The time between two writes.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
@@ -78,6 +79,15 @@ pub(crate) struct RunStatus {
     pub(crate) failures: u64,
     pub(crate) started_at: f64,
     pub(crate) updated_at: f64,
+    /// Version of the program, and what it was started with; older ones do not say.
+    #[serde(default)]
+    pub(crate) recoup: Option<String>,
+    #[serde(default)]
+    pub(crate) pc: Option<String>,
+    #[serde(default)]
+    pub(crate) threads: Option<usize>,
+    #[serde(default)]
+    pub(crate) command: Vec<String>,
 }
 
 /// Removes the status of an earlier run, which no longer counts.
@@ -94,6 +104,9 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) scheme: String,
     pub(crate) interval: String,
     pub(crate) rtol: f64,
+    pub(crate) pc: String,
+    /// Threads of each rank.
+    pub(crate) threads: usize,
     /// The run's folder in its directory; made if there is none.
     pub(crate) folder: &'a Path,
     /// The newest version, from which the run is about to resume; 0 for the start.
@@ -130,6 +143,10 @@ impl RunStatus {
             failures,
             started_at: now,
             updated_at: now,
+            recoup: Some(version::NUMBER.to_owned()),
+            pc: Some(facts.pc.clone()),
+            threads: Some(facts.threads),
+            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         }
     }
 
@@ -345,6 +362,8 @@ mod tests {
             scheme: "lossy".to_owned(),
             interval: "auto".to_owned(),
             rtol: 1e-6,
+            pc: "jacobi".to_owned(),
+            threads: 2,
             folder,
             newest: 0,
             is_fresh: false,

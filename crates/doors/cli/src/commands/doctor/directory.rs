@@ -40,7 +40,8 @@ impl Space {
     pub(super) fn of(directory: &Path) -> Option<Self> {
         let directory = directory.canonicalize().ok().filter(|path| path.is_dir())?;
         let found = rustix::fs::statvfs(&directory).ok()?;
-        let [free_bytes, total_bytes] = [found.f_bavail, found.f_blocks].map(|blocks| blocks.saturating_mul(found.f_frsize));
+        let [free_bytes, total_bytes] =
+            [found.f_bavail, found.f_blocks].map(|blocks| blocks.saturating_mul(found.f_frsize));
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Some(Self { file_system: file_system(&mounts, &directory), free_bytes, total_bytes })
     }

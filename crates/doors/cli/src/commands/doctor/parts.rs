@@ -84,7 +84,9 @@ fn plugin() -> Check {
     };
     let remedy = match installed.and_then(|folder| folder.canonicalize().ok()) {
         Some(folder) => format!("export HDF5_PLUGIN_PATH={}", shell_word(&folder.to_string_lossy())),
-        None => "make install puts it into PREFIX/lib/hdf5/plugin; recoup export writes plain HDF5 without it".to_owned(),
+        None => {
+            "make install puts it into PREFIX/lib/hdf5/plugin; recoup export writes plain HDF5 without it".to_owned()
+        }
     };
     Check::yes("HDF5 plugin", missing).lacking(PartState::No, costs, remedy)
 }
