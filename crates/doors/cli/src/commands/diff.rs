@@ -17,8 +17,8 @@ use recoup::pipeline::{PipelineError, Whole};
 use serde::Serialize;
 
 use self::reasons::{Reason, reasons};
-use self::side::{Side, choose};
-use self::values::{Allowed, Comparison, compare};
+use self::side::{ComparedRun, choose};
+use self::values::{Allowed, ValueDifferences, compare};
 use crate::directory::{LOOKS_MAX, reader};
 use crate::exit::Exit;
 use crate::output::{Output, TextTable, WIDTH, wrapped, write_entry};
@@ -68,7 +68,7 @@ struct DiffReport {
     a: ComparedVersion,
     b: ComparedVersion,
     variables: Vec<VariableDifference>,
-    /// What else differs, as far as versions and runs say.
+    /// Other facts that differ, as far as versions and runs say.
     reasons: Vec<Reason>,
 }
 
@@ -92,7 +92,7 @@ struct VariableDifference {
     len_b: Option<usize>,
     /// Null where types or numbers of values differ.
     #[serde(flatten)]
-    values: Option<Comparison>,
+    values: Option<ValueDifferences>,
 }
 
 impl VariableDifference {
@@ -122,8 +122,8 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         Exit::Failed => Exit::Usage.because(crate::exit::message(&error)),
         _ => error,
     };
-    let a = Side::open(&args.a).map_err(trouble)?;
-    let b = Side::open(&args.b).map_err(trouble)?;
+    let a = ComparedRun::open(&args.a).map_err(trouble)?;
+    let b = ComparedRun::open(&args.b).map_err(trouble)?;
     let pair = read(&a, &b).map_err(trouble)?;
     let reasons = reasons([(&a, &pair.a), (&b, &pair.b)]);
     let equal = pair.variables.iter().all(VariableDifference::is_equal);
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 }
 
 /// Chooses and reads both versions, again while a run retires what was chosen.
-fn read(a: &Side, b: &Side) -> Result<Pair> {
+fn read(a: &ComparedRun, b: &ComparedRun) -> Result<Pair> {
     for looks in 1.. {
         let chosen = choose(a, b)?;
         let read = Pair::read([(a, chosen[0]), (b, chosen[1])]);
@@ -148,7 +148,7 @@ fn read(a: &Side, b: &Side) -> Result<Pair> {
 }
 
 impl Pair {
-    fn read(sides: [(&Side, u64); 2]) -> Result<Self> {
+    fn read(sides: [(&ComparedRun, u64); 2]) -> Result<Self> {
         let [a, b] = sides;
         let manifests = [a.0.manifest(a.1)?, b.0.manifest(b.1)?];
         let mut seen = BTreeSet::new();
@@ -161,9 +161,9 @@ impl Pair {
 }
 
 /// Decodes a variable of both versions, and compares.
-fn variable(sides: [&Side; 2], manifests: &[Manifest; 2], name: &str) -> Result<VariableDifference> {
-    let [a, b] = [0, 1].map(|at| whole(sides[at], &manifests[at], name));
-    let (a, b) = (a?, b?);
+fn variable(sides: [&ComparedRun; 2], manifests: &[Manifest; 2], name: &str) -> Result<VariableDifference> {
+    let a = whole(sides[0], &manifests[0], name)?;
+    let b = whole(sides[1], &manifests[1], name)?;
     let element = a.as_ref().or(b.as_ref()).map_or_else(String::new, |found| found.element().to_string());
     let [len_a, len_b] = [&a, &b].map(|side| side.as_ref().map(|found| found.values.all().len()));
     let values = a.zip(b).and_then(|(a, b)| {
@@ -174,7 +174,7 @@ fn variable(sides: [&Side; 2], manifests: &[Manifest; 2], name: &str) -> Result<
 }
 
 /// Decodes a variable, where the version holds it.
-fn whole(side: &Side, manifest: &Manifest, name: &str) -> Result<Option<Whole>> {
+fn whole(side: &ComparedRun, manifest: &Manifest, name: &str) -> Result<Option<Whole>> {
     if !manifest.variables.iter().any(|variable| variable.name == name) {
         return Ok(None);
     }
@@ -188,7 +188,7 @@ fn whole(side: &Side, manifest: &Manifest, name: &str) -> Result<Option<Whole>> 
 }
 
 impl ComparedVersion {
-    fn of(side: &Side, manifest: &Manifest) -> Self {
+    fn of(side: &ComparedRun, manifest: &Manifest) -> Self {
         let residual = manifest.residual;
         let norm = residual.verified_norm.or(residual.true_norm).unwrap_or(residual.norm);
         let relative = norm / residual.rhs_norm;

@@ -3,6 +3,7 @@
 //! Everything is tried or read here and now. Nothing is kept: the file of the speed test has no
 //! name, so that nothing of it is left whenever the process ends.
 
+mod check;
 mod directory;
 mod limits;
 mod parts;
@@ -14,6 +15,7 @@ use anyhow::Result;
 use recoup::snapshot::{Monitors, NoMonitor};
 use serde::Serialize;
 
+use self::check::{PartCheck, PartState};
 use self::directory::DirectoryReport;
 use self::limits::Limits;
 use crate::exit::Exit;
@@ -52,46 +54,11 @@ pub(crate) struct Args {
 /// The printed report.
 #[derive(Serialize)]
 struct DoctorReport {
-    checks: Vec<Check>,
+    checks: Vec<PartCheck>,
     monitors: Vec<MonitorRow>,
     limits: Limits,
     /// The directory given, null without one.
     directory: Option<DirectoryReport>,
-}
-
-/// The state of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum PartState {
-    /// It can be used.
-    Yes,
-    /// It can be used within limits.
-    Low,
-    /// It is not there.
-    No,
-}
-
-/// One part of the installation.
-#[derive(Debug, Serialize)]
-struct Check {
-    name: &'static str,
-    state: PartState,
-    /// What was found, or is missing.
-    found: String,
-    /// The price of what is missing, and the way to have it; null where nothing is.
-    costs: Option<&'static str>,
-    remedy: Option<String>,
-}
-
-impl Check {
-    fn yes(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, state: PartState::Yes, found: found.into(), costs: None, remedy: None }
-    }
-
-    /// The same part, which lacks something.
-    fn lacking(self, state: PartState, costs: &'static str, remedy: impl Into<String>) -> Self {
-        Self { state, costs: Some(costs), remedy: Some(remedy.into()), ..self }
-    }
 }
 
 /// One monitor.
@@ -104,8 +71,8 @@ struct MonitorRow {
 }
 
 impl MonitorRow {
-    fn check(&self) -> Check {
-        let Some(reason) = &self.unusable else { return Check::yes(self.name, self.task) };
+    fn check(&self) -> PartCheck {
+        let Some(reason) = &self.unusable else { return PartCheck::yes(self.name, self.task) };
         let costs = match self.name {
             "watch" => "values whose program does not say what it writes are copied before they are saved",
             _ => "every value is compared to find those that were written",
@@ -115,7 +82,7 @@ impl MonitorRow {
         } else {
             "nothing, until the system is newer: values are right either way"
         };
-        Check::yes(self.name, reason.as_str()).lacking(PartState::No, costs, remedy)
+        PartCheck::yes(self.name, reason.as_str()).lacking(PartState::No, costs, remedy)
     }
 }
 
@@ -150,13 +117,13 @@ fn monitors() -> Vec<MonitorRow> {
 }
 
 /// The rows, each wrapped under its text.
-struct Rows<'a>(&'a [Check]);
+struct CheckList<'a>(&'a [PartCheck]);
 
-fn rows(report: &DoctorReport) -> Rows<'_> {
-    Rows(&report.checks)
+fn rows(report: &DoctorReport) -> CheckList<'_> {
+    CheckList(&report.checks)
 }
 
-impl fmt::Display for Rows<'_> {
+impl fmt::Display for CheckList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for check in self.0 {
             let state = match check.state {

@@ -1,11 +1,11 @@
-//! What versions and runs say of themselves, where it differs.
+//! Facts that versions and runs record of themselves, where they differ.
 
 use std::collections::BTreeMap;
 
 use recoup::core::{Bound, Difference, Manifest};
 use serde::Serialize;
 
-use super::side::Side;
+use super::side::ComparedRun;
 use crate::observe::status_file::RunStatus;
 
 /// Options that say where a run writes and what it prints.
@@ -18,19 +18,19 @@ pub(super) struct Reason {
     pub(super) a: String,
     pub(super) b: String,
     pub(super) means: &'static str,
-    /// It can change values.
+    /// True where values can differ for it.
     pub(super) explains: bool,
 }
 
 /// A fact of one side.
-struct Fact {
+struct RecordedFact {
     what: &'static str,
     value: Option<String>,
     means: &'static str,
     explains: bool,
 }
 
-impl Fact {
+impl RecordedFact {
     /// A fact that can change values.
     fn why(what: &'static str, value: Option<String>, means: &'static str) -> Self {
         Self { what, value, means, explains: true }
@@ -44,11 +44,11 @@ impl Fact {
 
 /// Returns the facts that differ, those that explain most first. What only one side says is no
 /// difference.
-pub(super) fn reasons(sides: [(&Side, &Manifest); 2]) -> Vec<Reason> {
+pub(super) fn reasons(sides: [(&ComparedRun, &Manifest); 2]) -> Vec<Reason> {
     let statuses = sides.map(|(side, _)| side.status());
     let [a, b] = [0, 1].map(|at| facts(sides[at].1, statuses[at].as_ref()));
     let mut found: Vec<Reason> = problem(sides.map(|(_, manifest)| manifest)).into_iter().collect();
-    found.extend(a.into_iter().zip(b).filter_map(|(Fact { what, value, means, explains }, b)| {
+    found.extend(a.into_iter().zip(b).filter_map(|(RecordedFact { what, value, means, explains }, b)| {
         let (a, b) = value.zip(b.value).filter(|(a, b)| a != b)?;
         Some(Reason { what, a, b, means, explains })
     }));
@@ -76,7 +76,7 @@ fn problem([a, b]: [&Manifest; 2]) -> Option<Reason> {
 }
 
 /// Lists what a version and the newest process of its run say, the same facts in the same order.
-fn facts(manifest: &Manifest, run: Option<&RunStatus>) -> Vec<Fact> {
+fn facts(manifest: &Manifest, run: Option<&RunStatus>) -> Vec<RecordedFact> {
     let Manifest { version, frames, system, ranks, scheme, resume, .. } = manifest;
     let mut codecs: Vec<_> = frames.iter().map(|frame| format!("{} {}", frame.variable, frame.codec)).collect();
     codecs.sort_unstable();
@@ -88,21 +88,45 @@ fn facts(manifest: &Manifest, run: Option<&RunStatus>) -> Vec<Fact> {
     let failures = of_run(|of| Some(of.failures.to_string()));
     let threads = of_run(|of| of.threads.map(|threads| threads.to_string()));
     vec![
-        Fact::why("iteration", Some(version.to_string()), "the solver took further steps between the two"),
-        Fact::why("system", system.map(|of| of.index.to_string()), "systems that a run solves one after the other"),
-        Fact::why("method", manifest.method.clone(), "another method takes other steps to the same solution"),
-        Fact::why("preconditioner", of_run(|of| of.pc.clone()), "it makes a method take other steps"),
-        Fact::why("recoup", of_run(|of| of.recoup.clone()), "another version may round or choose in another way"),
-        Fact::why("ranks", Some(ranks.to_string()), "each rank rounds its own sums: last digits differ, and grow"),
-        Fact::why("failures", failures, "a run continues from a version after each; a lossy one changes its steps"),
-        Fact::why("error bound", Some(bound), "saved values may differ from the solver's by that much"),
-        Fact::why("scheme", Some(scheme.to_string()), "decides which variables are saved, and how exactly"),
-        Fact::why("resume", Some(resume.to_string()), "a version holds the variables that its resume needs"),
-        Fact::why("machine", of_run(|of| Some(of.host.clone())), "another processor or library may round differently"),
-        Fact::why("tolerance", of_run(|of| Some(format!("{:e}", of.rtol))), "decides where the solver stops"),
-        Fact::no_reason("codecs", Some(codecs.join(", ")), "all keep the error bound, and lossless ones every bit"),
-        Fact::no_reason("threads", threads, "sums have a fixed order, whatever the threads"),
-        Fact::no_reason("interval", of_run(|of| Some(of.interval.clone())), "decides when versions are saved"),
+        RecordedFact::why("iteration", Some(version.to_string()), "the solver took further steps between the two"),
+        RecordedFact::why(
+            "system",
+            system.map(|of| of.index.to_string()),
+            "systems that a run solves one after the other",
+        ),
+        RecordedFact::why("method", manifest.method.clone(), "another method takes other steps to the same solution"),
+        RecordedFact::why("preconditioner", of_run(|of| of.pc.clone()), "it makes a method take other steps"),
+        RecordedFact::why(
+            "recoup",
+            of_run(|of| of.recoup.clone()),
+            "another version may round or choose in another way",
+        ),
+        RecordedFact::why(
+            "ranks",
+            Some(ranks.to_string()),
+            "each rank rounds its own sums: last digits differ, and grow",
+        ),
+        RecordedFact::why(
+            "failures",
+            failures,
+            "a run continues from a version after each; a lossy one changes its steps",
+        ),
+        RecordedFact::why("error bound", Some(bound), "saved values may differ from the solver's by that much"),
+        RecordedFact::why("scheme", Some(scheme.to_string()), "decides which variables are saved, and how exactly"),
+        RecordedFact::why("resume", Some(resume.to_string()), "a version holds the variables that its resume needs"),
+        RecordedFact::why(
+            "machine",
+            of_run(|of| Some(of.host.clone())),
+            "another processor or library may round differently",
+        ),
+        RecordedFact::why("tolerance", of_run(|of| Some(format!("{:e}", of.rtol))), "decides where the solver stops"),
+        RecordedFact::no_reason(
+            "codecs",
+            Some(codecs.join(", ")),
+            "all keep the error bound, and lossless ones every bit",
+        ),
+        RecordedFact::no_reason("threads", threads, "sums have a fixed order, whatever the threads"),
+        RecordedFact::no_reason("interval", of_run(|of| Some(of.interval.clone())), "decides when versions are saved"),
     ]
 }
 

@@ -11,14 +11,14 @@ use crate::exit::Exit;
 use crate::observe::status_file::RunStatus;
 
 /// A run, and the version of it that was asked for.
-pub(super) struct Side {
+pub(super) struct ComparedRun {
     pub(super) dir: PathBuf,
     pub(super) name: String,
     pub(super) store: Box<dyn Store>,
     asked: Option<u64>,
 }
 
-impl Side {
+impl ComparedRun {
     /// Opens what a path names: DIR, DIR/RUN or DIR/RUN/VERSION.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Side {
 ///
 /// # Errors
 /// Exit 4 where a run has none, or not the one asked for.
-pub(super) fn choose(a: &Side, b: &Side) -> Result<[u64; 2]> {
+pub(super) fn choose(a: &ComparedRun, b: &ComparedRun) -> Result<[u64; 2]> {
     let versions = [a.versions()?, b.versions()?];
     let newest = |at: usize| versions[at].last().copied().unwrap_or_default();
     let or_newest = |at: usize, version: u64| if versions[at].contains(&version) { version } else { newest(at) };

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The differences of two rows of values. A difference from a value that is not finite has no size:
 /// null.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Comparison {
+pub(super) struct ValueDifferences {
     /// Values whose bits differ.
     pub(super) differing: usize,
     /// The first of them, from 0.
@@ -64,7 +64,7 @@ fn spread(values: Values<'_>) -> f64 {
 }
 
 /// Compares two rows of values; `None` where their types or lengths differ.
-pub(super) fn compare(a: Values<'_>, b: Values<'_>, allowed: [Allowed; 2]) -> Option<Comparison> {
+pub(super) fn compare(a: Values<'_>, b: Values<'_>, allowed: [Allowed; 2]) -> Option<ValueDifferences> {
     if a.len() != b.len() {
         return None;
     }
@@ -83,8 +83,8 @@ fn differences<T: Copy>(
     allowed: [Allowed; 2],
     bits: fn(T) -> u64,
     value: fn(T) -> f64,
-) -> Comparison {
-    let mut found = Comparison {
+) -> ValueDifferences {
+    let mut found = ValueDifferences {
         differing: 0,
         first: None,
         largest: Some(0.0),
@@ -126,7 +126,7 @@ mod tests {
 
     const EXACT: Allowed = Allowed { absolute: 0.0, pointwise: 0.0 };
 
-    fn of(a: &[f64], b: &[f64], allowed: [Allowed; 2]) -> Comparison {
+    fn of(a: &[f64], b: &[f64], allowed: [Allowed; 2]) -> ValueDifferences {
         compare(Values::F64(a), Values::F64(b), allowed).unwrap()
     }
 

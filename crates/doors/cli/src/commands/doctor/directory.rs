@@ -9,7 +9,7 @@ use recoup::core::{Clock as _, mix};
 use recoup::io::nameless_file;
 use serde::Serialize;
 
-use super::{Check, PartState};
+use super::check::{PartCheck, PartState};
 use crate::output::{bytes, seconds};
 
 /// Bytes of one write.
@@ -29,13 +29,13 @@ const SHARED: [&str; 10] =
     ["nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "fuse.glusterfs", "fuse.sshfs"];
 
 /// The space of a file system.
-pub(super) struct Space {
+pub(super) struct FileSystemSpace {
     pub(super) file_system: Option<String>,
     pub(super) free_bytes: u64,
     pub(super) total_bytes: u64,
 }
 
-impl Space {
+impl FileSystemSpace {
     /// Reads the space around a directory; `None` where there is no such directory.
     pub(super) fn of(directory: &Path) -> Option<Self> {
         let directory = directory.canonicalize().ok().filter(|path| path.is_dir())?;
@@ -72,7 +72,7 @@ struct Speed {
 impl DirectoryReport {
     /// Writes to a directory and syncs.
     pub(super) fn measure(directory: &Path) -> Self {
-        let space = Space::of(directory);
+        let space = FileSystemSpace::of(directory);
         let free_bytes = space.as_ref().map(|space| space.free_bytes);
         let speed = match () {
             () if !directory.exists() => Err("there is no such directory".to_owned()),
@@ -90,23 +90,23 @@ impl DirectoryReport {
         }
     }
 
-    pub(super) fn checks(&self) -> Vec<Check> {
+    pub(super) fn checks(&self) -> Vec<PartCheck> {
         if let Some(why) = &self.unwritable {
             let remedy = "name a directory of yours, or make it; recoup run makes the one that --dir names";
-            let check = Check::yes("directory", format!("{}: {why}", self.path));
+            let check = PartCheck::yes("directory", format!("{}: {why}", self.path));
             return vec![check.lacking(PartState::No, "no version can be saved there", remedy)];
         }
         let size = |size: Option<u64>| size.map_or_else(|| "-".to_owned(), |size| bytes(size as f64));
         let kind = self.file_system.as_deref().unwrap_or("unknown file system");
         let space = format!("{}, {kind}, {} free of {}", self.path, size(self.free_bytes), size(self.total_bytes));
-        vec![lifetime(Check::yes("directory", space), kind), self.speed_check()]
+        vec![lifetime(PartCheck::yes("directory", space), kind), self.speed_check()]
     }
 
-    fn speed_check(&self) -> Check {
+    fn speed_check(&self) -> PartCheck {
         let rate = self.write_bytes_per_second.unwrap_or(f64::NAN);
         let sync = self.sync_seconds.unwrap_or(f64::NAN);
         let found = format!("{}/s written and synced, {} for a sync of 4 KiB", bytes(rate), seconds(sync));
-        let check = Check::yes("speed", found);
+        let check = PartCheck::yes("speed", found);
         if sync <= SYNC_SLOW_SECONDS {
             return check;
         }
@@ -119,7 +119,7 @@ impl DirectoryReport {
 }
 
 /// Adds what the kind of a file system means for versions.
-fn lifetime(check: Check, kind: &str) -> Check {
+fn lifetime(check: PartCheck, kind: &str) -> PartCheck {
     match kind {
         "tmpfs" | "ramfs" => check.lacking(
             PartState::Low,
@@ -191,7 +191,7 @@ mod tests {
                       30 22 0:25 / /scratch rw,noatime shared:5 - lustre mds:/s rw\n\
                       31 22 0:26 / /scratch rw - nfs4 server:/s rw\n\
                       32 22 0:27 / /my\\040disk rw - xfs /dev/vdb rw\n";
-        for (path, kind) in [("/home/a", "ext4"), ("/scratch", "nfs4"), ("/scratchy", "ext4"), ("/my disk/d", "xfs")] {
+        for (path, kind) in [("/var/a", "ext4"), ("/scratch", "nfs4"), ("/scratchy", "ext4"), ("/my disk/d", "xfs")] {
             assert_eq!(file_system(mounts, Path::new(path)).as_deref(), Some(kind), "{path}");
         }
         assert_eq!(file_system("", Path::new("/")), None);

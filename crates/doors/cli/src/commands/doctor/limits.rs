@@ -3,7 +3,7 @@
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-use super::{Check, PartState};
+use super::check::{PartCheck, PartState};
 use crate::output::bytes;
 
 /// Open files below which restores on fewer ranks, MPI and threads run short.
@@ -31,12 +31,13 @@ impl Limits {
         }
     }
 
-    pub(super) fn checks(&self) -> Vec<Check> {
+    pub(super) fn checks(&self) -> Vec<PartCheck> {
         let size = |limit: Option<u64>| limit.map_or_else(|| "no limit".to_owned(), |limit| bytes(limit as f64));
         let is_below = |limit: Option<u64>, low: u64| limit.is_some_and(|limit| limit < low);
-        let files = Check::yes("open files", self.open_files.map_or("no limit".to_owned(), |limit| limit.to_string()));
-        let locked = Check::yes("locked memory", size(self.locked_bytes));
-        let file = Check::yes("size of files", size(self.file_bytes));
+        let files =
+            PartCheck::yes("open files", self.open_files.map_or("no limit".to_owned(), |limit| limit.to_string()));
+        let locked = PartCheck::yes("locked memory", size(self.locked_bytes));
+        let file = PartCheck::yes("size of files", size(self.file_bytes));
         let core = match self.core_bytes {
             Some(0) => "none are written".to_owned(),
             limit => format!("{}: a crash may fill the directory it happens in", size(limit)),
@@ -66,7 +67,7 @@ impl Limits {
                 ),
                 None => file,
             },
-            Check::yes("core files", core),
+            PartCheck::yes("core files", core),
         ]
     }
 }

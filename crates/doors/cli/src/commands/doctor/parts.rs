@@ -5,8 +5,8 @@ use std::process::Command;
 
 use recoup::cache::MEMORY_DIR;
 
-use super::directory::Space;
-use super::{Check, PartState};
+use super::check::{PartCheck, PartState};
+use super::directory::FileSystemSpace;
 use crate::commands::{device, exec};
 use crate::output::bytes;
 use crate::printable::shell_word;
@@ -19,11 +19,11 @@ const PLUGIN_DIR: &str = "/usr/local/hdf5/lib/plugin";
 const MEMORY_LOW: u64 = 64 << 20;
 
 /// Looks at all parts but monitors, limits and directories.
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<PartCheck> {
     vec![mpi(), petsc(), plugin(), cuda(), slurm(), memory()]
 }
 
-fn mpi() -> Check {
+fn mpi() -> PartCheck {
     let launcher = ["mpirun", "mpiexec"].into_iter().find_map(on_path);
     let version = launcher.as_deref().and_then(version_of);
     let found = match (&launcher, version) {
@@ -34,13 +34,13 @@ fn mpi() -> Check {
     let costs = "--mpi is refused: a solve has one process with its threads. The C library and PETSc use the MPI of the \
                  program either way";
     match (cfg!(feature = "mpi"), launcher.is_some()) {
-        (true, true) => Check::yes("MPI", format!("{found}; this program is built with MPI")),
-        (true, false) => Check::yes("MPI", format!("{found}; this program is built with MPI")).lacking(
+        (true, true) => PartCheck::yes("MPI", format!("{found}; this program is built with MPI")),
+        (true, false) => PartCheck::yes("MPI", format!("{found}; this program is built with MPI")).lacking(
             PartState::No,
             "no job of several ranks can be started",
             "load the module of the MPI that this program was built with, or install it",
         ),
-        (false, _) => Check::yes("MPI", format!("{found}; this program is built without MPI")).lacking(
+        (false, _) => PartCheck::yes("MPI", format!("{found}; this program is built without MPI")).lacking(
             PartState::No,
             costs,
             "if a solve needs several nodes, install MPI and build from the sources with --features mpi (docs/run.md)",
@@ -48,31 +48,31 @@ fn mpi() -> Check {
     }
 }
 
-fn petsc() -> Check {
+fn petsc() -> PartCheck {
     let found = exec::petsc_libraries();
     let has_compiler = on_path("cc").is_some();
     let names: Vec<String> = found.iter().map(|library| library.display().to_string()).collect();
     let costs = "recoup exec runs PETSc programs without saving their solves";
     if on_path("pkg-config").is_none() {
-        let check = Check::yes("PETSc", "not looked for: there is no pkg-config on the path");
+        let check = PartCheck::yes("PETSc", "not looked for: there is no pkg-config on the path");
         return check.lacking(PartState::No, costs, "install pkg-config (Debian: pkgconf)");
     }
     if found.is_empty() {
         let remedy = "install PETSc with its headers (Debian: petsc-dev), or set PETSC_DIR and PETSC_ARCH";
-        let check = Check::yes("PETSc", "pkg-config, PETSC_DIR and /usr/lib/petscdir name none");
+        let check = PartCheck::yes("PETSc", "pkg-config, PETSC_DIR and /usr/lib/petscdir name none");
         return check.lacking(PartState::No, costs, remedy);
     }
-    let check = Check::yes("PETSc", names.join(", "));
+    let check = PartCheck::yes("PETSc", names.join(", "));
     if has_compiler { check } else { check.lacking(PartState::No, costs, "install a C compiler: there is no cc") }
 }
 
-fn plugin() -> Check {
+fn plugin() -> PartCheck {
     let variable = std::env::var_os("HDF5_PLUGIN_PATH");
     let searched: Vec<PathBuf> =
         variable.as_ref().map_or_else(|| vec![PLUGIN_DIR.into()], |list| std::env::split_paths(list).collect());
     let holds = |folder: &PathBuf| folder.join(PLUGIN).exists();
     if let Some(folder) = searched.iter().find(|folder| holds(folder)) {
-        return Check::yes("HDF5 plugin", folder.join(PLUGIN).display().to_string());
+        return PartCheck::yes("HDF5 plugin", folder.join(PLUGIN).display().to_string());
     }
     let program = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let beside = program.parent().unwrap_or(Path::new("/"));
@@ -88,13 +88,13 @@ fn plugin() -> Check {
             "make install puts it into PREFIX/lib/hdf5/plugin; recoup export writes plain HDF5 without it".to_owned()
         }
     };
-    Check::yes("HDF5 plugin", missing).lacking(PartState::No, costs, remedy)
+    PartCheck::yes("HDF5 plugin", missing).lacking(PartState::No, costs, remedy)
 }
 
-fn cuda() -> Check {
+fn cuda() -> PartCheck {
     match device::usable() {
-        Ok(names) => Check::yes("CUDA", names.join(", ")),
-        Err(why) => Check::yes("CUDA", why).lacking(
+        Ok(names) => PartCheck::yes("CUDA", names.join(", ")),
+        Err(why) => PartCheck::yes("CUDA", why).lacking(
             PartState::No,
             "--device is refused: solves, codecs and tapes use the processor",
             "nothing without a GPU; recoup device says what each part needs",
@@ -102,19 +102,19 @@ fn cuda() -> Check {
     }
 }
 
-fn slurm() -> Check {
+fn slurm() -> PartCheck {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let costs = "the end of a job is not known: a run that is not stopped by a signal loses what came after its last \
                  version";
     match (variable("SLURM_JOB_ID"), variable("SLURM_JOB_END_TIME"), on_path("sbatch")) {
-        (Some(job), Some(_), _) => Check::yes("Slurm", format!("in job {job}, whose end is known")),
-        (Some(job), None, _) => Check::yes("Slurm", format!("in job {job}, without SLURM_JOB_END_TIME")).lacking(
+        (Some(job), Some(_), _) => PartCheck::yes("Slurm", format!("in job {job}, whose end is known")),
+        (Some(job), None, _) => PartCheck::yes("Slurm", format!("in job {job}, without SLURM_JOB_END_TIME")).lacking(
             PartState::Low,
             costs,
             "give --time-limit, or ask for a signal: #SBATCH --signal=USR1@300",
         ),
-        (None, _, Some(path)) => Check::yes("Slurm", format!("{}, outside a job", path.display())),
-        (None, _, None) => Check::yes("Slurm", "no sbatch on the path").lacking(
+        (None, _, Some(path)) => PartCheck::yes("Slurm", format!("{}, outside a job", path.display())),
+        (None, _, None) => PartCheck::yes("Slurm", "no sbatch on the path").lacking(
             PartState::No,
             costs,
             "nothing without a batch system; with another one, give --time-limit",
@@ -122,10 +122,10 @@ fn slurm() -> Check {
     }
 }
 
-fn memory() -> Check {
+fn memory() -> PartCheck {
     let remedy = "give --memory-dir DIR with a folder in memory; for a container --shm-size 8g, or --ipc host";
-    let Some(space) = Space::of(Path::new(MEMORY_DIR)) else {
-        return Check::yes("memory tiers", format!("there is no {MEMORY_DIR}")).lacking(
+    let Some(space) = FileSystemSpace::of(Path::new(MEMORY_DIR)) else {
+        return PartCheck::yes("memory tiers", format!("there is no {MEMORY_DIR}")).lacking(
             PartState::No,
             "--tiers memory is refused: every version waits for the disk",
             remedy,
@@ -133,7 +133,7 @@ fn memory() -> Check {
     };
     let [free, total] = [space.free_bytes, space.total_bytes].map(|size| bytes(size as f64));
     let kind = space.file_system.as_deref().unwrap_or("unknown file system");
-    let check = Check::yes("memory tiers", format!("{MEMORY_DIR}, {kind}, {free} free of {total}"));
+    let check = PartCheck::yes("memory tiers", format!("{MEMORY_DIR}, {kind}, {free} free of {total}"));
     if space.free_bytes <= MEMORY_LOW {
         return check.lacking(PartState::Low, "--tiers memory fails for versions that do not fit", remedy);
     }
