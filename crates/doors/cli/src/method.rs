@@ -96,12 +96,14 @@ impl<'a> Setup<'a> {
         self.problem
     }
 
-    /// Returns the name under which versions hold the method. They hold no preconditioner, and in
-    /// those of earlier builds `bjacobi` was the one that `pbjacobi` is: under another name, the
-    /// iterate alone is restored. The text lives as long as the process, so ask once.
+    /// Returns the name under which versions hold the method and its preconditioner. Under another
+    /// name the iterate alone is restored: directions of one preconditioner do not continue under
+    /// another. The text lives as long as the process, so ask once.
     pub(crate) fn saved_as(&self, method: &dyn Method) -> Option<&'static str> {
         let name = method.method()?;
-        Some(if self.args.pc == PcKind::Bjacobi { format!("{name} with bjacobi").leak() } else { name })
+        let MethodArgs { method, pc, .. } = self.args;
+        let is_plain = *pc == PcKind::None || !method.takes(Setting::Preconditioner);
+        Some(if is_plain { name } else { format!("{name} with {}", name_of(*pc)).leak() })
     }
 
     /// Returns the name of the device that solvers are made on; `None` for the host.
@@ -204,6 +206,15 @@ fn in_global_rows(problem: &LinearProblem, error: SolveError) -> SolveError {
     error.in_rows_from(problem.operator.first_row() as usize)
 }
 
+/// Refuses more blocks than this rank has rows.
+fn check_blocks(args: &MethodArgs, rows: usize) -> Result<()> {
+    match args.pc_blocks {
+        Some(blocks) if blocks as usize > rows => Err(Exit::Usage
+            .because(format!("--pc-blocks {blocks}: expected at most {rows}, a block for each row of a rank"))),
+        _ => Ok(()),
+    }
+}
+
 /// Sets up the blocks of this rank's rows.
 fn block_jacobi(problem: &LinearProblem, rows: &Csr, args: &MethodArgs) -> Result<Box<dyn Preconditioner>, SolveError> {
     let blocks = args.pc_blocks.map_or_else(|| usual_blocks(rows), |blocks| blocks as usize);
@@ -232,7 +243,11 @@ fn preconditioner<'a>(problem: &'a LinearProblem, args: &MethodArgs) -> Result<(
             zeros = jacobi.zeros();
             Box::new(jacobi)
         }
-        PcKind::Bjacobi => block_jacobi(problem, rows()?, args).map_err(global)?,
+        PcKind::Bjacobi => {
+            let rows = rows()?;
+            check_blocks(args, rows.n())?;
+            block_jacobi(problem, rows, args).map_err(global)?
+        }
         PcKind::Pbjacobi => {
             let size = args.pc_block_size.map_or(1, |size| size as usize);
             Box::new(PointBlockJacobi::new(rows()?, size).map_err(global)?)

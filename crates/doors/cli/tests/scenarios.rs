@@ -49,7 +49,9 @@ fn auto_comes_near_the_best_scheme_of_each_simulated_scenario() {
 #[test]
 fn several_levels_are_simulated_and_drawn() {
     let dir = tempfile::tempdir().unwrap();
-    let found = json(&format!("simulate --trials 20 --report {}", dir.path().display()), "three-levels.toml");
+    let plot = dir.path().join("mine.svg");
+    let drawn = format!("--report {} --plot {}", dir.path().display(), plot.display());
+    let found = json(&format!("simulate --trials 20 {drawn}"), "three-levels.toml");
     let lossy = &found["schemes"]["lossy"];
     assert!(
         lossy["overhead_fraction"].as_f64().unwrap()
@@ -57,6 +59,8 @@ fn several_levels_are_simulated_and_drawn() {
     );
     let svg = std::fs::read_to_string(dir.path().join("overhead.svg")).unwrap();
     assert!(svg.contains("lossy") && svg.contains("simulated"));
+    assert_eq!(std::fs::read_to_string(plot).unwrap(), svg);
+    assert_eq!(model("decide --plot mine.png", "three-levels.toml").status.code(), Some(2));
     let refused = model("simulate --policy auto", "three-levels.toml");
     assert_eq!(refused.status.code(), Some(2));
 }

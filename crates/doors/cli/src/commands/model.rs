@@ -172,6 +172,13 @@ fn interval_table(found: &Intervals) -> TextTable {
     table.row(["Young", &seconds(found.young_s)]);
     table.row(["Daly, higher order", &seconds(found.daly_s)]);
     table.row(["exact for exponential failures", &seconds(found.exact_s)]);
+    if found.overhead_fraction < NO_PROGRESS_OVERHEAD {
+        let overhead = percent(found.overhead_fraction);
+        table.note(format!(
+            "save every {}: failures then cost about {overhead} of the productive time",
+            seconds(found.exact_s)
+        ));
+    }
     note_no_progress(&mut table, [found.overhead_fraction]);
     table
 }

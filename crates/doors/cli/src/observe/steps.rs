@@ -58,3 +58,25 @@ impl Drop for StepBar {
         self.bar.finish_and_clear();
     }
 }
+
+/// Shows on a terminal, with its time, a computation whose steps are not known.
+pub(crate) struct WaitBar(ProgressBar);
+
+impl WaitBar {
+    /// Shows it until it is dropped.
+    pub(crate) fn new(what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(HERTZ));
+        let style = ProgressStyle::with_template("{prefix} {spinner} {elapsed}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.set_prefix(what);
+        bar.enable_steady_tick(Duration::from_secs(1) / u32::from(HERTZ));
+        Self(bar)
+    }
+}
+
+impl Drop for WaitBar {
+    /// Takes it away.
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::options::duration;
 use crate::output::check_folder;
 use crate::report::plot::grouped_bars;
+use crate::target::require_writable;
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
@@ -42,6 +43,9 @@ pub(super) struct MachineOrScenario {
     /// Draw the overheads of the schemes to `overhead.svg` in this directory.
     #[arg(long, value_name = "DIR")]
     pub(super) report: Option<PathBuf>,
+    /// Draw the overheads of the schemes to this file.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
 }
 
 impl MachineOrScenario {
@@ -51,6 +55,12 @@ impl MachineOrScenario {
     /// As [`Scenario::read`]; [`Exit::Usage`] where neither is given.
     pub(super) fn subject(&self) -> Result<Subject> {
         check_folder("--report", self.report.as_deref())?;
+        if let Some(file) = &self.plot {
+            if file.extension().is_none_or(|ending| ending != "svg") {
+                return Err(Exit::Usage.because(format!("--plot {}: expected FILE.svg", file.display())));
+            }
+            require_writable(file, "--plot")?;
+        }
         match (&self.scenario, &self.machine) {
             (Some(path), _) => Ok(Subject::File(Box::new(Scenario::read(path)?))),
             (None, Some(machine)) => Ok(Subject::Numbers(machine.question())),
@@ -59,22 +69,30 @@ impl MachineOrScenario {
         }
     }
 
-    /// Draws the overheads of each scheme in percent under these headings, if a report was asked
-    /// for.
+    /// Draws the overheads of each scheme in percent under these headings, if a report or a plot was
+    /// asked for.
     ///
     /// # Errors
     /// When the directory or the file cannot be written.
     pub(super) fn draw(&self, groups: &[(String, Vec<f64>)], legend: &[&'static str]) -> Result<()> {
-        let Some(dir) = &self.report else { return Ok(()) };
+        let is_asked = self.report.is_some() || self.plot.is_some();
         let groups: Vec<_> =
             groups.iter().filter(|(_, all)| all.iter().all(|value| value.is_finite())).cloned().collect();
-        if groups.is_empty() {
+        if !is_asked || groups.is_empty() {
             return Ok(());
         }
-        std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        let path = dir.join("overhead.svg");
+        let in_report = match &self.report {
+            Some(dir) => {
+                std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+                Some(dir.join("overhead.svg"))
+            }
+            None => None,
+        };
         let svg = grouped_bars(&groups, legend, "% of the productive time");
-        std::fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))
+        for path in in_report.iter().chain(&self.plot) {
+            std::fs::write(path, &svg).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::machine::{MachineOrScenario, Subject};
 use super::scenario::Scenario;
 use crate::exit::Exit;
+use crate::observe::steps::WaitBar;
 use crate::output::{Output, TextTable, percent, seconds};
 
 /// Shown below the help.
@@ -51,7 +52,9 @@ enum Driven {
 /// cannot be written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     let mut found = SimulationReport { trials: args.trials, seed: args.seed, ..SimulationReport::default() };
-    match args.given.subject()? {
+    let subject = args.given.subject()?;
+    let waiting = WaitBar::new("simulating failures");
+    match subject {
         Subject::Numbers(question) => found.schemes = of_question(&question, args),
         Subject::File(scenario) => {
             found.scenario = Some(scenario.title());
@@ -64,6 +67,7 @@ pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
             }
         }
     }
+    drop(waiting);
     let bars = |of: &SimulatedScheme| vec![100.0 * of.expected_overhead, 100.0 * of.overhead_fraction];
     let groups: Vec<_> = found.schemes.iter().map(|(scheme, of)| (scheme.to_string(), bars(of))).collect();
     output.emit(&found, table)?;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use self::actions::ActionStream;
 use self::numbers::PlanNumbers;
 use crate::exit::Exit;
+use crate::observe::steps::WaitBar;
 use crate::output::{Output, TextTable, bytes, seconds};
 
 /// The end of the help.
@@ -105,7 +106,9 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     };
     let numbers = given.filled()?;
     let problem = numbers.problem()?;
+    let waiting = WaitBar::new("comparing schedules");
     let choice = problem.choose().map_err(|refusal| numbers.refused(&refusal))?;
+    drop(waiting);
     let report = report(numbers, problem, &choice, args.actions);
     match &report.actions {
         Some(actions) => output.emit(&report, |_| actions.to_string())?,
