@@ -67,7 +67,7 @@ test-all:
 soak:
 	@scripts/bootstrap.sh long
 	@scripts/bootstrap.sh adapters
-	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
+	CARGO_PROFILE_RELEASE_LTO=off $(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 	$(RUN) $(CARGO) xtask faults --release --calls 0
 	if [ "$$(id -u)" = 0 ]; then $(RUN) $(CARGO) xtask cluster; fi
 	$(RUN) $(CARGO) xtask seeds --from 1000000 --count 625000
