@@ -157,7 +157,8 @@ impl Question {
                 let _ = write!(why, "{remaining} s remain, {at_risk} s at risk");
             }
         }
-        if let (Scheme::Lossy, Some(most)) = (scheme, answer.max_extra_iterations) {
+        let most = answer.max_extra_iterations.filter(|most| *most > 0.0);
+        if let (Scheme::Lossy, Some(most)) = (scheme, most) {
             let _ = write!(why, " of at most {}", short(most));
         }
         let _ = write!(why, ", MTTI {} s)", short(self.mtti_seconds));

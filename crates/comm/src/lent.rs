@@ -138,11 +138,25 @@ impl LentComm {
     ///
     /// # Errors
     /// [`CommError`] of the program's communicator.
-    pub fn finish(&self, mut is_idle: impl FnMut() -> bool) -> Result<(), CommError> {
-        while !self.round(is_idle(), true)?.is_idle {
+    pub fn finish(&self, is_idle: impl FnMut() -> bool) -> Result<(), CommError> {
+        self.finish_within(Duration::MAX, is_idle).map(drop)
+    }
+
+    /// Makes rounds until all ranks are idle, or one of them has waited for `timeout`. Returns
+    /// whether all ranks are idle, alike on all. A call that is being served is not interrupted.
+    /// Collective, inside [`LentComm::enter`].
+    ///
+    /// # Errors
+    /// [`CommError`] of the program's communicator.
+    pub fn finish_within(&self, timeout: Duration, mut is_idle: impl FnMut() -> bool) -> Result<bool, CommError> {
+        let until = self.clock.now().saturating_add(timeout);
+        loop {
+            let round = self.round(is_idle(), self.clock.now() < until)?;
+            if round.is_idle || !round.is_patient {
+                return Ok(round.is_idle);
+            }
             self.thread.rest(REST);
         }
-        Ok(())
     }
 
     /// Frees the communicators that other threads have left over.

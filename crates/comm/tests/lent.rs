@@ -176,6 +176,19 @@ fn another_collective_call_is_served_by_calls_that_do_not_wait() {
     });
 }
 
+/// Rank 1 alone has work under way, and rank 0 alone no time: both get the same answer.
+#[test]
+fn a_wait_that_ends_too_early_ends_alike_on_all_ranks_and_can_be_made_again() {
+    Threads::launch(2, |comm| {
+        with_lent(&comm, Some(std::thread::current().id()), |lent| {
+            let _inside = lent.enter();
+            let timeout = if comm.rank() == 0 { Duration::ZERO } else { Duration::MAX };
+            assert_eq!(lent.finish_within(timeout, || comm.rank() == 0), Ok(false));
+            assert_eq!(lent.finish_within(timeout, || true), Ok(true));
+        });
+    });
+}
+
 #[test]
 fn call_that_waits_fails_when_the_communicator_is_closed() {
     Threads::launch(2, |comm| {

@@ -12,7 +12,7 @@ module recoup
     implicit none
     private
 
-    integer(c_int), parameter, public :: RECOUP_OK = 0, RECOUP_NO_VERSION = 1, RECOUP_EMPTY = 2, &
+    integer(c_int), parameter, public :: RECOUP_OK = 0, RECOUP_NO_VERSION = 1, RECOUP_EMPTY = 2, RECOUP_NOT_YET = 3, &
         RECOUP_E_ARGUMENT = -1, RECOUP_E_HANDLE = -2, RECOUP_E_OPTIONS = -3, RECOUP_E_ORDER = -4, RECOUP_E_NAME = -5, &
         RECOUP_E_STORE = -6, RECOUP_E_DAMAGED = -7, RECOUP_E_OTHER_PROBLEM = -8, RECOUP_E_MISMATCH = -9, &
         RECOUP_E_COMM = -10, RECOUP_E_CALLBACK = -11, RECOUP_E_OPERATOR = -12, RECOUP_E_NOT_SAVED = -13, &
@@ -230,6 +230,12 @@ module recoup
             integer(c_int64_t), value :: handle
             integer(c_int) :: recoup_wait
         end function
+        function recoup_wait_for(handle, seconds) bind(C, name="recoup_wait_for")
+            import :: c_int, c_int64_t, c_double
+            integer(c_int64_t), value :: handle
+            real(c_double), value :: seconds
+            integer(c_int) :: recoup_wait_for
+        end function
         function recoup_converged(handle, has_converged) bind(C, name="recoup_converged")
             import :: c_int, c_int32_t, c_int64_t
             integer(c_int64_t), value :: handle
@@ -348,7 +354,7 @@ module recoup
     end interface
     public :: recoup_open, recoup_protect, recoup_grid, recoup_track, recoup_touch, recoup_operator, &
         recoup_operator_norms, recoup_known, recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, &
-        recoup_due, recoup_checkpoint, recoup_wait, recoup_converged, recoup_time_left, recoup_should_stop, &
+        recoup_due, recoup_checkpoint, recoup_wait, recoup_wait_for, recoup_converged, recoup_time_left, recoup_should_stop, &
         recoup_close, recoup_message, recoup_error_kind
     public :: recoup_default, recoup_renamed, recoup_dropped, recoup_is_default
     public :: recoup_protect_block, recoup_columns, recoup_known_columns, recoup_find_system, recoup_begin_system

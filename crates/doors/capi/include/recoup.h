@@ -28,6 +28,9 @@
 // No state is on the tape: all were popped. Not an error.
 #define RECOUP_EMPTY 2
 
+// Versions are still being made after the time given: wait again. Not an error.
+#define RECOUP_NOT_YET 3
+
 // A pointer is NULL, a size or a number is out of its range, or regions overlap.
 #define RECOUP_E_ARGUMENT -1
 
@@ -598,6 +601,14 @@ int32_t recoup_checkpoint(recoup_handle handle, uint64_t iteration, double resid
 // RECOUP_E_NOT_SAVED if one could not be made since the last call; RECOUP_E_HANDLE,
 // RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_wait(recoup_handle handle);
+
+// Waits until all versions taken are made, for `seconds` at most: 0 only looks, infinity is
+// recoup_wait. One product A x that the call itself makes is not interrupted. Collective, and the
+// same on all ranks.
+//
+// RECOUP_NOT_YET if the time was over first: the versions are made on, and the next wait, or
+// recoup_close, waits for them. RECOUP_E_ARGUMENT, and codes as of recoup_wait.
+int32_t recoup_wait_for(recoup_handle handle, double seconds);
 
 // Writes the counts, bytes and seconds of the versions so far.
 //

@@ -410,6 +410,13 @@ public:
     }
     /* Waits until all versions taken are made; an error if one could not be. */
     void wait() { check(recoup_wait(number())); }
+    /* Waits for at most so many seconds; returns whether all versions taken are made. If not, wait again. */
+    bool wait_for(double seconds)
+    {
+        const std::int32_t code = recoup_wait_for(number(), seconds);
+        check(code);
+        return code != RECOUP_NOT_YET;
+    }
     /* Whether the solve has converged by the program's own test; if it has, the end of the run frees memory tiers. */
     void converged(bool has_converged) { check(recoup_converged(number(), has_converged ? 1 : 0)); }
     recoup_stats_t stats()

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 use recoup::core::{Progress, Resume};
 use recoup::pipeline::KnownNorms;
@@ -12,7 +13,7 @@ use crate::lent::lent_comm;
 use crate::operator::{CallbackOperator, RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
 use crate::options::HandleOptions;
 use crate::protected::{RECOUP_STATIC, RecoupRebuild, Region};
-use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
+use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_NOT_YET, RECOUP_OK, guarded};
 
 /// Result of recoup_due: it is time to save, and the iterate is enough.
 pub const RECOUP_DUE_ITERATE: i32 = 1;
@@ -459,6 +460,29 @@ pub extern "C" fn recoup_wait(handle: RecoupHandle) -> i32 {
             core.failure()
         })?;
         Ok(RECOUP_OK)
+    })
+}
+
+/// Waits until all versions taken are made, for `seconds` at most: 0 only looks, infinity is
+/// recoup_wait. One product A x that the call itself makes is not interrupted. Collective, and the
+/// same on all ranks.
+///
+/// RECOUP_NOT_YET if the time was over first: the versions are made on, and the next wait, or
+/// recoup_close, waits for them. RECOUP_E_ARGUMENT, and codes as of recoup_wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_wait_for(handle: RecoupHandle, seconds: f64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        if seconds.is_nan() || seconds < 0.0 {
+            return Err(CallFailure::argument(format!("seconds {seconds}: expected 0 or more")));
+        }
+        let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        handle.with(|this, core| {
+            if !core.finish_within(&this.lent, timeout)? {
+                return Ok(RECOUP_NOT_YET);
+            }
+            core.failure().map(|()| RECOUP_OK)
+        })
     })
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use recoup::JobEnd;
 use recoup::comm::LentComm;
@@ -485,6 +486,23 @@ impl Core {
     /// Waits for all versions under way. Collective.
     pub(crate) fn finish(&mut self, lent: &LentComm) -> Result<(), CallFailure> {
         self.wait_for(lent, 0)
+    }
+
+    /// Waits for all versions under way, for `timeout` at most. Returns whether all are made, on
+    /// every rank. Collective.
+    pub(crate) fn finish_within(&mut self, lent: &LentComm, timeout: Duration) -> Result<bool, CallFailure> {
+        let is_served = self.is_served(lent);
+        let Some(session) = &mut self.session else { return Ok(true) };
+        let is_done = if self.is_under_way && is_served {
+            lent.finish_within(timeout, || session.outstanding().map_or(true, |n| n == 0))?
+        } else {
+            let is_done = session.wait_for(timeout);
+            let is_late = lent.comm().max(i64::from(matches!(is_done, Ok(false))))? > 0;
+            is_done? && !is_late
+        };
+        self.is_under_way &= !is_done;
+        self.collect();
+        Ok(is_done)
     }
 
     /// Returns the seconds left of the program's time; infinite if no end is known.

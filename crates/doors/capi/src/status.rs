@@ -18,6 +18,8 @@ pub const RECOUP_OK: i32 = 0;
 pub const RECOUP_NO_VERSION: i32 = 1;
 /// No state is on the tape: all were popped. Not an error.
 pub const RECOUP_EMPTY: i32 = 2;
+/// Versions are still being made after the time given: wait again. Not an error.
+pub const RECOUP_NOT_YET: i32 = 3;
 /// A pointer is NULL, a size or a number is out of its range, or regions overlap.
 pub const RECOUP_E_ARGUMENT: i32 = -1;
 /// The number is not an open handle, or it was opened by the process that this one was forked from.
@@ -305,6 +307,7 @@ pub extern "C" fn recoup_strerror(code: i32) -> *const c_char {
         RECOUP_OK => c"done",
         RECOUP_NO_VERSION => c"there is no version yet",
         RECOUP_EMPTY => c"no state is on the tape",
+        RECOUP_NOT_YET => c"versions are still being made",
         RECOUP_E_ARGUMENT => c"an argument is NULL or out of its range",
         RECOUP_E_HANDLE => c"not an open handle",
         RECOUP_E_OPTIONS => c"unknown or impossible option",

@@ -297,7 +297,7 @@ pub(crate) fn percent(fraction: f64) -> String {
     match fraction {
         f if f.is_nan() => "-".to_owned(),
         f if f.is_infinite() => "unbounded".to_owned(),
-        f if f.abs() >= 1e5 => format!("{:.1e} %", 100.0 * f),
+        f if f >= 1e4 => "over 1e6 %".to_owned(),
         f => format!("{:.2} %", 100.0 * f),
     }
 }
@@ -361,6 +361,6 @@ mod tests {
         assert_eq!(bytes(640.0), "640 B");
         assert_eq!(bytes(1.5 * 1024.0 * 1024.0), "1.50 MiB");
         assert_eq!(percent(0.4115), "41.15 %");
-        assert_eq!([percent(f64::INFINITY), percent(1.234e146)], ["unbounded", "1.2e148 %"]);
+        assert_eq!([percent(f64::INFINITY), percent(1.234e146)], ["unbounded", "over 1e6 %"]);
     }
 }

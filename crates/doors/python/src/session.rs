@@ -7,7 +7,9 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
@@ -340,11 +342,17 @@ impl PySession {
         py.detach(|| session.start_over()).map_err(failed)
     }
 
-    /// Waits until every checkpoint taken has an outcome.
-    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+    /// Waits until every checkpoint taken has an outcome, or `timeout` seconds are over. Returns
+    /// whether every checkpoint has one.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        if let Some(seconds) = timeout.filter(|seconds| seconds.is_nan() || *seconds < 0.0) {
+            return Err(PyValueError::new_err(format!("timeout {seconds}: expected seconds, 0 or more, or None")));
+        }
+        let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::MAX);
         let mut state = self.state()?;
         let session = state.session()?;
-        py.detach(|| session.wait()).map_err(failed)
+        py.detach(|| session.wait_for(timeout)).map_err(failed)
     }
 
     /// Returns the newest version there is.
@@ -395,7 +403,7 @@ impl PySession {
         if self.state()?.session.is_none() {
             return Ok(Vec::new());
         }
-        self.wait(py)?;
+        self.wait(py, None)?;
         let outcomes = self.outcomes()?;
         let mut state = self.state()?;
         state.protected.clear();

@@ -200,6 +200,9 @@ def test_threads_in_one_session_are_an_error_not_a_wait(tmp_path):
         session.protect("x", x, role="iterate")
         is_slow = True
         session.step(1, 1.0)
+        assert session.wait(0) is False and session.wait(timeout=0.05) is False
+        with pytest.raises(ValueError, match="timeout -1: expected seconds"):
+            session.wait(-1)
         waiting = threading.Thread(target=session.wait)
         waiting.start()
         assert entered.wait(60)
@@ -212,6 +215,7 @@ def test_threads_in_one_session_are_an_error_not_a_wait(tmp_path):
         leave.set()
         waiting.join(60)
         assert not waiting.is_alive()
+        assert session.wait(0) is True
 
 
 def test_versions_of_an_older_program_are_restored_by_declaration(tmp_path):

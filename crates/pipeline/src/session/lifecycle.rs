@@ -87,9 +87,19 @@ impl Session {
     /// # Errors
     /// [`PipelineError::WorkerGone`].
     pub fn wait(&mut self) -> Result<(), PipelineError> {
-        self.link.wait(&mut self.costs)?;
+        self.wait_for(Duration::MAX).map(drop)
+    }
+
+    /// Waits until every checkpoint taken has an outcome, or `timeout` is over. Returns whether
+    /// every checkpoint has an outcome: if not, they are made on, and can be waited for again. Ranks
+    /// may differ.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`].
+    pub fn wait_for(&mut self, timeout: Duration) -> Result<bool, PipelineError> {
+        let is_done = self.link.wait_for(timeout, &mut self.costs)?;
         self.explain_increments();
-        Ok(())
+        Ok(is_done)
     }
 
     /// Logs what the worker found out about changes.

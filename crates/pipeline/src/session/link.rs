@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use recoup_core::SystemRecord;
 
@@ -101,12 +102,18 @@ impl WorkerLink {
         self.free.push(staging);
     }
 
-    /// Waits until every version sent has an outcome.
-    pub(crate) fn wait(&mut self, costs: &mut CostAccount) -> Result<(), PipelineError> {
+    /// Waits until every version sent has an outcome, or `timeout` is over. Returns whether every
+    /// version has an outcome.
+    pub(crate) fn wait_for(&mut self, timeout: Duration, costs: &mut CostAccount) -> Result<bool, PipelineError> {
+        let until = costs.clock.now().saturating_add(timeout);
         while self.outstanding > 0 {
-            self.receive(costs)?;
+            match self.done.recv_timeout(until.saturating_sub(costs.clock.now())) {
+                Ok((staging, outcome)) => self.take(staging, outcome, costs),
+                Err(mpsc::RecvTimeoutError::Timeout) => return Ok(false),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Enters the outcomes that are there. Does not wait.

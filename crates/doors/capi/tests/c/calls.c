@@ -3,7 +3,9 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -695,6 +697,47 @@ static void test_threads(double *x)
     for (int i = 0; i < 2; i++) EXPECT(recoup_close(handles[i]), RECOUP_OK);
 }
 
+static atomic_int is_open;
+
+/* A product that takes as long as the test likes. */
+static int stalled(void *ctx, const double *v, double *y)
+{
+    while (!atomic_load(&is_open)) sched_yield();
+    return identity(ctx, v, y);
+}
+
+/* A version that is not made in the time given is no failed one: it is waited for again. */
+static void test_wait_for(double *x)
+{
+    const char *options = "scheme=lossy interval=1it";
+    int code = RECOUP_NOT_YET, n = N;
+    uint64_t k = 0;
+    recoup_handle h = opened("late", options, x);
+    EXPECT(recoup_wait_for(0, 0), RECOUP_E_HANDLE);
+    EXPECT(recoup_wait_for(h, -1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_wait_for(h, strtod("nan", NULL)), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_wait_for(h, 0), RECOUP_OK);
+    atomic_store(&is_open, 1);
+    EXPECT(recoup_operator(h, stalled, &n, N, 0, N, x, 1, RECOUP_OPERATOR_ANY_THREAD), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_NO_VERSION);
+    atomic_store(&is_open, 0);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait_for(h, 0), RECOUP_NOT_YET);
+    EXPECT(recoup_wait_for(h, 0.05), RECOUP_NOT_YET);
+    atomic_store(&is_open, 1);
+    EXPECT(recoup_wait_for(h, strtod("inf", NULL)), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    if (newest("late", "scheme=lossless", x) != 1) failures++, printf("the version that was late is not there\n");
+
+    /* Products on the program's thread are made by the waits, however short. */
+    h = opened("served", options, x);
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 1, 0), RECOUP_OK);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
+    for (int tries = 0; tries < 100000 && code == RECOUP_NOT_YET; tries++) code = recoup_wait_for(h, 0.001);
+    EXPECT(code, RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
 /* A job that has an hour, one that has no time, and one without an end. */
 static void test_time(double *x)
 {
@@ -738,6 +781,7 @@ int main(int argc, char **argv)
     test_full_directory(x);
     test_changes(x);
     test_threads(x);
+    test_wait_for(x);
     test_time(x);
     if (strcmp(recoup_strerror(RECOUP_OK), "done") != 0 || recoup_strerror(12345) == NULL) failures++;
     if (recoup_version()[0] == 0) failures++;

@@ -66,6 +66,8 @@ program many
             RECOUP_OK)
         call expect(recoup_begin_system(handle, int(i, c_int64_t)), RECOUP_OK)
         call expect(recoup_step(handle, 1_c_int64_t, 1d0, 1d0), RECOUP_OK)
+        call expect(recoup_wait(handle), RECOUP_OK)
+        call expect(recoup_wait_for(handle, 0d0), RECOUP_OK)
     end do
     call expect(recoup_close(handle), RECOUP_OK)
     u = 0

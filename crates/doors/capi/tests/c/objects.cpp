@@ -92,6 +92,7 @@ static void test_run(const std::string &folder)
             x.assign(100, 0.5), singles = {1, 2, 3}, counts[1] = INT64_MIN, text = "versions", number = 7;
             run.step(4, 1, 1);
             run.wait();
+            expect(run.wait_for(0), "nothing is under way after a wait");
             expect(run.stats().versions == 1, "one version was made");
             x.assign(100, 0), singles = {}, counts[1] = 0, text = "........", number = 0;
         } else {

@@ -104,7 +104,8 @@ struct Content {
     tries: u32,
     /// The run has converged.
     is_solution: bool,
-    /// Extra iterations expected of a recovery, when the version was saved.
+    /// Extra iterations expected of a recovery, when the version was saved: a number to decide by,
+    /// and too far from what recoveries cost to be shown to people.
     extra_iterations_predicted: Option<Prediction>,
     variables: Vec<VariableReport>,
 }
@@ -303,7 +304,7 @@ impl fmt::Display for Tables {
 
 fn tables(report: &InspectReport) -> Tables {
     let is_tiered = report.runs.iter().flat_map(|run| &run.versions).any(|version| tier_names(&version.tiers) != "pfs");
-    let columns = ["version", "scheme", "ratio", "size", "chain", "||r||/||b||", "verified", "N'", "in"];
+    let columns = ["version", "scheme", "ratio", "size", "chain", "||r||/||b||", "verified", "in"];
     let mut versions = TextTable::new(&columns[..columns.len() - usize::from(!is_tiered)]);
     let mut variables = TextTable::new(&["variable", "role", "values", "codec", "bound", "error", "size"]);
     for run in &report.runs {
@@ -342,8 +343,7 @@ fn tables(report: &InspectReport) -> Tables {
     if contents.flat_map(|content| &content.variables).any(|variable| variable.increment_frames > 0) {
         variables.note("increment n/m: n of m frames hold only what changed since the version before");
     }
-    versions
-        .note("chain: versions after its key, which a restore reads, too; N': extra iterations expected of a recovery");
+    versions.note("chain: versions after its key, which a restore reads, too");
     if is_tiered {
         versions.note("in: the tiers that hold it");
     }
@@ -355,13 +355,12 @@ fn behind(chain: &[u64]) -> String {
     if chain.is_empty() { "key".to_owned() } else { format!("+{}", chain.len()) }
 }
 
-fn version_row(label: &str, content: &Content) -> [String; 8] {
+fn version_row(label: &str, content: &Content) -> [String; 7] {
     // Versions of programs without a problem, as those of VELOC, have no norms.
     let relative = |norm: Option<f64>| {
         let ratio = norm.map(|norm| norm / content.rhs_norm).filter(|ratio| ratio.is_finite());
         ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2e}"))
     };
-    let extra = content.extra_iterations_predicted.map_or_else(|| "-".to_owned(), |of| format!("{:.1}", of.iterations));
     [
         label.to_owned(),
         if content.is_solution { "solution".to_owned() } else { content.scheme.clone() },
@@ -370,7 +369,6 @@ fn version_row(label: &str, content: &Content) -> [String; 8] {
         behind(&content.chain),
         relative(Some(content.residual_norm)),
         relative(content.verified_residual_norm),
-        extra,
     ]
 }
 

@@ -409,11 +409,13 @@ class Session:
             self._observe()
         return self._unsaved is None
 
-    def wait(self) -> None:
-        """Waits until every version taken counts or has failed. The first one that fails is a `RecoupWarning`, all are
-        logged."""
-        self._native.wait()
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until every version taken counts or has failed, for ``timeout`` seconds at most if that is given. Returns
+        whether it is so: if not, the versions are made on, and can be waited for again. The first one that fails is a
+        `RecoupWarning`, all are logged."""
+        is_done = self._native.wait(timeout)
         self._observe()
+        return is_done
 
     @property
     def time_left(self) -> float | None:

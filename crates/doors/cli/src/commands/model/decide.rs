@@ -176,8 +176,14 @@ fn table(found: &Decided) -> TextTable {
         let checkpoint = seconds(level.checkpoint_s);
         table.note(format!("  {name}: every {}, {checkpoint} each", seconds(level.interval_s)));
     }
-    if let Some(most) = found.max_extra_iterations {
-        table.note(format!("lossy beats traditional up to {most:.1} extra iterations per recovery"));
+    match found.max_extra_iterations {
+        Some(most) if most > 0.0 => {
+            table.note(format!("lossy beats traditional up to {most:.1} extra iterations per recovery"));
+        }
+        Some(_) => {
+            table.note("lossy does not beat traditional, whatever a recovery costs");
+        }
+        None => {}
     }
     table.note(format!("why: {}", found.why));
     super::note_no_progress(&mut table, found.expected_overhead.values().copied());
