@@ -91,8 +91,8 @@ impl Session {
     }
 
     /// Waits until every checkpoint taken has an outcome, or `timeout` is over. Returns whether
-    /// every checkpoint has an outcome: if not, they are made on, and can be waited for again. Ranks
-    /// may differ.
+    /// every checkpoint has an outcome: if not, they are made on, and can be waited for again.
+    /// Ranks may differ.
     ///
     /// # Errors
     /// [`PipelineError::WorkerGone`].
