@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use recoup::core::{
     Bound as ErrorBound, ElementType, ErrorKind, FrameRecord, KindedError, Manifest, Role, Store, StoreError,
     VersionFiles as _,
@@ -263,6 +263,11 @@ impl PyVersion {
             arrays.set_item(whole.name, values)?;
         }
         Ok(arrays)
+    }
+
+    /// One decoded variable as an array.
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.arrays(py, Some(PyList::new(py, [name])?.into_any()))?.as_any().get_item(name)
     }
 
     /// Everything that is not as it was written, or does not decode: one line each.

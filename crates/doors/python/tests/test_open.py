@@ -80,6 +80,47 @@ def test_damaged_manifest_is_a_version_that_says_so(tmp_path):
         version.arrays()
 
 
+def test_versions_are_found_by_iteration_and_by_place(tmp_path):
+    x = np.ones(10)
+    with recoup.Session(tmp_path, scheme="lossless", interval="1it", keep=3) as session:
+        session.protect("x", x, role="iterate")
+        for k in (2, 4, 6):
+            x[:] = k
+            session.step(k, 1.0 / k)
+            session.wait()
+    versions = recoup.open(tmp_path)
+    found = [versions[0], versions[4], versions[-1], *versions[1:]]
+    assert [version.iteration for version in found] == [2, 4, 6, 4, 6]
+    assert versions[4]["x"].tolist() == [4.0] * 10
+    assert [row["residual_norm"] for row in versions.to_dict()] == [1 / 2, 1 / 4, 1 / 6]
+    assert versions._repr_html_().count("<tr>") == 4
+    for wrong in (-4, 1, 9):
+        with pytest.raises(recoup.NoVersionError, match="there are 2, 4, 6"):
+            versions[wrong]
+    with pytest.raises(TypeError, match="version"):
+        versions["x"]
+
+
+def test_errors_are_those_of_python_too(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere") as missing:
+        recoup.open(tmp_path / "nowhere")
+    assert isinstance(missing.value, recoup.UsageError)
+    with pytest.raises(ValueError, match="keep is -1"):
+        recoup.Session(tmp_path, keep=-1)
+    with pytest.raises(TypeError, match="scheme"):
+        recoup.Session(tmp_path, scheme=3)
+
+
+def test_session_of_this_process_that_is_open_is_named_as_such(tmp_path):
+    with recoup.Session(tmp_path) as session:
+        assert "open" in repr(session)
+        with pytest.raises(recoup.InUseError, match="session of this process that is not closed") as error:
+            recoup.Session(tmp_path)
+        assert error.value.kind == "in_use"
+    assert "closed" in repr(session)
+    recoup.Session(tmp_path).close()
+
+
 def test_what_is_not_there_is_named(tmp_path):
     with pytest.raises(recoup.Error, match="no versions of any run"):
         recoup.open(tmp_path)

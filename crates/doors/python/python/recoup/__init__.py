@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._directory import Directory, open
-from ._errors import RecoupWarning
+from ._errors import NotFoundError, NoVersionError, RecoupWarning, UsageError, UsageTypeError
 from ._native import (
     CallbackError,
     CodecError,
@@ -86,6 +86,8 @@ __all__ = [
     "MemoryReader",
     "MemoryVersion",
     "MemoryView",
+    "NoVersionError",
+    "NotFoundError",
     "OutOfMemoryError",
     "Outcome",
     "RankLostError",
@@ -95,6 +97,8 @@ __all__ = [
     "Session",
     "StorageError",
     "Tape",
+    "UsageError",
+    "UsageTypeError",
     "Variable",
     "Version",
     "__version__",

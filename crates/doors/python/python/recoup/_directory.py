@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from html import escape
+from operator import index
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _native
-from ._errors import named
-from ._native import Error, Version
+from ._errors import NotFoundError, NoVersionError, named, needed
+from ._native import Version
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 
 class Directory:
     """The versions of one run in a checkpoint directory.
 
     Read-only: it takes no lock, and a run may continue writing there. Index it by iteration, iterate over it oldest first.
+    ``versions[-1]`` is the newest, ``versions[0]`` the oldest if no version is of iteration 0; slices go by position.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         with named("directory"):
-            self._native = _native.Directory(os.fspath(path), name)
+            place = os.fspath(path)
+            if not os.path.isdir(place):
+                raise NotFoundError(f"there is no directory {place}")
+            self._native = _native.Directory(place, name)
 
     @property
     def path(self) -> str:
@@ -39,11 +50,11 @@ class Directory:
     def latest(self) -> Version:
         """The newest version; not necessarily a whole one, see `Version.verify`.
 
-        Raises `Error` if there is none.
+        Raises `NoVersionError` if there is none.
         """
         versions = self.versions
         if not versions:
-            raise Error(f"{self.path}: run {self.name} has no version")
+            raise NoVersionError(f"{self.path}: run {self.name} has no version")
         return versions[-1]
 
     @property
@@ -56,13 +67,63 @@ class Directory:
         found = {version.iteration: version.verify() for version in self.versions}
         return {iteration: damage for iteration, damage in found.items() if damage}
 
-    def __getitem__(self, iteration: int) -> Version:
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Returns what is known of each version, oldest first, for ``json.dumps`` or a table."""
+        return [_row(version) for version in self.versions]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns `to_dict` as a pandas table by iteration."""
+        with needed("pandas", "to_pandas"):
+            import pandas
+        return pandas.DataFrame(self.to_dict(), columns=_COLUMNS).set_index("iteration")
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the residual norms of the versions over their iterations with matplotlib.
+
+        Parameters
+        ----------
+        ax: the axes to draw the residual norms on; new ones when None.
+        """
+        with needed("matplotlib", "plot"):
+            from matplotlib import pyplot
+        rows = [row for row in self.to_dict() if row["damage"] is None]
+        if not rows:
+            raise NoVersionError(f"{self.path}: run {self.name} has no whole version to plot")
+        axes = pyplot.subplots()[1] if ax is None else ax
+        at = [row["iteration"] for row in rows]
+        axes.semilogy(at, [row["residual_norm"] for row in rows], "o-", label="residual norm ||r||")
+        measured = [(row["iteration"], row["verified_residual_norm"]) for row in rows if row["verified_residual_norm"]]
+        if measured:
+            axes.semilogy(*zip(*measured), "x", label="of what is restored")
+        axes.set(xlabel="iteration", ylabel="residual norm", title=f"versions of run {self.name}")
+        axes.legend()
+        return axes
+
+    def _repr_html_(self) -> str:
+        rows = self.to_dict()
+        head = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in _COLUMNS)
+        body = "".join("<tr>" + "".join(f"<td>{_cell(row[name])}</td>" for name in _COLUMNS) + "</tr>" for row in rows)
+        return f"<p>{escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>"
+
+    @overload
+    def __getitem__(self, iteration: int) -> Version: ...
+
+    @overload
+    def __getitem__(self, iteration: slice) -> list[Version]: ...
+
+    def __getitem__(self, iteration: int | slice) -> Version | list[Version]:
         versions = self.versions
+        if isinstance(iteration, slice):
+            return versions[iteration]
+        with named("version"):
+            iteration = index(iteration)
         for version in versions:
             if version.iteration == iteration:
                 return version
+        if -len(versions) <= iteration < min(1, len(versions)):
+            return versions[iteration]
         known = ", ".join(str(version.iteration) for version in versions) or "none"
-        raise Error(f"there is no version {iteration}: there are {known}")
+        raise NoVersionError(f"there is no version {iteration}: there are {known}")
 
     def __iter__(self) -> Iterator[Version]:
         return iter(self.versions)
@@ -74,6 +135,32 @@ class Directory:
         return f"Directory({self.path!r}, name={self.name!r}, versions={[v.iteration for v in self.versions]})"
 
 
+_COLUMNS = [
+    "iteration",
+    "scheme",
+    "resume",
+    "bound",
+    "residual_norm",
+    "verified_residual_norm",
+    "achieved_error",
+    "raw_bytes",
+    "payload_bytes",
+    "ratio",
+    "parents",
+    "damage",
+]
+
+
+def _row(version: Version) -> dict[str, Any]:
+    """What is known of a version: of one with a damaged manifest, the iteration and the damage."""
+    known = ("iteration", "damage") if version.damage else _COLUMNS
+    return {name: getattr(version, name) if name in known else None for name in _COLUMNS}
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else escape(f"{value:.4g}" if isinstance(value, float) else str(value))
+
+
 def open(path: str | os.PathLike[str], name: str | None = None) -> Directory:
     """Opens a checkpoint directory to look at it.
 
@@ -82,6 +169,7 @@ def open(path: str | os.PathLike[str], name: str | None = None) -> Directory:
     path: the directory that `Session` or `recoup run --dir` was given.
     name: the run inside it; the only one if none is named.
 
-    Raises `Error` when the directory holds no versions, or those of several runs and none is named.
+    Raises `NotFoundError` when there is no such directory; `UsageError` when it holds no versions, or those of several
+    runs and none is named.
     """
     return Directory(path, name)

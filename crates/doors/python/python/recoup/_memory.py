@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._errors import named
-from ._native import Error, MemoryVersion
+from ._errors import UsageError, named
+from ._native import MemoryVersion
 from ._quantity import Duration, Size, words
 
 
@@ -112,9 +112,9 @@ class Memory:
         """
         with named("array"):
             if self._arrays.get(name, values) is not values:
-                raise Error(f"there is an array {name} already: give the second one a name of its own")
+                raise UsageError(f"there is an array {name} already: give the second one a name of its own")
             if not isinstance(values, np.ndarray) or not values.flags.c_contiguous:
-                raise Error(f"array {name} is not a NumPy array that is contiguous in C order")
+                raise UsageError(f"array {name} is not a NumPy array that is contiguous in C order")
             self._native.add(name, values, marked)
         self._arrays[name] = values
         return values
@@ -125,7 +125,7 @@ class Memory:
         with named("touch"):
             array = self._arrays.get(name)
             if array is None:
-                raise Error(f"there is no array {name}")
+                raise UsageError(f"there is no array {name}")
             if array.ndim == 0:
                 self._native.touch(name, 0, array.nbytes)
                 return
@@ -171,7 +171,7 @@ class Memory:
             if number is None:
                 versions = self.versions
                 if not versions:
-                    raise Error("there is no version yet")
+                    raise UsageError("there is no version yet")
                 number = versions[-1].number
             shapes = {name: array.shape for name, array in self._arrays.items()}
             return MemoryView(self._native.view(number), shapes)
@@ -242,7 +242,7 @@ class MemoryReader:
         with named("view"):
             view = self._native.view(number)
         if view is None:
-            raise Error(f"{self._path}: there is no version yet")
+            raise UsageError(f"{self._path}: there is no version yet")
         return MemoryView(view, {})
 
     @property
@@ -286,7 +286,7 @@ class MemoryView:
         found = self._version.arrays.get(name)
         if found is None:
             known = ", ".join(self._version.arrays)
-            raise Error(f"version {self._version.number} has no array {name}: it has {known or 'none'}")
+            raise UsageError(f"version {self._version.number} has no array {name}: it has {known or 'none'}")
         dtype, length = found
         mapped = self._native.mapped(name)
         if mapped is None:

@@ -271,6 +271,8 @@ class Version:
 
         Raises `Error` that names every damaged frame.
         """
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """One variable decoded."""
     def verify(self) -> list[str]:
         """Everything that is not as it was written, or does not decode: one line each; empty when whole."""
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._errors import named
-from ._native import Error
+from ._errors import UsageError, named
 
 Vector = npt.NDArray[np.float64]
 Field = npt.NDArray[np.float64] | npt.NDArray[np.complex128]
@@ -34,7 +33,7 @@ def lent_system(A: Any, b: npt.ArrayLike) -> tuple[Lent, Vector, int]:
     if np.ndim(b) == 2:
         columns = np.shape(b)[1]
         if columns == 0:
-            raise Error("b has no columns")
+            raise UsageError("b has no columns")
         b = np.asarray(b).ravel(order="F")
     if not (is_complex(A) or is_complex(b)):
         rhs = doubles("b", b)
@@ -43,7 +42,7 @@ def lent_system(A: Any, b: npt.ArrayLike) -> tuple[Lent, Vector, int]:
     n = field.size // columns
     shape = tuple(getattr(A, "shape", (n, n)))
     if shape != (n, n):
-        raise Error(f"A is {' x '.join(map(str, shape))}, expected {n} x {n} for b")
+        raise UsageError(f"A is {' x '.join(map(str, shape))}, expected {n} x {n} for b")
     multiply = multiplier(A)
 
     def product(x: Vector) -> Vector:
@@ -64,15 +63,15 @@ def lent_operator(A: Any, rows: int) -> Lent:
         return _dense_by_rows(A, rows)
     shape = tuple(getattr(A, "shape", (rows, rows)))
     if shape != (rows, rows):
-        raise Error(f"A is {' x '.join(map(str, shape))}, expected {rows} x {rows} for b")
+        raise UsageError(f"A is {' x '.join(map(str, shape))}, expected {rows} x {rows} for b")
     return rows, _product(A)
 
 
 def _by_rows(A: Any, rows: int) -> Lent:
     if A.shape != (rows, rows):
-        raise Error(f"A is {A.shape[0]} x {A.shape[1]}, expected {rows} x {rows} for b")
+        raise UsageError(f"A is {A.shape[0]} x {A.shape[1]}, expected {rows} x {rows} for b")
     if np.dtype(A.dtype).kind not in "fiu":
-        raise Error(f"A is of type {A.dtype}, expected real numbers")
+        raise UsageError(f"A is of type {A.dtype}, expected real numbers")
     matrix = A.tocsr()
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
@@ -91,7 +90,7 @@ def _arrays(starts: npt.ArrayLike, columns: npt.ArrayLike, values: npt.ArrayLike
 
 def _dense_by_rows(A: npt.NDArray[Any], rows: int) -> Lent:
     if A.shape != (rows, rows):
-        raise Error(f"A is {A.shape[0]} x {A.shape[1]}, expected {rows} x {rows} for b")
+        raise UsageError(f"A is {A.shape[0]} x {A.shape[1]}, expected {rows} x {rows} for b")
     indptr = np.arange(0, rows * rows + 1, max(rows, 1), dtype=np.int64)
     return _arrays(indptr, np.tile(np.arange(rows, dtype=np.uint32), rows), A)
 
@@ -109,7 +108,7 @@ def multiplier(A: Any) -> Callable[[Any], Any]:
         return lambda x: A @ x
     if callable(A):
         return A  # type: ignore[no-any-return]
-    raise Error(f"A is a {type(A).__name__}: expected a matrix, a LinearOperator or a function")
+    raise UsageError(f"A is a {type(A).__name__}: expected a matrix, a LinearOperator or a function")
 
 
 def is_complex(values: Any) -> bool:
@@ -132,7 +131,7 @@ def numbers(name: str, values: Any, *, complex_too: bool) -> Field:
             return np.ascontiguousarray(values, dtype=np.float64).ravel()
         if complex_too:
             return np.ascontiguousarray(values, dtype=np.complex128).ravel()
-        raise Error(f"{name} is complex, expected real numbers")
+        raise UsageError(f"{name} is complex, expected real numbers")
 
 
 def pairs(values: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Union
 
 from . import _native
-from ._errors import named
+from ._errors import UsageError, named
 from ._native import Plan
 
 Level = Literal["memory", "disk"]
@@ -159,7 +159,7 @@ def choose(
     Raises `Error` if no schedule is possible, with the reason.
     """
     if reverse_needs not in ("state", "step data"):
-        raise _native.Error(f"reverse_needs {reverse_needs}: expected state or step data")
+        raise UsageError(f"reverse_needs {reverse_needs}: expected state or step data")
     problem = {
         "steps": steps,
         "forward_seconds": forward_seconds,

@@ -7,6 +7,8 @@ import logging
 import os
 import warnings
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -14,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._errors import RecoupWarning, named
-from ._native import LoggedDecision, Outcome, Restored
+from ._errors import RecoupWarning, UsageError, named, needed
+from ._native import InUseError, LoggedDecision, Outcome, Restored
 from ._operator import is_complex, lent_system, pairs
 from ._quantity import Duration, Size, words
 
@@ -118,7 +120,10 @@ class Session:
     time_limit: the time this process has, from now on, as ``"2h"``: see `should_stop`. The end that
         ``SLURM_JOB_END_TIME`` or ``RECOUP_JOB_END`` give, in Unix seconds, is heeded in any case.
 
-    Raises `Error` if the directory is in use, not ours or not writable, and for values out of range.
+    progress: shows iterations, the residual norm and the version taken last as a bar of tqdm, which has to be installed.
+
+    Raises `InUseError` if the directory is in use, by this process too, `Error` if it is not ours or not writable, and
+    `UsageError` for values out of range.
     """
 
     def __init__(
@@ -153,9 +158,10 @@ class Session:
         pfs_every: int | Literal["auto"] | None = None,
         drain: Literal["skip", "wait", "off"] | None = None,
         time_limit: Duration | None = None,
+        progress: bool = False,
     ) -> None:
         if (A is None) != (b is None):
-            raise _native.Error("A and b come together: give both or none")
+            raise UsageError("A and b come together: give both or none")
         options = {
             "name": name,
             "scheme": scheme,
@@ -187,17 +193,23 @@ class Session:
         if b is not None:
             system = lent_system(A, b)
         self.A, self.b = A, b
+        self._rhs_norm = None if b is None else float(np.linalg.norm(b))
         self._end = _native.JobEnd(words(time_limit))
         self._save_seconds: list[float] = []
+        bar = _progress_bar() if progress else None
         with named("session"):
-            self._native = _native.Session(os.fspath(dir), options, system)
-        self._place = f"run {name} in {os.fspath(dir)}"
+            self._place = f"run {name} in {os.fspath(dir)}"
+            self._files = (os.path.realpath(dir), name)
+            with _own_named(self._files):
+                self._native = _native.Session(os.fspath(dir), options, system)
+        self._progress = bar(desc=name, unit="it") if bar else None
         self._outcomes: list[Outcome] = []
         # The last version taken, where that one is not saved.
         self._unsaved: Outcome | None = None
         self._has_warned = False
         # Something was restored, or saved without that.
         self._is_begun = False
+        self._version: int | None = None
         self._arrays: dict[str, Any] = {}
         self._numbers: dict[str, int] = {}
         self._process = os.getpid()
@@ -247,7 +259,7 @@ class Session:
     def _lend(self, name: str, array: Any, role: Role, spare: bool, block: Any = None, column: int | None = None) -> None:
         owner = array if block is None else block
         if not self._is_begun and self._arrays.get(name, owner) is not owner:
-            raise _native.Error(f"array {name} is protected already: give the second array a name of its own")
+            raise UsageError(f"array {name} is protected already: give the second array a name of its own")
         real = pairs(array)
         numbers = 1 if real is array else 2
         self._native.protect(name, real, role, spare, numbers, column)
@@ -269,10 +281,10 @@ class Session:
         """
         with named(f"array {name}"):
             if np.ndim(array) != 2 or not isinstance(array, np.ndarray):
-                raise _native.Error(f"array {name} is no NumPy array of two axes, rows and columns")
+                raise UsageError(f"array {name} is no NumPy array of two axes, rows and columns")
             if not array.flags.f_contiguous:
                 what = "its columns do not lie together: protect numpy.asfortranarray of it"
-                raise _native.Error(f"array {name} is not in Fortran order, {what}")
+                raise UsageError(f"array {name} is not in Fortran order, {what}")
             for j in range(array.shape[1]):
                 self._lend(f"{name}.{j}", array[:, j], role, False, array, j)
 
@@ -325,16 +337,30 @@ class Session:
         """
         self._begin()
         with named("step"):
-            version = self._native.step(iteration, _norms(residual_norm))
+            norms = _norms(residual_norm)
+            version = self._native.step(iteration, norms)
+        self._show(iteration, norms, version)
         self._observe()
         return version
+
+    def _show(self, iteration: int, norms: list[float], version: int | None = None) -> None:
+        """Moves the progress bar."""
+        if self._progress is not None:
+            self._progress.update(iteration - self._progress.n)
+            if version is not None:
+                self._version = version
+            norm = max(norms, default=0.0)
+            relative = {"relative": f"{norm / self._rhs_norm:.1e}"} if self._rhs_norm else {}
+            self._progress.set_postfix(residual=f"{norm:.1e}", **relative, version=self._version)
 
     def due(self, iteration: int, residual_norm: Norms) -> bool:
         """As `step`, but only decides. If True, make the arrays of the version ready, and `save` now or after the next
         iteration. For solvers whose direction is the difference of two iterates."""
         self._begin()
         with named("due"):
-            is_due = self._native.due(iteration, _norms(residual_norm))
+            norms = _norms(residual_norm)
+            is_due = self._native.due(iteration, norms)
+        self._show(iteration, norms)
         self._observe()
         return is_due
 
@@ -345,7 +371,9 @@ class Session:
         """
         self._begin()
         with named("save"):
-            version = self._native.save(iteration, _norms(residual_norm))
+            norms = _norms(residual_norm)
+            version = self._native.save(iteration, norms)
+        self._show(iteration, norms, version)
         self._observe()
         return version
 
@@ -478,6 +506,8 @@ class Session:
         """
         if self.closed:
             return
+        if self._progress is not None:
+            self._progress.close()
         outcomes = self._native.close(converged)
         _open.discard(self)
         self._arrays.clear()
@@ -492,7 +522,7 @@ class Session:
         A: Any = None,
         b: npt.ArrayLike | None = None,
         *,
-        method: Literal["cg", "gmres", "bicgstab"] = "cg",
+        method: Literal["cg", "gmres", "bicgstab", "minres", "lgmres"] = "cg",
         x0: npt.ArrayLike | None = None,
         M: Any = None,
         restart: int = 20,
@@ -505,6 +535,10 @@ class Session:
 
         A, b = (self.A if A is None else A), (self.b if b is None else b)
         return Callback(self, A, b, method=method, x0=x0, M=M, restart=restart)
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(self._arrays) or "no arrays"
+        return f"<recoup.Session of {self._place}: {'closed' if self.closed else f'open, protects {arrays}'}>"
 
     def __enter__(self) -> Session:
         return self
@@ -521,6 +555,27 @@ class Session:
 
 def _not_saved(outcome: Outcome) -> str:
     return f"version {outcome.version} is not saved: {outcome.message or outcome.state}"
+
+
+@contextmanager
+def _own_named(files: tuple[str, str]) -> Iterator[None]:
+    """Names a session of this very process where that one is why the directory is in use."""
+    try:
+        yield
+    except InUseError as error:
+        own = next((other for other in _open if other._files == files and other._process == os.getpid()), None)
+        if own is None:
+            raise
+        what = f"{own._place} is in use by a session of this process that is not closed"
+        named_error = InUseError(f"{what}: close() it first, or open sessions in a with block, which closes them")
+        named_error.kind = error.kind
+        raise named_error from error
+
+
+def _progress_bar() -> Any:
+    with needed("tqdm", "progress=True"):
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 def _norms(residual_norm: Norms) -> list[float]:

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._errors import named
-from ._native import Error
+from ._errors import UsageError, named
 from ._quantity import Size, words
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class Tape:
         """
         step = self._native.next_step()
         if step is None:
-            raise Error("the tape is empty: all states were popped")
+            raise UsageError("the tape is empty: all states were popped")
         if _is_on_device(out):
             step, popped = self._native.pop_device(out), out
         else:
@@ -233,7 +232,7 @@ class Tape:
         """An array of the host for a state: ``out`` itself, or a new one."""
         if out is not None:
             if not isinstance(out, np.ndarray) or not out.flags.c_contiguous:
-                raise Error("array out is not a NumPy array that is contiguous in C order")
+                raise UsageError("array out is not a NumPy array that is contiguous in C order")
             return out
         dtype, dims = self._native.shape(step)
         return np.empty(self._shapes.get(step, _shape(dims)), dtype)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ._deflation import DIRECTIONS_MAX, Deflation, Vector
+from ._errors import UsageError
 from ._native import Error, Restored
 from ._operator import Rows
 from ._session import Session
@@ -56,7 +57,7 @@ class Attached:
         self, ksp: Any, b: Any, x: Any, dir: str | os.PathLike[str], *, restart: int = 30, **options: Any
     ) -> None:
         if ksp.getComm().getSize() != 1:
-            raise Error(f"attach serves KSPs of one rank, this one has {ksp.getComm().getSize()}")
+            raise UsageError(f"attach serves KSPs of one rank, this one has {ksp.getComm().getSize()}")
         self._ksp, self._matrix = ksp, ksp.getOperators()[0]
         kind = str(ksp.getType())
         self._is_cg = kind == "cg"

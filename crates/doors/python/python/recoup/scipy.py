@@ -13,21 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse.linalg as spla
 
 from ._deflation import DIRECTIONS_MAX, Deflation, Vector
-from ._errors import named
-from ._native import Error, Restored
+from ._errors import UsageError, named
+from ._native import Restored
 from ._operator import is_complex, multiplier, numbers
 
 if TYPE_CHECKING:
     from ._session import Session
 
-Method = Literal["cg", "gmres", "bicgstab"]
+Method = Literal["cg", "gmres", "bicgstab", "minres", "lgmres"]
+
+__all__ = ["Callback", "bicgstab", "cg", "gmres", "lgmres", "minres"]
 
 _SPARES = [f"w{k}" for k in range(DIRECTIONS_MAX)]
 
@@ -47,7 +49,8 @@ class Callback:
     definite approximation of the inverse of A, as for SciPy.
 
     For ``gmres`` pass ``callback_type="x"``: it saves at ends of cycles, where the iterate is all there is, so a resume
-    costs nothing. ``bicgstab`` is restarted from the iterate alone.
+    costs nothing. ``bicgstab``, ``minres`` and ``lgmres`` are restarted from the iterate alone; ``lgmres`` counts its outer
+    iterations.
 
     Attributes
     ----------
@@ -69,9 +72,9 @@ class Callback:
         restart: int = 20,
     ) -> None:
         if A is None or b is None:
-            raise Error("the callback needs A and b: give them to it or to the session")
-        if method not in ("cg", "gmres", "bicgstab"):
-            raise Error(f"method {method}: expected cg, gmres or bicgstab")
+            raise UsageError("the callback needs A and b: give them to it or to the session")
+        if method not in get_args(Method):
+            raise UsageError(f"method {method}: expected one of {', '.join(get_args(Method))}")
         self._session, self._method = session, method
         with named("A"):
             self._operator = spla.aslinearoperator(A)
@@ -84,15 +87,16 @@ class Callback:
         with named("restart"):
             restart = index(restart)
         if restart < 1:
-            raise Error(f"restart is {restart}, expected a count of at least 1")
+            raise UsageError(f"restart is {restart}, expected a count of at least 1")
         self._stride = restart if method == "gmres" else 1
         self._x = np.zeros(self._b.size, self._dtype) if x0 is None else self._vector("x0", x0).copy()
         if self._x.size != self._b.size:
-            raise Error(f"x0 has {self._x.size} values, expected {self._b.size} as b has")
+            raise UsageError(f"x0 has {self._x.size} values, expected {self._b.size} as b has")
         self._lent: npt.NDArray[Any] = self._x
         self._r: Vector | None = None
         self._norm = float(np.linalg.norm(self._b))
         self._is_due = False
+        self._is_called = False
         self._deflation: Deflation | None = None
         if method == "gmres":
             session._native.set_method(method)
@@ -152,6 +156,10 @@ class Callback:
 
     def __call__(self, xk: Vector) -> None:
         """Decides after each iteration (each cycle of GMRES) whether to save, and saves."""
+        if self._method == "lgmres" and not self._is_called:
+            # Its first call is before the first iteration.
+            self._is_called = True
+            return
         self.iteration += self._stride
         if xk is not self._lent:
             self._session.protect("x", xk, role="iterate")
@@ -159,8 +167,8 @@ class Callback:
         norm, number = self._residual_norm(xk), self._offset + self.iteration
         if self._method == "gmres":
             self._session.step(number, norm)
-        elif self._method == "bicgstab":
-            # It shows no residual: each version costs one product.
+        elif self._method != "cg":
+            # They show no residual: each version costs one product.
             if self._session.due(number, norm):
                 self._session.save(number, self._measure(xk))
         elif self._is_due:
@@ -188,12 +196,12 @@ def _check_problem(session: Session, A: Any, b: Vector, other_b: npt.ArrayLike |
 def _compare(name: str, ours: Vector, theirs: Vector, rounding: float) -> None:
     do = "give this solve a session of its own, or begin_system in one that solves many systems"
     if ours.size != theirs.size:
-        raise Error(f"{name} of this solve is not {name} of the session: {ours.size} rows, {theirs.size} there; {do}")
+        raise UsageError(f"{name} of this solve is not {name} of the session: {ours.size} rows, {theirs.size} there; {do}")
     apart, size = float(np.linalg.norm(ours - theirs)), float(np.linalg.norm(theirs))
     if not apart <= rounding * size:
         what = "their products with one vector" if name == "A" else "they"
         relative = apart / size if size > 0 else np.inf
-        raise Error(f"{name} of this solve is not {name} of the session: {what} differ by {relative:.1e}; {do}")
+        raise UsageError(f"{name} of this solve is not {name} of the session: {what} differ by {relative:.1e}; {do}")
 
 
 def _rounding(n: int, *values: Any) -> float:
@@ -275,6 +283,61 @@ def bicgstab(
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     both = _both(cb, callback)
     return _ended(session, spla.bicgstab(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both))
+
+
+def minres(
+    A: Any,
+    b: npt.ArrayLike,
+    x0: npt.ArrayLike | None = None,
+    *,
+    session: Session,
+    rtol: float = 1e-5,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Vector], object] | None = None,
+) -> tuple[Vector, int]:
+    """`scipy.sparse.linalg.minres` that restores first and saves on the way. ``maxiter`` counts from the start of the solve.
+
+    It is restarted from the iterate alone, and each version costs one product with A. SciPy's minres stops on an estimate
+    of its own, so a resume may stop at another residual. Returns SciPy's (x, info); ``callback`` is called after each
+    iteration, as by SciPy.
+    """
+    cb = Callback(session, A, b, method="minres", x0=x0, M=M)
+    left = None if maxiter is None else max(maxiter - cb.iteration, 1)
+    both = _both(cb, callback)
+    return _ended(session, spla.minres(A, b, x0=cb.x0, rtol=rtol, maxiter=left, M=cb.M, callback=both))
+
+
+def lgmres(
+    A: Any,
+    b: npt.ArrayLike,
+    x0: npt.ArrayLike | None = None,
+    *,
+    session: Session,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int = 1000,
+    M: Any = None,
+    callback: Callable[[Vector], object] | None = None,
+    inner_m: int = 30,
+    outer_k: int = 3,
+) -> tuple[Vector, int]:
+    """`scipy.sparse.linalg.lgmres` that restores first and saves on the way. ``maxiter`` counts outer iterations from the
+    start of the solve, and so do the versions.
+
+    It is restarted from the iterate alone, without its augmentation vectors, and each version costs one product with A.
+    Returns SciPy's (x, info); ``callback`` is called before the first and after each outer iteration, as by SciPy.
+    """
+    cb = Callback(session, A, b, method="lgmres", x0=x0, M=M)
+    left, both = max(maxiter - cb.iteration, 1), _both(cb, callback)
+    solved = spla.lgmres(
+        A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both, inner_m=inner_m, outer_k=outer_k
+    )
+    return _ended(session, solved)
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def _ended(session: Session, solved: tuple[Vector, int]) -> tuple[Vector, int]:
