@@ -49,6 +49,8 @@ use shared_file::HeldParts;
 const MANIFEST: &str = "manifest.json";
 /// A file in which the program that writes a run may say how the run stands; no store reads it.
 pub const STATUS: &str = "status.json";
+/// A file to which that program may append what happened in the run; no store reads it.
+pub const HISTORY: &str = "history.log";
 /// A folder in which the ranks of a run may say that they wait for others; no store reads it.
 pub const ROLL_CALL: &str = "roll-call";
 /// Name of a [`STATUS`] that is not whole yet.
@@ -490,7 +492,7 @@ fn version_number(name: &str) -> Option<u64> {
 }
 
 fn is_ours(name: &str) -> bool {
-    [LOCK, SET_ASIDE, STATUS, STATUS_DRAFT, ROLL_CALL].contains(&name)
+    [LOCK, SET_ASIDE, STATUS, STATUS_DRAFT, HISTORY, ROLL_CALL].contains(&name)
         || name.starts_with("draft-")
         || version_number(name).is_some()
 }

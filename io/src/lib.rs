@@ -30,7 +30,7 @@ pub use call_directory::CallDirectory;
 pub use call_log::{CALLS, CallLog, LogEntry, LogPart, LogRows, LogSummary};
 pub use clock::{SystemClock, VirtualClock};
 pub use export::{write_npy, write_plain_hdf5};
-pub use hdf5::{Access, Hdf5Store, ROLL_CALL, STATUS};
+pub use hdf5::{Access, HISTORY, Hdf5Store, ROLL_CALL, STATUS};
 pub use import::{ImportError, read_hdf5, read_npy};
 pub use lock::FileLock;
 pub use memory::MemoryStore;

@@ -387,13 +387,13 @@ fn version_has_a_date_while_its_files_have_their_lengths() {
 /// A run that was killed while it wrote its first status was refused from then on.
 #[test]
 fn folder_with_nothing_but_a_status_or_its_draft_is_a_run() {
-    for name in [STATUS, "status.json.new"] {
+    for name in [STATUS, "status.json.new", HISTORY] {
         let dir = quick_directory();
         fs::create_dir(dir.path().join(RUN)).unwrap();
         fs::write(dir.path().join(RUN).join(name), "{}").unwrap();
         assert_eq!(Hdf5Store::names(dir.path()).unwrap(), [RUN]);
         Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap();
-        assert_eq!(dir.path().join(RUN).join(name).exists(), name == STATUS);
+        assert_eq!(dir.path().join(RUN).join(name).exists(), name != "status.json.new");
     }
 }
 

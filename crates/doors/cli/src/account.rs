@@ -297,7 +297,7 @@ impl fmt::Display for DecisionJson {
 }
 
 impl DecisionJson {
-    fn of(record: &recoup::pipeline::DecisionRecord) -> Self {
+    pub(crate) fn of(record: &recoup::pipeline::DecisionRecord) -> Self {
         let plan = &record.plan;
         let is_lossy = plan.scheme == Scheme::Lossy;
         Self {

@@ -19,3 +19,4 @@ pub(crate) mod solve;
 pub(crate) mod status;
 pub(crate) mod tape;
 pub(crate) mod verify;
+pub(crate) mod watch;

@@ -211,6 +211,17 @@ fn known(names: &[String]) -> String {
     if names.is_empty() { "it holds none at all".to_owned() } else { format!("it holds {}", names.join(", ")) }
 }
 
+/// Returns the bytes of all files in a folder and below it; what cannot be read counts nothing.
+pub(crate) fn used_bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = |entry: std::fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => used_bytes(&entry.path()),
+        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |file| file.len()),
+        _ => 0,
+    };
+    entries.map(of).sum()
+}
+
 /// Returns a reader of a run's values.
 pub(crate) fn reader(store: &dyn Store) -> ChainReader<'_> {
     ChainReader::new(store, Codecs::shared(recoup::compress::codec, 1))

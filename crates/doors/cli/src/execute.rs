@@ -23,10 +23,10 @@ use crate::inject::failures;
 use crate::inject::heartbeat::{CountedStore, Heartbeat};
 use crate::inject::virtual_time::Machine;
 use crate::method::Setup;
+use crate::observe::history::RecordedPolicy;
 use crate::observe::observers::Observers;
 use crate::observe::progress::Bar;
 use crate::observe::residual_log::LogLost;
-use crate::observe::saves::Saves;
 use crate::observe::solver::{Observed, StepTimer};
 use crate::observe::status_file::CountedFailures;
 use crate::options::protection::{ProtectionArgs, SchemeChoice};
@@ -126,7 +126,7 @@ impl<'a> Execution<'a> {
         let is_to_last = saves_unfinished || matches!(report.ended, Ended::Converged | Ended::Stopped);
         let drained = store.filter(|_| is_to_last).map(|store| drained(store.as_ref(), problem.comm())).transpose()?;
         if let Some(status) = status {
-            status.conclude(report.ended, &report.progress);
+            status.conclude(&report);
         }
         let iterate = last.replace(Ok(Vec::new()))?;
         let relative_residual = problem.relative_residual(&iterate)?;
@@ -151,7 +151,7 @@ impl<'a> Execution<'a> {
         let executed = self.baseline_iterations.map_or(max_iterations, |baseline| baseline.min(max_iterations));
         let executed = executed.saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
-            session: self.session(observers.saves.clone())?,
+            session: self.session(&observers)?,
             failures,
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
@@ -167,16 +167,21 @@ impl<'a> Execution<'a> {
         })
     }
 
-    fn session(&self, saves: Arc<Saves>) -> Result<Option<Session>> {
+    fn session(&self, observers: &Observers) -> Result<Option<Session>> {
         let Some(inner) = self.store.clone() else { return Ok(None) };
+        let saves = observers.saves.clone();
         let store = Arc::new(CountedStore { inner, heartbeat: self.heartbeat.clone(), saves });
+        let mut policy = self.protection.policy(self.scheme, self.setup.args().method);
+        if let Some(status) = &observers.status {
+            policy = Box::new(RecordedPolicy { inner: policy, history: status.history.clone() });
+        }
         let problem = self.setup.problem();
         let args = self.setup.args();
         let config = SessionConfig {
             name: self.name.to_owned(),
             store,
             codecs: problem.codecs,
-            policy: self.protection.policy(self.scheme, args.method),
+            policy,
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
             keep: usize::from(self.protection.keep),

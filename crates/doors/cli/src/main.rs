@@ -78,7 +78,7 @@ enum Command {
     Run(options::run::RunArgs),
     /// Compare all schemes on the same problem and the same failures.
     Compare(commands::compare::Args),
-    /// Write one page over the reports of several comparisons.
+    /// Write the page of a run, or one page over the reports of several comparisons.
     Report(commands::report::Args),
     /// List the versions of a directory: variables, codecs, bounds, errors, residuals, sizes.
     Inspect(commands::inspect::Args),
@@ -89,6 +89,8 @@ enum Command {
     /// Show the status of the runs in a directory: iteration, residual, newest version, and whether
     /// their processes are alive.
     Status(commands::status::Args),
+    /// Watch a run while it computes: residual, speed, newest version, time left.
+    Watch(commands::watch::Args),
     /// Show the CUDA devices of this machine, and what they lack to be used.
     Device(commands::device::Args),
     /// Check an installation and a directory: what is missing, what that costs, what to do.
@@ -164,6 +166,7 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
         Command::Verify(args) => commands::verify::run(args, output),
         Command::Diff(args) => commands::diff::run(args, output),
         Command::Status(args) => commands::status::run(args, output),
+        Command::Watch(args) => commands::watch::run(args, output),
         Command::Device(args) => commands::device::run(args, output),
         Command::Doctor(args) => commands::doctor::run(args, output),
         Command::Prune(args) => commands::prune::run(args, output),

@@ -2,6 +2,7 @@
 //! and the end that a batch system has set for it.
 
 pub(crate) mod deadline;
+pub(crate) mod history;
 pub(crate) mod observers;
 pub(crate) mod progress;
 pub(crate) mod residual_log;

@@ -68,6 +68,11 @@ impl Output {
         Ok(Self { json, file })
     }
 
+    /// Returns whether stdout is for one JSON object.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Prints `value` as one JSON object, or as the table that `table` makes of it. Of several
     /// ranks the first prints. The file is written afterwards, so a failure there costs nothing
     /// that can be printed.

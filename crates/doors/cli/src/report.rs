@@ -11,9 +11,11 @@ mod index;
 mod page;
 pub(crate) mod parts;
 pub(crate) mod plot;
+pub(crate) mod run_page;
 #[cfg(test)]
 mod sample;
 pub(crate) mod spread;
+pub(crate) mod story;
 
 use std::fs;
 use std::path::{Path, PathBuf};

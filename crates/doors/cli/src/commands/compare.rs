@@ -1,6 +1,6 @@
 //! `recoup compare`: the same problem and the same failures under every scheme.
 
-mod curves;
+pub(crate) mod curves;
 pub(crate) mod facts;
 
 use std::path::{Path, PathBuf};
@@ -239,7 +239,7 @@ impl Contest<'_> {
         }
         notes.extend(too_short(&self.args.protection, self.undisturbed.report.seconds_solve));
         CompareReport {
-            title: problem_title(&self.args.problem, &self.undisturbed.report),
+            title: problem_title(&self.args.problem, &self.undisturbed.report.method),
             verdict: verdict(&runs),
             paired: paired(&runs),
             runs,

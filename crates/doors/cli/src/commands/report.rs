@@ -1,17 +1,23 @@
-//! `recoup report`: one page over the reports of several comparisons.
+//! `recoup report`: the page of a run, or one page over the reports of several comparisons.
+
+pub(crate) mod of_run;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use recoup::io::Hdf5Store;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::compare::facts::command_line;
+use crate::directory::{DirectoryArgs, run_name};
 use crate::exit::Exit;
-use crate::output::{Output, TextTable, percent, seconds};
+use crate::output::{Output, TextTable, check_folder, percent, seconds};
 use crate::printable::shell_word;
 use crate::report::spread::Spread;
 use crate::report::{IndexEntry, IndexedScheme, overall, write_index};
+
+use of_run::Wanted;
 
 /// File of a comparison's figures next to its page.
 pub(crate) const FIGURES: &str = "figures.json";
@@ -20,15 +26,33 @@ pub(crate) const FIGURES: &str = "figures.json";
 const EXAMPLES: &str = "Examples:
   recoup compare --poisson3d 16 --method cg --paper-regime cg --report reports/cg
   recoup compare --poisson3d 12 --method jacobi --paper-regime jacobi --report reports/jacobi
-  recoup report reports                       # reports/index.html links both";
+  recoup report reports                       # reports/index.html links both
+  recoup report /tmp/versions --to r          # r/index.html shows a run
+  recoup report /tmp/versions --plot          # its residual, in the terminal
+
+A run of `recoup run` with versions keeps its history next to them, so its page
+can be written while it computes, and after it was killed.";
 
 /// Options of `recoup report`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folder whose subfolders `recoup compare --report` wrote; index.html is written there.
+    /// Directory of the versions of a run; or a folder whose subfolders `recoup compare --report`
+    /// wrote: index.html is written there.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+
+    /// Name of the run, if the directory has several.
+    #[arg(long, value_parser = run_name)]
+    name: Option<String>,
+
+    /// Folder of a run's page [default: NAME-report].
+    #[arg(long, value_name = "FOLDER")]
+    to: Option<PathBuf>,
+
+    /// Draw the residual of a run over time here; the page is written only with --to.
+    #[arg(long, conflicts_with = "json")]
+    plot: bool,
 }
 
 /// The report that is printed.
@@ -44,11 +68,20 @@ struct IndexReport {
 /// # Errors
 /// When there is no comparison in the folder, or a file cannot be read or written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    check_folder("--to", args.to.as_deref())?;
     let entries = entries(&args.folder)?;
+    let asks_for_run = args.name.is_some() || args.to.is_some() || args.plot;
+    if asks_for_run || entries.is_empty() && Hdf5Store::names(&args.folder).is_ok_and(|names| !names.is_empty()) {
+        let directory = DirectoryArgs { dir: args.folder.clone(), name: args.name.clone() };
+        return of_run::run(&directory, &Wanted { to: args.to.as_deref(), has_plot: args.plot }, output);
+    }
     if entries.is_empty() {
         let target = shell_word(&args.folder.join("NAME").to_string_lossy());
         let folder = args.folder.display();
-        let text = format!("no comparison in {folder}: `recoup compare .. --report {target}` writes one");
+        let text = format!(
+            "no run and no comparison in {folder}: `recoup run --dir` keeps the history of a run in its directory, \
+                            `recoup compare .. --report {target}` writes a comparison"
+        );
         return Err(Exit::Failed.because(text));
     }
     let page = write_index(&entries, &args.folder, &command_line())?;

@@ -1,6 +1,7 @@
 //! `recoup run`: one solve, protected, under failures.
 
 mod last;
+mod page;
 mod printed;
 
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ use crate::observe::status_file;
 use crate::options::protection::{MTTI_SECONDS, SchemeChoice};
 use crate::options::run::RunArgs as Args;
 use crate::options::tiers::refused;
-use crate::output::Output;
+use crate::output::{Output, check_folder};
 use crate::problem::LinearProblem;
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve_watched, too_short};
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     }
     check_memory(args)?;
     args.results.check(args.problem.mpi)?;
+    check_folder("--report", args.report.as_deref())?;
     let outcome = if args.protection.kills() && !args.kills_nodes() {
         Some(killed(args, &signals)?)
     } else if args.spares.is_some() || args.kills_ranks() {
@@ -64,6 +66,9 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     output.emit(&report, |report| printed::result(&report.run, args.details))?;
     if let Some(note) = note.filter(|_| is_first()) {
         tell(note);
+    }
+    if let Some(page) = report.report.as_ref().filter(|_| is_first()) {
+        tell(format_args!("the page of the run is {page}"));
     }
     report.results.told()?;
     let is_stopped = report.run.ended == ended_name(Ended::Stopped);
@@ -149,7 +154,11 @@ fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut LifeHist
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = last_note(args, &executed, &results);
     let run = noted(args, RunJson::new(solve, account, &terms));
-    Ok(RunEnd { report: RunDocument { run, results }, note })
+    let mut report = RunDocument { run, results, report: None };
+    if problem.comm().rank() == 0 {
+        page::write(args, &mut report, Some(&executed.report));
+    }
+    Ok(RunEnd { report, note })
 }
 
 /// Returns the sums of one process, and the reasons why versions failed, each once.
@@ -361,7 +370,9 @@ fn killed(args: &Args, signals: &StopSignals) -> Result<RunEnd> {
         _ => solution,
     };
     let run = noted(args, RunJson::new(solve_report, lives.account, &terms));
-    Ok(RunEnd { report: RunDocument { run, results }, note })
+    let mut report = RunDocument { run, results, report: None };
+    page::write(args, &mut report, None);
+    Ok(RunEnd { report, note })
 }
 
 /// Starts the files that all lives append to, unless the run resumes an earlier one.

@@ -1,5 +1,7 @@
 //! `recoup status`: how the runs of a directory stand, while they continue and after.
 
+mod prometheus;
+
 use std::time::SystemTime;
 
 use anyhow::Result;
@@ -13,12 +15,14 @@ use crate::observe::roll_call::{self, MissingRank};
 use crate::observe::saves::unix_seconds;
 use crate::observe::status_file::{RunState, RunStatus};
 use crate::output::{Output, TextTable, seconds};
+use prometheus::{Exposition, ToldRun};
 
 /// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup status /tmp/versions
   watch recoup status /tmp/versions
   recoup status /tmp/versions --json | python3 -m json.tool
+  recoup status /tmp/versions --prometheus > recoup.prom
 
 The command only reads and takes no lock. It works at any time, on any machine that sees the
 directory.";
@@ -29,6 +33,10 @@ directory.";
 pub(crate) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
+
+    /// Print metrics in the text format that Prometheus scrapes.
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
 }
 
 /// The status of all runs.
@@ -42,46 +50,49 @@ struct StatusReport {
 
 /// The status of one run.
 #[derive(Serialize)]
-struct RunStanding {
-    name: String,
+pub(crate) struct RunStanding {
+    pub(crate) name: String,
     /// running, converged, stopped, not-converged, failed, dead, silent (on another machine), or
     /// unknown.
-    state: String,
+    pub(crate) state: String,
     /// The process exists; null if that cannot be seen from this machine.
-    alive: Option<bool>,
-    newest_version: Option<u64>,
-    version_age_seconds: Option<f64>,
+    pub(crate) alive: Option<bool>,
+    pub(crate) newest_version: Option<u64>,
+    pub(crate) version_age_seconds: Option<f64>,
     /// The newest version is in memory and not yet in the directory.
-    is_in_memory_only: bool,
+    pub(crate) is_in_memory_only: bool,
     /// Seconds since the last write of the status.
-    silent_seconds: Option<f64>,
+    pub(crate) silent_seconds: Option<f64>,
     /// Ranks that have not come to where others have waited long for them, and the host of each.
     missing_ranks: Vec<usize>,
     missing_hosts: Vec<Option<String>>,
     #[serde(skip)]
     missing: Vec<MissingRank>,
     #[serde(flatten)]
-    reported: Option<Reported>,
+    pub(crate) reported: Option<Reported>,
 }
 
 /// The run's own report, except for its state.
 #[derive(Serialize)]
-struct Reported {
-    iteration: u64,
-    iterations_executed: u64,
-    relative_residual: Option<f64>,
-    rtol: f64,
-    method: String,
-    scheme: String,
-    interval: String,
-    interval_seconds: Option<f64>,
-    checkpoints: u64,
-    failures: u64,
-    process: u32,
-    host: String,
-    ranks: usize,
-    running_seconds: f64,
+pub(crate) struct Reported {
+    pub(crate) iteration: u64,
+    pub(crate) iterations_executed: u64,
+    pub(crate) relative_residual: Option<f64>,
+    pub(crate) rtol: f64,
+    pub(crate) method: String,
+    pub(crate) scheme: String,
+    pub(crate) interval: String,
+    pub(crate) interval_seconds: Option<f64>,
+    pub(crate) checkpoints: u64,
+    pub(crate) failures: u64,
+    pub(crate) process: u32,
+    pub(crate) host: String,
+    pub(crate) ranks: usize,
+    pub(crate) running_seconds: f64,
 }
+
+/// All states.
+const STATES: [&str; 8] = ["running", "converged", "stopped", "not-converged", "failed", "dead", "silent", "unknown"];
 
 /// A version, and when it was published.
 #[derive(Clone, Copy)]
@@ -100,13 +111,24 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         Err(error) if log.is_some() && Exit::of(&error) == Exit::NoCheckpoint => Vec::new(),
         names => names?,
     };
-    let runs = names.into_iter().map(|name| standing(&args.place, name)).collect::<Result<_>>()?;
+    let runs: Vec<RunStanding> = names.into_iter().map(|name| standing(&args.place, name)).collect::<Result<_>>()?;
     let logged_calls = log.map(|log| log.calls);
-    output.emit(&StatusReport { runs, logged_calls, log_bytes: log.map(|log| log.bytes) }, table)?;
+    let report = StatusReport { runs, logged_calls, log_bytes: log.map(|log| log.bytes) };
+    if args.prometheus {
+        let told = |run| ToldRun::read(run, &args.place.folder(&run.name));
+        let exposition = Exposition::of(&report.runs.iter().map(told).collect::<Vec<_>>());
+        output.emit(&report, |_| exposition)?;
+    } else {
+        output.emit(&report, table)?;
+    }
     Ok(Exit::Done)
 }
 
-fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
+/// Looks at one run.
+///
+/// # Errors
+/// When its versions cannot be listed.
+pub(crate) fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
     let store = place.open(&name)?;
     let status = RunStatus::read_settled(&place.folder(&name), &SystemClock::new());
     let found = newest(store.as_ref())?;

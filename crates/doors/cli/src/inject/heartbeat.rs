@@ -196,7 +196,7 @@ impl StoreDecorator for CountedStore {
 
     fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let next_begin = last_words::committing(|| self.inner.publish(manifest, comm))?;
-        self.saves.counted(manifest.version);
+        self.saves.counted(manifest);
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.beat(|beat| {
                 beat.checkpoints += 1;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use recoup::JobEnd;
 use recoup::core::{Clock, Progress, Store};
 
+use crate::commands::compare::facts::problem_title;
 use crate::inject::heartbeat::CountedStore;
 use crate::method::Setup;
 use crate::observe::deadline::Deadline;
@@ -15,7 +16,6 @@ use crate::observe::roll_call::{self, RollCall};
 use crate::observe::saves::Saves;
 use crate::observe::status_file::{RunFacts, StatusFile};
 use crate::options::name_of;
-use crate::options::protection::SchemeChoice;
 use crate::options::run::RunArgs as Args;
 use crate::ranks::{agree, was_repaired};
 
@@ -114,14 +114,16 @@ pub(crate) fn seen(store: Option<Arc<dyn Store>>, saves: &Arc<Saves>) -> Option<
 
 /// Starts the status file of a run that has a directory, in real time.
 fn status(args: &Args, setup: &Setup<'_>, newest: u64, saves: &Arc<Saves>) -> Option<StatusFile> {
-    let saves_in_real_time = args.scheme != SchemeChoice::None && !args.protection.is_virtual();
-    let dir = args.dir.as_ref().filter(|_| saves_in_real_time)?;
+    let dir = args.dir.as_ref().filter(|_| args.keeps_history())?;
     let ranks = setup.problem().comm().size();
     let facts = RunFacts {
         ranks,
         has_memory: args.protection.tiers.has_memory(),
         is_in_process_memory: args.protection.is_in_process_memory() && ranks == 1,
+        title: problem_title(&args.problem, &name_of(setup.args().method)),
         method: name_of(setup.args().method),
+        pc: name_of(setup.args().pc),
+        unknowns: setup.problem().unknowns(),
         scheme: args.scheme.to_string(),
         interval: args.protection.interval.to_string(),
         rtol: setup.args().rtol,

@@ -71,7 +71,7 @@ impl Drop for Bar {
 }
 
 /// Part of the way from `first` to `rtol` that is done, by the logarithm of the residual.
-fn fallen(first: f64, residual: f64, rtol: f64) -> f64 {
+pub(crate) fn fallen(first: f64, residual: f64, rtol: f64) -> f64 {
     let part = (first / residual).ln() / (first / rtol).ln();
     if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
 }

@@ -1,11 +1,13 @@
 //! Saves of a run: the time each took, and the newest version. They are seen where versions
 //! enter the store, so this holds for every scheme and tier.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use recoup::SystemClock;
-use recoup::core::Clock;
+use recoup::core::{Clock, Manifest};
+
+use crate::observe::history::History;
 
 /// The saves so far, shared by the solver and the checkpoint worker.
 #[derive(Debug, Default)]
@@ -14,6 +16,8 @@ pub(crate) struct Saves {
     seen: Mutex<SavesSeen>,
     /// The seconds that each save took, encoding and writing.
     seconds: Mutex<Vec<f64>>,
+    /// The history of the run, if one is kept.
+    history: OnceLock<Arc<History>>,
 }
 
 /// The observations so far.
@@ -49,16 +53,24 @@ impl Saves {
         self.lock().began = Some(self.clock.now());
     }
 
+    /// Has versions go into this history from now on.
+    pub(crate) fn record(&self, history: Arc<History>) {
+        self.history.set(history).ok();
+    }
+
     /// Takes note that a version is published.
-    pub(crate) fn counted(&self, version: u64) {
+    pub(crate) fn counted(&self, manifest: &Manifest) {
         let now = self.clock.now();
         let unix = unix_seconds();
         let mut seen = self.lock();
         let taken = now.saturating_sub(seen.began.take().unwrap_or(now));
+        if let Some(history) = self.history.get() {
+            history.saved(manifest, taken);
+        }
         self.seconds.lock().unwrap_or_else(PoisonError::into_inner).push(taken.as_secs_f64());
         seen.count += 1;
         seen.interval_seconds = seen.newest.map(|(_, before)| (unix - before).max(0.0));
-        seen.newest = Some((version, unix));
+        seen.newest = Some((manifest.version, unix));
     }
 }
 

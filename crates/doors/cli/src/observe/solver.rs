@@ -122,6 +122,9 @@ impl Iteration for Observed<'_> {
     }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
+        if let Some(status) = &self.status {
+            status.history.step_begins();
+        }
         let begin = self.pulse.as_ref().map(|pulse| {
             pulse.heartbeat.begin_step();
             pulse.clock.now()

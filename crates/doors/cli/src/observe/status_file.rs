@@ -11,15 +11,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup::core::{Clock, Failure, FailureSource, Phase, Progress};
-use recoup::io::{Hdf5Store, STATUS, put_whole};
-use recoup::pipeline::Ended;
+use recoup::io::{HISTORY, Hdf5Store, STATUS, put_whole};
+use recoup::pipeline::{Ended, RunReport};
 use serde::{Deserialize, Serialize};
 
+use crate::observe::history::{History, ProcessFacts};
 use crate::observe::saves::{Saves, unix_seconds};
 use crate::version;
 
 /// The time between two writes.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
+
+/// The time between two looks for new entries of the history.
+const APPEND_EVERY: Duration = Duration::from_millis(100);
 
 /// A process on another machine counts as gone after this many writes were missed.
 const MISSED_WRITES: f64 = 15.0;
@@ -90,9 +94,11 @@ pub(crate) struct RunStatus {
     pub(crate) command: Vec<String>,
 }
 
-/// Removes the status of an earlier run, which no longer counts.
+/// Removes status and history of an earlier run, which no longer count.
 pub(crate) fn forget(folder: &Path) {
-    std::fs::remove_file(folder.join(STATUS)).ok();
+    for name in [STATUS, HISTORY] {
+        std::fs::remove_file(folder.join(name)).ok();
+    }
 }
 
 /// The facts of a run that do not change.
@@ -100,7 +106,11 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) ranks: usize,
     pub(crate) has_memory: bool,
     pub(crate) is_in_process_memory: bool,
+    /// Method and problem.
+    pub(crate) title: String,
     pub(crate) method: String,
+    pub(crate) pc: String,
+    pub(crate) unknowns: u64,
     pub(crate) scheme: String,
     pub(crate) interval: String,
     pub(crate) rtol: f64,
@@ -198,9 +208,30 @@ impl RunStatus {
     }
 }
 
-/// Keeps the file of a run up to date, from a thread of its own: an iteration may take minutes.
+impl ProcessFacts {
+    fn of(facts: &RunFacts<'_>) -> Self {
+        Self {
+            layout: 0,
+            at: unix_seconds(),
+            process: std::process::id(),
+            host: host(),
+            ranks: facts.ranks,
+            title: facts.title.clone(),
+            method: facts.method.clone(),
+            pc: facts.pc.clone(),
+            unknowns: facts.unknowns,
+            scheme: facts.scheme.clone(),
+            interval: facts.interval.clone(),
+            rtol: facts.rtol,
+        }
+    }
+}
+
+/// Keeps the files of a run up to date, from a thread of its own: an iteration may take minutes.
 pub(crate) struct StatusFile {
     shared: Arc<SharedStatus>,
+    /// The history of the run, which the same thread writes.
+    pub(crate) history: Arc<History>,
     /// The previous contents of the file.
     before: Option<RunStatus>,
     end: Option<Sender<()>>,
@@ -244,26 +275,36 @@ impl StatusFile {
         let status = Mutex::new(RunStatus::new(facts, before.as_ref()));
         let shared = Arc::new(SharedStatus { path: facts.folder.join(STATUS), status, saves });
         shared.write();
+        let history = Arc::new(History::open(facts.folder, ProcessFacts::of(facts), facts.is_fresh));
+        shared.saves.record(history.clone());
         let (end, ended) = mpsc::channel();
-        let theirs = shared.clone();
+        let theirs = (shared.clone(), history.clone());
         let keep = move || {
-            while ended.recv_timeout(WRITE_EVERY) == Err(RecvTimeoutError::Timeout) {
-                theirs.write();
+            let mut looks = 0;
+            while ended.recv_timeout(APPEND_EVERY) == Err(RecvTimeoutError::Timeout) {
+                theirs.1.flush();
+                looks += 1;
+                if APPEND_EVERY * looks >= WRITE_EVERY {
+                    theirs.0.write();
+                    looks = 0;
+                }
             }
         };
         let thread = std::thread::Builder::new().name("recoup-status".to_owned()).spawn(keep).ok();
-        Self { shared, before, end: Some(end), thread }
+        Self { shared, history, before, end: Some(end), thread }
     }
 
     /// Takes note of an iteration.
     pub(crate) fn look(&self, progress: &Progress, executed: u64) {
         self.set_progress(progress);
         self.shared.lock().executed = executed;
+        self.history.stepped(progress, executed);
     }
 
     /// Takes note of a resume at once: the first step may take long.
     pub(crate) fn resumed(&self, progress: &Progress) {
         self.set_progress(progress);
+        self.history.resumed(progress);
         self.shared.write();
     }
 
@@ -277,12 +318,14 @@ impl StatusFile {
     /// Counts a failure inside the process.
     fn count_failure(&self) {
         self.shared.lock().failures += 1;
+        self.history.failed();
     }
 
     /// Takes note of the end of the run.
-    pub(crate) fn conclude(&self, ended: Ended, progress: &Progress) {
-        self.set_progress(progress);
-        self.shared.lock().state = match ended {
+    pub(crate) fn conclude(&self, report: &RunReport) {
+        self.set_progress(&report.progress);
+        self.history.ended(report);
+        self.shared.lock().state = match report.ended {
             Ended::Converged => RunState::Converged,
             Ended::Stopped => RunState::Stopped,
             Ended::NotConverged | Ended::Breakdown => RunState::NotConverged,
@@ -298,6 +341,7 @@ impl Drop for StatusFile {
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
         }
+        self.history.flush();
         {
             let mut status = self.shared.lock();
             if status.state == RunState::Running {
@@ -358,7 +402,10 @@ mod tests {
             ranks: 1,
             has_memory: false,
             is_in_process_memory: false,
+            title: "cg, a problem".to_owned(),
             method: "cg".to_owned(),
+            pc: "none".to_owned(),
+            unknowns: 8,
             scheme: "lossy".to_owned(),
             interval: "auto".to_owned(),
             rtol: 1e-6,

@@ -68,6 +68,10 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) results: ResultArgs,
 
+    /// Write the page of the run there: index.html with plots.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) end: EndArgs,
 
@@ -121,6 +125,12 @@ impl RunArgs {
         self.problem.mpi && self.protection.kills_nodes()
     }
 
+    /// Returns whether the directory holds status and history of the run: where versions are saved
+    /// there, in real time.
+    pub(crate) fn keeps_history(&self) -> bool {
+        self.dir.is_some() && self.scheme != SchemeChoice::None && !self.protection.is_virtual()
+    }
+
     /// Returns whether the converged state becomes a version.
     pub(crate) fn saves_last(&self) -> bool {
         let has_directory = self.dir.is_some() && !self.protection.tiers.is_memory_alone();
@@ -172,6 +182,11 @@ impl RunArgs {
         if let Some(option) = option_in_path(&dir, OPTION_KEYS) {
             let text =
                 format!("--dir {dir}: a directory alone expected, {option} found: give it as an option of its own");
+            return Err(Exit::Usage.because(text));
+        }
+        if kills && self.report.is_some() && !self.keeps_history() {
+            let text = "--report of --failures kill needs the history of its processes: name a --dir, and a --scheme \
+                        other than none";
             return Err(Exit::Usage.because(text));
         }
         if (needs_dir || kills_all) && self.dir.is_none() {

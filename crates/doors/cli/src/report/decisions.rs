@@ -11,11 +11,25 @@ pub(crate) const COLUMNS: [&str; 6] = ["from", "scheme", "codec", "bound", "inte
 pub(crate) const MEANING: &str = "from: the iteration; interval: the first and the last of a row; extra: extra iterations \
                                   expected of a recovery";
 
+/// Returns the rows, each with the time of its first decision in front.
+pub(crate) fn timed_rows(timed: &[(f64, DecisionJson)]) -> Vec<Vec<String>> {
+    let decisions: Vec<DecisionJson> = timed.iter().map(|(_, decision)| decision.clone()).collect();
+    let mut before = 0;
+    let timed_row = |same: &[DecisionJson]| {
+        let at = seconds(timed[before].0);
+        before += same.len();
+        std::iter::once(at).chain(row(same)).collect()
+    };
+    stretches(&decisions).map(timed_row).collect()
+}
+
 /// Returns a row for each stretch of decisions that chose the same contents.
 pub(crate) fn rows(decisions: &[DecisionJson]) -> Vec<[String; 6]> {
-    let is_same =
-        |a: &DecisionJson, b: &DecisionJson| (&a.scheme, &a.codec, &a.bound) == (&b.scheme, &b.codec, &b.bound);
-    decisions.chunk_by(is_same).map(row).collect()
+    stretches(decisions).map(row).collect()
+}
+
+fn stretches(decisions: &[DecisionJson]) -> impl Iterator<Item = &[DecisionJson]> {
+    decisions.chunk_by(|a, b| (&a.scheme, &a.codec, &a.bound) == (&b.scheme, &b.codec, &b.bound))
 }
 
 fn row(same: &[DecisionJson]) -> [String; 6] {

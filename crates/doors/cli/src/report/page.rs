@@ -10,7 +10,7 @@ use crate::report::figures::{COLUMNS, Column, SchemeFigures, by_cost};
 use crate::report::plot::{Figure, variables};
 
 /// Rows of decisions shown; a long run repeats itself.
-const DECISIONS_MAX: usize = 25;
+pub(super) const DECISIONS_MAX: usize = 25;
 
 /// The whole page.
 pub(super) fn render(comparison: &Comparison, figures: &[Figure]) -> String {
@@ -124,23 +124,31 @@ fn decisions(comparison: &Comparison) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let header: String = decisions::COLUMNS.map(|name| format!("<th scope=\"col\">{name}</th>")).concat();
-    let cells = |[from, others @ ..]: &[String; 6]| {
-        let others = others.iter().zip(&decisions::COLUMNS[1..]);
-        let others = others.map(|(cell, name)| format!("<td data-name=\"{name}\">{}</td>", escape(cell)));
-        format!("<tr><th scope=\"row\">{from}</th>{}</tr>\n", others.collect::<String>())
-    };
+    let shown: Vec<Vec<String>> = rows.into_iter().take(DECISIONS_MAX).map(Vec::from).collect();
     format!(
         "<h2>What auto decided</h2>\n<p>Under seed {}, from the costs measured so far; {}. The reasons, with the overhead \
-         expected of every choice, are in figures.json.</p>\n<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{}\
-         </tbody>\n</table>\n",
+         expected of every choice, are in figures.json.</p>\n{}",
         comparison.first_seed,
         decisions::MEANING,
-        rows.iter().take(DECISIONS_MAX).map(cells).collect::<String>()
+        plain_table(&decisions::COLUMNS, &shown)
     )
 }
 
-fn facts(facts: &[Fact]) -> String {
+/// A table of texts, each row with a cell for each column.
+pub(super) fn plain_table(columns: &[&str], rows: &[Vec<String>]) -> String {
+    let header: String = columns.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(columns).enumerate().map(|(index, (cell, name))| match index {
+            0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
+            _ => format!("<td data-name=\"{name}\">{}</td>", escape(cell)),
+        });
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    let rows: String = rows.iter().map(line).collect();
+    format!("<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n")
+}
+
+pub(super) fn facts(facts: &[Fact]) -> String {
     let items = facts.iter().map(|fact| {
         let meaning = fact.meaning.as_ref();
         let meaning = meaning.map_or_else(String::new, |meaning| format!("<small>{}</small>", escape(meaning)));

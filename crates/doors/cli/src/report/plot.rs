@@ -7,13 +7,17 @@ mod bars;
 mod canvas;
 mod overhead;
 mod residual;
+mod space;
 
 use anyhow::Result;
 
+use kuva::backend::terminal::TerminalBackend;
+
 use crate::report::Comparison;
+use crate::report::story::RunStory;
 
 pub(crate) use bars::grouped_bars;
-use canvas::{Draw, Words, figure};
+use canvas::{Canvas, Draw, Words, figure};
 pub(crate) use canvas::{Figure, standalone, variables};
 pub(crate) use overhead::{Dots, overview};
 
@@ -32,6 +36,37 @@ pub(crate) fn figures(comparison: &Comparison) -> Result<Vec<Figure>> {
     ];
     let figures = drawn.into_iter().map(|(words, draw)| figure(words, &comparison.title, draw));
     figures.filter_map(Result::transpose).collect()
+}
+
+/// All plots of one run.
+///
+/// # Errors
+/// When a drawing cannot be turned into PNG.
+pub(crate) fn run_figures(story: &RunStory, title: &str) -> Result<Vec<Figure>> {
+    let curves = std::slice::from_ref(&story.curve);
+    let phases = story.phases();
+    let drawn: [(Words, Draw<'_>); 4] = [
+        (residual::RUN_OVER_TIME, &|canvas| residual::draw(curves, residual::Axis::Seconds, canvas)),
+        (residual::RUN_OVER_ITERATIONS, &|canvas| residual::draw(curves, residual::Axis::Executed, canvas)),
+        (bars::PHASES, &|canvas| bars::phases(&phases, canvas)),
+        (space::VERSIONS, &|canvas| space::draw(&story.versions, canvas)),
+    ];
+    drawn.into_iter().map(|(words, draw)| figure(words, title, draw)).filter_map(Result::transpose).collect()
+}
+
+/// The residual of a run over time, in this many columns and half as many pixels for each as a
+/// letter has; `None` where there is nothing to show.
+pub(crate) fn on_terminal(story: &RunStory, columns: usize) -> Option<String> {
+    /// Lines of the plot, and the pixels of a letter.
+    const LINES: usize = 24;
+    const LETTER: f64 = 9.0;
+    let canvas = Canvas { width: LETTER * columns as f64, ..Canvas::LIGHT };
+    let scene = residual::draw(std::slice::from_ref(&story.curve), residual::Axis::Seconds, canvas)?;
+    // Without its colours, which a file would keep as orders to a terminal.
+    let drawn = TerminalBackend::new(columns, LINES).render_scene(&scene);
+    let mut parts = drawn.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    Some(parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, shown)| shown)))
 }
 
 #[cfg(test)]

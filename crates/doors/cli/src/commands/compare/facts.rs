@@ -9,7 +9,7 @@ use crate::report::Fact;
 use crate::solved::SolveReport;
 
 /// Returns the headline.
-pub(crate) fn problem_title(problem: &ProblemArgs, solve: &SolveReport) -> String {
+pub(crate) fn problem_title(problem: &ProblemArgs, method: &str) -> String {
     let what = match (&problem.poisson3d, &problem.matrix) {
         (Some(n), _) => format!("3D Poisson {n}^3"),
         (None, Some(path)) => {
@@ -18,7 +18,7 @@ pub(crate) fn problem_title(problem: &ProblemArgs, solve: &SolveReport) -> Strin
         }
         (None, None) => String::new(),
     };
-    format!("{}, {what}", solve.method)
+    format!("{method}, {what}")
 }
 
 /// Lists the facts of the solve as it was measured, and as it takes on the runs' machine.

@@ -21,6 +21,8 @@ pub(crate) struct RunDocument {
     pub(crate) run: RunJson,
     #[serde(flatten)]
     pub(crate) results: Results,
+    /// Path of the page.
+    pub(crate) report: Option<String>,
 }
 
 /// The end of a run: the report, and a note on stderr.

@@ -59,7 +59,7 @@ fn ended(report: &RunJson) -> String {
     format!("{how}: residual {:.2e} {sign} {:e}", solve.relative_residual, solve.rtol)
 }
 
-fn overhead(report: &RunJson) -> String {
+pub(super) fn overhead(report: &RunJson) -> String {
     let Some(overhead) = report.overhead_fraction else {
         let why = match (report.solve.converged, report.account.resumed_from) {
             (false, _) => "the solve has not converged",

@@ -24,6 +24,33 @@ pub(super) const SIZES: Words = Words {
     reading: "Means over the versions of all trials.",
 };
 
+pub(super) const PHASES: Words = Words {
+    name: "phases",
+    caption: "Where the time went",
+    reading: "Iterations lost were executed before a failure and done again after it; checkpoints count as far as the \
+              solver waited for them, recoveries from the failure to the first iteration after it.",
+};
+
+/// Draws one bar of all phases of a run, in percent of its time.
+pub(super) fn phases(phases: &[(&'static str, f64)], canvas: Canvas) -> Option<Scene> {
+    let total: f64 = phases.iter().map(|(_, seconds)| seconds).sum();
+    if total <= 0.0 {
+        return None;
+    }
+    let stack = phases.iter().enumerate();
+    let stack = stack.map(|(index, (_, seconds))| (100.0 * seconds / total, canvas.colours.series(index + 1)));
+    let bar = BarPlot::new().with_width(0.7).with_stacked().with_horizontal(true);
+    let plots: Vec<Plot> = vec![bar.with_group("run", stack.collect::<Vec<_>>()).into()];
+    let legend = phases.iter().enumerate().map(|(index, (name, _))| LegendEntry {
+        label: (*name).to_owned(),
+        color: canvas.colours.series(index + 1),
+        shape: LegendShape::Rect,
+        dasharray: None,
+    });
+    let layout = canvas.layout(&plots, 170.0).with_legend_entries(legend.collect()).with_x_label("% of the time");
+    Some(render_multiple(plots, layout))
+}
+
 /// Draws one bar per scheme, its causes next to each other; negative ones to the left of 0.
 pub(super) fn parts(schemes: &[SchemeFigures], canvas: Canvas) -> Option<Scene> {
     let known: Vec<(&SchemeFigures, OverheadParts)> = schemes.iter().filter_map(|of| Some((of, of.parts()?))).collect();

@@ -28,6 +28,19 @@ pub(super) const OVER_ITERATIONS: Words = Words {
               included. Lines that lie on each other are drawn from broad to thin.",
 };
 
+pub(super) const RUN_OVER_TIME: Words = Words {
+    name: "time",
+    caption: "Residual over time",
+    reading: "A dot is a version that counts from then on, a cross a failure, a triangle the residual that the solver \
+              continued with. The time between two processes is left out.",
+};
+
+pub(super) const RUN_OVER_ITERATIONS: Words = Words {
+    name: "iterations",
+    caption: "Residual over iterations executed",
+    reading: "The same without what checkpoints and recoveries take: only iterations count, those done again included.",
+};
+
 /// The quantity along the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
@@ -53,13 +66,13 @@ impl Axis {
 
 /// A unit of time that gives readable numbers.
 #[derive(Clone, Copy, Debug)]
-struct Unit {
-    name: &'static str,
-    seconds: f64,
+pub(super) struct Unit {
+    pub(super) name: &'static str,
+    pub(super) seconds: f64,
 }
 
 impl Unit {
-    fn of(longest_seconds: f64) -> Self {
+    pub(super) fn of(longest_seconds: f64) -> Self {
         let units = [("h", 3600.0, 7200.0), ("min", 60.0, 300.0), ("s", 1.0, 1.0), ("ms", 1e-3, 0.0)];
         let fits = units.into_iter().find(|(_, _, from)| longest_seconds >= *from);
         let (name, seconds, _) = fits.unwrap_or(units[2]);

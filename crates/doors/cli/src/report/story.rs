@@ -1,0 +1,223 @@
+//! The story of one run: its residuals, what happened to it, and where its time went; from its
+//! history, or from the report of a run that keeps none.
+
+use recoup::pipeline::{EventKind, RunReport};
+
+use super::{Curve, CurvePoint, Moment, MomentKind};
+use crate::account::DecisionJson;
+use crate::commands::compare::curves;
+use crate::observe::history::{
+    HistoryEntry, HistoryKind, HistoryPoint, ProcessCosts, ProcessFacts, RecordedHistory, SavedVersion,
+};
+
+/// A run through all its processes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunStory {
+    /// The facts of the newest process; `None` where no history was kept.
+    pub(crate) facts: Option<ProcessFacts>,
+    /// How the run ended; `None` for one that computes or was killed.
+    pub(crate) ended: Option<String>,
+    pub(crate) processes: u64,
+    /// Failures inside processes, and ends without a word.
+    pub(crate) failures: u64,
+    pub(crate) recoveries: u64,
+    /// The last place that is known.
+    pub(crate) last: HistoryPoint,
+    /// Sums over all processes.
+    pub(crate) costs: ProcessCosts,
+    pub(crate) curve: Curve,
+    /// The versions, and the times at which they were published.
+    pub(crate) versions: Vec<(f64, SavedVersion)>,
+    /// The decisions, and the times at which they were taken.
+    pub(crate) decisions: Vec<(f64, DecisionJson)>,
+    /// Damaged lines of the history.
+    pub(crate) damaged: usize,
+}
+
+/// What is known of the process that an entry belongs to.
+#[derive(Default)]
+struct Telling {
+    story: RunStory,
+    /// The begin of the process, or the failure that the run has to recover from.
+    interrupted: Option<HistoryPoint>,
+    /// The place at which the process began.
+    begin: HistoryPoint,
+    /// Costs of the process as far as entries tell them.
+    told: ProcessCosts,
+    is_open: bool,
+}
+
+impl RunStory {
+    /// Tells a run from its history.
+    pub(crate) fn of(history: &RecordedHistory) -> Self {
+        let mut telling = Telling::default();
+        for entry in &history.entries {
+            telling.tell(entry);
+        }
+        telling.close(None);
+        Self { damaged: history.damaged, ..telling.story }
+    }
+
+    /// Tells a run of one process from its report.
+    pub(crate) fn of_report(scheme: &str, report: &RunReport, is_virtual: bool, ended: &str) -> Self {
+        let curve = curves::of(scheme, report, is_virtual);
+        let saved_at = report.events.iter().filter(|event| event.kind == EventKind::Checkpoint);
+        let seconds_at = |iteration: u64| {
+            let sample = report.history.iter().rfind(|sample| sample.iteration == iteration);
+            sample.map_or(0.0, |sample| sample.seconds)
+        };
+        let mut sums = SavedVersion::default();
+        let versions = saved_at.zip(&report.saved).map(|(event, saved)| {
+            sums = SavedVersion {
+                version: saved.version,
+                raw_bytes: saved.raw_bytes,
+                stored_bytes: saved.payload_bytes,
+                versions: sums.versions + 1,
+                versions_raw_bytes: sums.versions_raw_bytes + saved.raw_bytes,
+                versions_stored_bytes: sums.versions_stored_bytes + saved.payload_bytes,
+                versions_seconds: sums.versions_seconds + saved.spent.drain_seconds(),
+            };
+            (event.seconds, sums)
+        });
+        let decisions = report.decisions.iter().map(|record| (seconds_at(record.iteration), DecisionJson::of(record)));
+        Self {
+            ended: Some(ended.to_owned()),
+            processes: 1,
+            failures: report.failures,
+            recoveries: report.recoveries + u64::from(report.resumed_from().is_some()),
+            last: HistoryPoint {
+                seconds: report.seconds_total,
+                executed: report.executed,
+                iteration: report.progress.iteration,
+                relative_residual: Some(report.progress.relative_residual()).filter(|residual| residual.is_finite()),
+                blocking_seconds: report.seconds_blocking,
+            },
+            costs: ProcessCosts::of(report),
+            versions: versions.collect(),
+            decisions: decisions.collect(),
+            curve,
+            ..Self::default()
+        }
+    }
+
+    /// Where the time went: names, and seconds that sum to the total.
+    pub(crate) fn phases(&self) -> [(&'static str, f64); 4] {
+        let costs = &self.costs;
+        let others = costs.blocking_seconds + costs.recovery_seconds + costs.lost_seconds;
+        [
+            ("iterations", (costs.total_seconds - others).max(0.0)),
+            ("iterations lost", costs.lost_seconds),
+            ("checkpoints", costs.blocking_seconds),
+            ("recoveries", costs.recovery_seconds),
+        ]
+    }
+
+    /// The sums over all versions; zeros if there are none.
+    pub(crate) fn saved(&self) -> SavedVersion {
+        self.versions.last().map_or_else(SavedVersion::default, |(_, saved)| *saved)
+    }
+}
+
+impl Telling {
+    fn tell(&mut self, entry: &HistoryEntry) {
+        let at = entry.at;
+        match &entry.kind {
+            HistoryKind::Begin(facts) => {
+                if self.is_open {
+                    self.story.failures += 1;
+                    self.happen(MomentKind::Failure, self.story.last);
+                }
+                self.close(None);
+                self.story.facts = Some(facts.clone());
+                self.story.curve.name = facts.scheme.clone();
+                self.story.processes += 1;
+                self.story.ended = None;
+                (self.is_open, self.begin) = (true, at);
+                self.interrupted = Some(at);
+            }
+            HistoryKind::Step => {
+                // Without a version the solve began again.
+                self.goes_back(at.iteration.saturating_sub(1));
+                self.interrupted = None;
+                self.story.curve.history.extend(curve_point(at));
+            }
+            HistoryKind::Failure => {
+                self.story.failures += 1;
+                self.happen(MomentKind::Failure, at);
+                self.story.curve.history.extend(curve_point(at));
+                self.interrupted = Some(at);
+            }
+            HistoryKind::Resume => self.resume(at),
+            HistoryKind::Version(saved) => {
+                self.happen(MomentKind::Checkpoint, at);
+                self.story.versions.push((at.seconds, *saved));
+            }
+            HistoryKind::Decision { decision } => self.story.decisions.push((at.seconds, decision.clone())),
+            HistoryKind::End { ended, costs } => {
+                self.story.curve.history.extend(curve_point(at));
+                self.story.last = at;
+                self.story.ended = Some(ended.clone());
+                self.close(Some(costs));
+                return;
+            }
+        }
+        self.story.last = at;
+    }
+
+    /// A restart of the method in place is no recovery.
+    fn resume(&mut self, at: HistoryPoint) {
+        let goes_back = (at.iteration < self.story.last.iteration).then_some(self.story.last);
+        let Some(interrupted) = self.interrupted.take().or(goes_back) else { return };
+        self.goes_back(at.iteration);
+        self.told.recovery_seconds += (at.seconds - interrupted.seconds).max(0.0);
+        self.story.recoveries += 1;
+        self.story
+            .curve
+            .history
+            .extend(curve_point(HistoryPoint { relative_residual: self.story.last.relative_residual, ..at }));
+        self.story.curve.history.extend(curve_point(at));
+        self.happen(MomentKind::Recovery, at);
+    }
+
+    /// Counts the iterations that a run does again because it continues behind this one. A process
+    /// knows nothing of those that the one before it took along.
+    fn goes_back(&mut self, iteration: u64) {
+        let last = self.story.last;
+        let lost = last.iteration.saturating_sub(iteration);
+        let is_of_process = self.begin.executed < last.executed;
+        let costs = if is_of_process { &mut self.told } else { &mut self.story.costs };
+        let computed = (last.seconds - last.blocking_seconds) / last.executed.max(1) as f64;
+        costs.lost_iterations += lost;
+        costs.lost_seconds += lost as f64 * computed.max(0.0);
+    }
+
+    fn happen(&mut self, kind: MomentKind, at: HistoryPoint) {
+        self.story.curve.events.extend(curve_point(at).map(|at| Moment { kind, at }));
+    }
+
+    /// Adds the costs of a process: its own words, or what entries tell of one that was killed. A
+    /// loss between two processes is no part of either's words.
+    fn close(&mut self, own: Option<&ProcessCosts>) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        let told = std::mem::take(&mut self.told);
+        let last = self.story.last;
+        let costs = own.copied().unwrap_or(ProcessCosts {
+            total_seconds: (last.seconds - self.begin.seconds).max(0.0),
+            blocking_seconds: (last.blocking_seconds - self.begin.blocking_seconds).max(0.0),
+            ..told
+        });
+        let sums = &mut self.story.costs;
+        sums.total_seconds += costs.total_seconds;
+        sums.blocking_seconds += costs.blocking_seconds;
+        sums.recovery_seconds += costs.recovery_seconds;
+        sums.lost_seconds += costs.lost_seconds;
+        sums.lost_iterations += costs.lost_iterations;
+    }
+}
+
+fn curve_point(at: HistoryPoint) -> Option<CurvePoint> {
+    let relative_residual = at.relative_residual?;
+    Some(CurvePoint { executed: at.executed, seconds: at.seconds, relative_residual })
+}
