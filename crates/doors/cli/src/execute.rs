@@ -17,6 +17,7 @@ use recoup::pipeline::{
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 
+use crate::account::ended_name;
 use crate::exit::Exit;
 use crate::inject::agreed::Agreed;
 use crate::inject::failures;
@@ -126,7 +127,8 @@ impl<'a> Execution<'a> {
         let is_to_last = saves_unfinished || matches!(report.ended, Ended::Converged | Ended::Stopped);
         let drained = store.filter(|_| is_to_last).map(|store| drained(store.as_ref(), problem.comm())).transpose()?;
         if let Some(status) = status {
-            status.conclude(&report);
+            status.conclude(report.ended, &report.progress);
+            status.history.ended(&report, ended_name(report.ended));
         }
         let iterate = last.replace(Ok(Vec::new()))?;
         let relative_residual = problem.relative_residual(&iterate)?;

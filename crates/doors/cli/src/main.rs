@@ -8,6 +8,7 @@
 
 mod account;
 mod commands;
+mod decision;
 mod directory;
 mod execute;
 mod exit;

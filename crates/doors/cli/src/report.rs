@@ -5,6 +5,7 @@
 //! reads in light and dark and on a phone, states every number of its plots in a table, and
 //! explains its terms. Must not know how a run is made: it is given figures and curves.
 
+pub(crate) mod course;
 pub(crate) mod decisions;
 pub(crate) mod figures;
 mod index;
@@ -15,7 +16,6 @@ pub(crate) mod run_page;
 #[cfg(test)]
 mod sample;
 pub(crate) mod spread;
-pub(crate) mod story;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use recoup::io::put_result;
 
-use crate::account::DecisionJson;
+use crate::decision::DecisionJson;
 use figures::SchemeFigures;
 use plot::Figure;
 

@@ -96,6 +96,8 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
         ("recoup diff", of(&["diff d d", "diff d e"])),
         ("recoup export", of(&["export d --to x.h5"])),
         ("recoup status", of(&["status d"])),
+        ("recoup watch", of(&["watch d"])),
+        ("recoup report of a run", of(&["report d"])),
         ("recoup prune", of(&["prune d --keep 1"])),
         ("recoup model interval", of(&["model interval --mtti 3600 --ckpt 10"])),
         ("recoup model overhead", of(&["model overhead --mtti 3600 --ckpt 10"])),

@@ -4,6 +4,7 @@ mod annotate;
 mod auto;
 mod chains;
 mod checks;
+mod histories;
 mod install;
 mod json;
 mod kills;

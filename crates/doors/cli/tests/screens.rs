@@ -24,7 +24,8 @@ fn options(help: &str) -> Vec<&str> {
 #[test]
 fn short_help_is_one_screen_of_the_first_options_and_an_example() {
     let dir = tempfile::tempdir().unwrap();
-    let of_run = "json matrix poisson3d rhs method pc rtol dir scheme interval mtti failures solution help version";
+    let of_run =
+        "json matrix poisson3d rhs method pc rtol dir scheme interval mtti failures solution report help version";
     let of_compare =
         "json matrix poisson3d rhs method pc rtol dir schemes interval mtti failures trials report help version";
     let of_solve = "json matrix poisson3d rhs method pc rtol solution help version";
@@ -107,6 +108,8 @@ fn tables_fit_a_screen() {
         "inspect d".to_owned(),
         "verify d".to_owned(),
         "status d".to_owned(),
+        "watch d".to_owned(),
+        "report d --to r --plot".to_owned(),
         format!("compare {SOLVE} --mtti 150 {clock} --trials 2"),
         format!("run {SOLVE} {versions} --fresh --details"),
         "model system --config m.toml --gpus-per-cpu 4,16 --gpu-failures 1,10 --trials 2".to_owned(),

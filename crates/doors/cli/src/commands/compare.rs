@@ -12,8 +12,9 @@ use recoup::core::Store;
 use recoup::pipeline::Ended;
 use serde::Serialize;
 
-use crate::account::{Baseline, DecisionJson, RunConditions, RunCosts, RunJson};
+use crate::account::{Baseline, RunConditions, RunCosts, RunJson};
 use crate::commands::report::FIGURES;
+use crate::decision::DecisionJson;
 use crate::execute::{Execution, WriteOptions, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
 use crate::inject::planned;

@@ -1,7 +1,6 @@
 //! `recoup watch`: a run while it computes, look by look, until it ends.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -10,10 +9,10 @@ use recoup::SystemClock;
 use recoup::core::Clock;
 use serde::Serialize;
 
-use crate::commands::status::{RunStanding, standing};
+use crate::commands::status::standing::{RunStanding, standing};
 use crate::directory::PlaceArgs;
 use crate::exit::Exit;
-use crate::observe::history::{HistoryKind, RecordedHistory};
+use crate::observe::history::{HistoryEntry, HistoryKind, RecordedHistory};
 use crate::observe::progress::fallen;
 use crate::options::duration;
 use crate::output::{Output, seconds};
@@ -110,20 +109,31 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 }
 
 fn look(place: &PlaceArgs, name: &str) -> Result<WatchReport> {
-    let standing = standing(place, name.to_owned())?;
-    let Some(reported) = &standing.reported else {
+    let mut standing = standing(place, name.to_owned())?;
+    let Some(reported) = &mut standing.reported else {
         let text = format!(
             "run {name} of {} says nothing about itself: only `recoup run` does; `recoup inspect` lists the versions",
             place.shown()
         );
         return Err(Exit::Failed.because(text));
     };
-    let pace = Pace::of(&place.folder(name));
+    let entries = RecordedHistory::read(&place.folder(name)).unwrap_or_default().entries;
+    let pace = Pace::of(&entries);
+    // The history is written more often than the status, but not after every iteration.
+    if let Some(HistoryEntry { at, .. }) = entries.last().filter(|_| standing.state == "running") {
+        reported.iteration = reported.iteration.max(at.iteration);
+        reported.relative_residual = at.relative_residual.or(reported.relative_residual);
+    }
+    let decided = entries.iter().rev().find_map(|entry| match &entry.kind {
+        HistoryKind::Decision { decision } => Some(decision.interval_seconds),
+        _ => None,
+    });
+    let interval = decided.unwrap_or(reported.interval_seconds);
     let left = |pace: &Pace| {
         let ratio = reported.relative_residual? / reported.rtol;
         Some((ratio.ln() / pace.falls_per_second).max(0.0)).filter(|left| left.is_finite())
     };
-    let next = reported.interval_seconds.zip(standing.version_age_seconds).map(|(interval, age)| interval - age);
+    let next = interval.zip(standing.version_age_seconds).map(|(interval, age)| interval - age);
     let is_running = standing.state == "running";
     Ok(WatchReport {
         iterations_per_second: pace.as_ref().map(|pace| pace.iterations_per_second),
@@ -142,9 +152,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Reads it from the history, since the last failure or resume; `None` before two iterations.
-    fn of(folder: &Path) -> Option<Self> {
-        let entries = RecordedHistory::read(folder).ok()?.entries;
+    /// Reads it from a history, since the last failure or resume; `None` before two iterations.
+    fn of(entries: &[HistoryEntry]) -> Option<Self> {
         let is_step = |kind: &HistoryKind| matches!(kind, HistoryKind::Step);
         let breaks =
             |kind: &HistoryKind| matches!(kind, HistoryKind::Begin(_) | HistoryKind::Failure | HistoryKind::Resume);
@@ -157,10 +166,10 @@ impl Pace {
 
     /// Fits the later half of steps: (seconds, iterations executed, logarithm of the residual).
     fn of_steps(steps: &[(f64, u64, f64)]) -> Option<Self> {
-        let (first, last) = (steps.first()?, steps.last()?);
-        let half = 0.5 * (first.0 + last.0);
+        let half = 0.5 * (steps.first()?.0 + steps.last()?.0);
         let late = &steps[steps.partition_point(|step| step.0 < half).min(steps.len().saturating_sub(2))..];
-        let (begin, end) = (late.first()?, late.last()?);
+        let begin = late.first()?;
+        let end = late.last()?;
         let took = end.0 - begin.0;
         let n = late.len() as f64;
         let mean_seconds = late.iter().map(|step| step.0).sum::<f64>() / n;
@@ -175,7 +184,7 @@ impl Pace {
     }
 }
 
-/// Where looks go: over each other on a terminal, a line each elsewhere, nowhere with --json.
+/// The place of looks: over each other on a terminal, a line each elsewhere, nowhere with --json.
 struct Screen {
     is_json: bool,
     has_header: bool,
@@ -211,7 +220,7 @@ impl Screen {
                 let header =
                     if std::mem::replace(&mut self.has_header, true) { String::new() } else { header() + "\n" };
                 let mut stdout = io::stdout().lock();
-                write!(stdout, "{header}{line}\n")?;
+                writeln!(stdout, "{header}{line}")?;
                 stdout.flush()?;
             }
             None => {}
@@ -252,7 +261,7 @@ fn cells(look: &WatchReport) -> String {
     ])
 }
 
-/// Returns a time without digits that nobody watches.
+/// Returns a time without digits that change at every look.
 fn short(time: f64) -> String {
     if time < 120.0 { format!("{time:.1} s") } else { seconds(time) }
 }

@@ -17,7 +17,7 @@ use recoup::io::{HISTORY, open_without_links};
 use recoup::pipeline::{DecisionRecord, RunReport};
 use serde::{Deserialize, Serialize};
 
-use crate::account::{DecisionJson, ended_name};
+use crate::decision::DecisionJson;
 
 /// The layout of lines and entries.
 const LAYOUT: u32 = 1;
@@ -189,19 +189,19 @@ impl RecordedHistory {
 
 /// The writing end, shared by the solver, the checkpoint worker and the thread that writes.
 #[derive(Debug)]
-pub(crate) struct History {
+pub(crate) struct RunHistory {
     path: PathBuf,
     clock: SystemClock,
     /// The end of the processes before this one.
     before: HistoryPoint,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingEntries>,
     /// Bytes of the file; `None` after a write that failed in the middle of a line.
     length: Mutex<Option<u64>>,
 }
 
 /// Entries that are not written yet, and the state they come from.
 #[derive(Debug, Default)]
-struct Pending {
+struct PendingEntries {
     entries: Vec<HistoryEntry>,
     /// The facts of this process, until its first entry.
     facts: Option<ProcessFacts>,
@@ -211,7 +211,7 @@ struct Pending {
     decisions: u64,
 }
 
-impl Pending {
+impl PendingEntries {
     fn push(&mut self, at: HistoryPoint, kind: HistoryKind) {
         if self.entries.len() < PENDING_MAX {
             self.entries.push(HistoryEntry { at, kind });
@@ -226,7 +226,7 @@ fn is_kept(number: u64) -> bool {
     number.is_multiple_of(1 << octaves)
 }
 
-impl History {
+impl RunHistory {
     /// Continues the history of the run in `folder`, or begins it again. Nothing is written before
     /// the solver has resumed or stepped: a run that is refused leaves no entry.
     pub(crate) fn open(folder: &Path, facts: ProcessFacts, is_fresh: bool) -> Self {
@@ -236,10 +236,10 @@ impl History {
         }
         let recorded = RecordedHistory::read(folder).unwrap_or_default();
         let before = recorded.entries.last().map_or_else(HistoryPoint::default, |entry| entry.at);
-        let mut pending = Pending {
+        let mut pending = PendingEntries {
             facts: Some(ProcessFacts { layout: LAYOUT, ..facts }),
             last: HistoryPoint { relative_residual: None, ..before },
-            ..Pending::default()
+            ..PendingEntries::default()
         };
         for entry in &recorded.entries {
             match &entry.kind {
@@ -253,7 +253,7 @@ impl History {
         Self { path, clock: SystemClock::new(), before, pending: Mutex::new(pending), length }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pending> {
+    fn lock(&self) -> MutexGuard<'_, PendingEntries> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -262,7 +262,7 @@ impl History {
     }
 
     /// Changes the place that the run has come to, and adds an entry there.
-    fn note(&self, change: impl FnOnce(&mut Pending) -> Option<HistoryKind>) {
+    fn note(&self, change: impl FnOnce(&mut PendingEntries) -> Option<HistoryKind>) {
         let seconds = self.seconds();
         let mut pending = self.lock();
         let begin = HistoryPoint { seconds: self.before.seconds, ..pending.last };
@@ -314,7 +314,8 @@ impl History {
     pub(crate) fn saved(&self, manifest: &Manifest, took: Duration) {
         self.note(|pending| {
             let sums = &mut pending.saved;
-            let (raw_bytes, stored_bytes) = (manifest.raw_bytes(), manifest.payload_bytes());
+            let raw_bytes = manifest.raw_bytes();
+            let stored_bytes = manifest.payload_bytes();
             *sums = SavedVersion {
                 version: manifest.version,
                 raw_bytes,
@@ -342,11 +343,11 @@ impl History {
         });
     }
 
-    /// Takes note of the end.
-    pub(crate) fn ended(&self, report: &RunReport) {
+    /// Takes note of the end, under the name of its kind.
+    pub(crate) fn ended(&self, report: &RunReport, ended: &str) {
         self.note(|pending| {
             pending.reach(&report.progress);
-            Some(HistoryKind::End { ended: ended_name(report.ended).to_owned(), costs: ProcessCosts::of(report) })
+            Some(HistoryKind::End { ended: ended.to_owned(), costs: ProcessCosts::of(report) })
         });
     }
 
@@ -370,7 +371,7 @@ impl History {
     }
 }
 
-impl Pending {
+impl PendingEntries {
     fn reach(&mut self, progress: &Progress) {
         let residual = progress.relative_residual();
         self.last.iteration = progress.iteration;
@@ -381,7 +382,7 @@ impl Pending {
 /// A policy whose decisions go into the history.
 pub(crate) struct RecordedPolicy {
     pub(crate) inner: Box<dyn Policy>,
-    pub(crate) history: std::sync::Arc<History>,
+    pub(crate) history: std::sync::Arc<RunHistory>,
 }
 
 impl Policy for RecordedPolicy {
@@ -399,5 +400,117 @@ impl Policy for RecordedPolicy {
 
     fn is_adaptive(&self) -> bool {
         self.inner.is_adaptive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup::core::{SafePoint, Status};
+
+    use super::*;
+
+    /// Two lines as the first build wrote them.
+    const FROZEN: &str = concat!(
+        r#"474489c7 {"seconds":0.0,"executed":0,"iteration":0,"relative_residual":null,"blocking_seconds":0.0,"#,
+        r#""kind":"begin","layout":1,"at":1.5,"process":7,"host":"h","ranks":1,"title":"cg, A","method":"cg","#,
+        r#""pc":"none","unknowns":8,"scheme":"lossy","interval":"auto","rtol":0.001}"#,
+        "\n",
+        r#"170e94d1 {"seconds":0.5,"executed":3,"iteration":2,"relative_residual":0.25,"blocking_seconds":0.125,"#,
+        r#""kind":"step"}"#,
+        "\n",
+    );
+
+    fn progress(iteration: u64) -> Progress {
+        let status = Status::Running;
+        let safe_point = SafePoint::Any;
+        Progress { iteration, residual_norm: 1.0 / iteration as f64, rhs_norm: 1.0, status, safe_point }
+    }
+
+    fn opened(folder: &Path, is_fresh: bool) -> RunHistory {
+        RunHistory::open(folder, ProcessFacts { host: "here".to_owned(), ..ProcessFacts::default() }, is_fresh)
+    }
+
+    /// A file of two processes, the second of which was killed in the middle of a line.
+    fn written(folder: &Path) -> Vec<u8> {
+        for from in [0, 4] {
+            let history = opened(folder, false);
+            history.resumed(&progress(from + 1));
+            for step in 1..=4 {
+                history.step_begins();
+                history.stepped(&progress(from + step), step);
+            }
+            history.failed();
+            history.flush();
+        }
+        let mut bytes = std::fs::read(folder.join(HISTORY)).unwrap();
+        bytes.truncate(bytes.len() - 5);
+        std::fs::write(folder.join(HISTORY), &bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn frozen_lines_are_read_and_written_as_they_are() {
+        let recorded = RecordedHistory::of(FROZEN.as_bytes());
+        assert_eq!((recorded.entries.len(), recorded.damaged), (2, 0));
+        let lines: String = recorded.entries.iter().map(|entry| entry.seal().unwrap()).collect();
+        assert_eq!(lines, FROZEN);
+    }
+
+    #[test]
+    fn each_damaged_byte_and_each_cut_costs_the_lines_it_is_in_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let bytes = written(dir.path());
+        let whole = RecordedHistory::of(&bytes);
+        assert_eq!((whole.entries.len(), whole.damaged, whole.is_cut), (2 * 7 - 1, 0, true));
+        for position in 0..bytes.len() {
+            let cut = RecordedHistory::of(&bytes[..position]);
+            assert_eq!(cut.entries, whole.entries[..cut.entries.len()], "cut at {position}");
+            assert_eq!(cut.damaged, 0, "cut at {position}");
+            let mut damaged = bytes.clone();
+            damaged[position] ^= 1 << (position % 8);
+            let damaged = RecordedHistory::of(&damaged);
+            // The end of a line takes the next one along.
+            assert!(damaged.entries.len() + 2 >= whole.entries.len(), "byte {position}");
+            assert!(damaged.entries.iter().all(|entry| whole.entries.contains(entry)), "byte {position}");
+        }
+    }
+
+    #[test]
+    fn a_process_continues_behind_a_cut_line_where_the_one_before_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        written(dir.path());
+        let history = opened(dir.path(), false);
+        history.stepped(&progress(6), 1);
+        history.flush();
+        let recorded = RecordedHistory::read(dir.path()).unwrap();
+        assert_eq!((recorded.damaged, recorded.is_cut), (1, false));
+        let [.., before, begin, last] = recorded.entries.as_slice() else { panic!("{recorded:?}") };
+        assert!(matches!(begin.kind, HistoryKind::Begin(_)), "{begin:?}");
+        assert_eq!((begin.at.seconds, begin.at.executed), (before.at.seconds, 8));
+        assert_eq!((last.at.executed, last.at.iteration), (9, 6));
+        opened(dir.path(), true);
+        assert_eq!(RecordedHistory::read(dir.path()).unwrap(), RecordedHistory::default());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_left_out_and_later_entries_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("later");
+        let history = opened(&folder, false);
+        history.stepped(&progress(1), 1);
+        history.flush();
+        std::fs::create_dir(&folder).unwrap();
+        history.stepped(&progress(2), 2);
+        history.flush();
+        let recorded = RecordedHistory::read(&folder).unwrap();
+        assert_eq!((recorded.entries.len(), recorded.entries[0].at.executed, recorded.damaged), (1, 2, 0));
+    }
+
+    #[test]
+    fn entries_of_a_kind_grow_with_the_logarithm_of_their_number() {
+        let kept = |n: u64| (1..=n).filter(|&number| is_kept(number)).count() as u64;
+        assert_eq!(kept(ENTRIES_PER_OCTAVE - 1), ENTRIES_PER_OCTAVE - 1);
+        // The first 512, and 512 of each doubling.
+        assert!(kept(ENTRIES_PER_OCTAVE << 10) <= 11 * ENTRIES_PER_OCTAVE);
     }
 }

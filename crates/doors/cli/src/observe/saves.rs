@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use recoup::SystemClock;
 use recoup::core::{Clock, Manifest};
 
-use crate::observe::history::History;
+use crate::observe::history::RunHistory;
 
 /// The saves so far, shared by the solver and the checkpoint worker.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Saves {
     /// The seconds that each save took, encoding and writing.
     seconds: Mutex<Vec<f64>>,
     /// The history of the run, if one is kept.
-    history: OnceLock<Arc<History>>,
+    history: OnceLock<Arc<RunHistory>>,
 }
 
 /// The observations so far.
@@ -54,7 +54,7 @@ impl Saves {
     }
 
     /// Has versions go into this history from now on.
-    pub(crate) fn record(&self, history: Arc<History>) {
+    pub(crate) fn record(&self, history: Arc<RunHistory>) {
         self.history.set(history).ok();
     }
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use recoup::core::{Clock, Failure, FailureSource, Phase, Progress};
 use recoup::io::{HISTORY, Hdf5Store, STATUS, put_whole};
-use recoup::pipeline::{Ended, RunReport};
+use recoup::pipeline::Ended;
 use serde::{Deserialize, Serialize};
 
-use crate::observe::history::{History, ProcessFacts};
+use crate::observe::history::{ProcessFacts, RunHistory};
 use crate::observe::saves::{Saves, unix_seconds};
 use crate::version;
 
@@ -231,7 +231,7 @@ impl ProcessFacts {
 pub(crate) struct StatusFile {
     shared: Arc<SharedStatus>,
     /// The history of the run, which the same thread writes.
-    pub(crate) history: Arc<History>,
+    pub(crate) history: Arc<RunHistory>,
     /// The previous contents of the file.
     before: Option<RunStatus>,
     end: Option<Sender<()>>,
@@ -275,7 +275,7 @@ impl StatusFile {
         let status = Mutex::new(RunStatus::new(facts, before.as_ref()));
         let shared = Arc::new(SharedStatus { path: facts.folder.join(STATUS), status, saves });
         shared.write();
-        let history = Arc::new(History::open(facts.folder, ProcessFacts::of(facts), facts.is_fresh));
+        let history = Arc::new(RunHistory::open(facts.folder, ProcessFacts::of(facts), facts.is_fresh));
         shared.saves.record(history.clone());
         let (end, ended) = mpsc::channel();
         let theirs = (shared.clone(), history.clone());
@@ -322,10 +322,9 @@ impl StatusFile {
     }
 
     /// Takes note of the end of the run.
-    pub(crate) fn conclude(&self, report: &RunReport) {
-        self.set_progress(&report.progress);
-        self.history.ended(report);
-        self.shared.lock().state = match report.ended {
+    pub(crate) fn conclude(&self, ended: Ended, progress: &Progress) {
+        self.set_progress(progress);
+        self.shared.lock().state = match ended {
             Ended::Converged => RunState::Converged,
             Ended::Stopped => RunState::Stopped,
             Ended::NotConverged | Ended::Breakdown => RunState::NotConverged,

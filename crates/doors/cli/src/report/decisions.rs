@@ -1,7 +1,7 @@
 //! Decisions of `auto` over the iterations of a run: a row for each choice, not for each look at
 //! the costs.
 
-use crate::account::DecisionJson;
+use crate::decision::DecisionJson;
 use crate::output::seconds;
 
 /// The columns of a row.

@@ -14,7 +14,7 @@ use anyhow::Result;
 use kuva::backend::terminal::TerminalBackend;
 
 use crate::report::Comparison;
-use crate::report::story::RunStory;
+use crate::report::course::RunCourse;
 
 pub(crate) use bars::grouped_bars;
 use canvas::{Canvas, Draw, Words, figure};
@@ -42,31 +42,32 @@ pub(crate) fn figures(comparison: &Comparison) -> Result<Vec<Figure>> {
 ///
 /// # Errors
 /// When a drawing cannot be turned into PNG.
-pub(crate) fn run_figures(story: &RunStory, title: &str) -> Result<Vec<Figure>> {
-    let curves = std::slice::from_ref(&story.curve);
-    let phases = story.phases();
+pub(crate) fn run_figures(course: &RunCourse, title: &str) -> Result<Vec<Figure>> {
+    let curves = std::slice::from_ref(&course.curve);
+    let phases = course.phases();
     let drawn: [(Words, Draw<'_>); 4] = [
         (residual::RUN_OVER_TIME, &|canvas| residual::draw(curves, residual::Axis::Seconds, canvas)),
         (residual::RUN_OVER_ITERATIONS, &|canvas| residual::draw(curves, residual::Axis::Executed, canvas)),
         (bars::PHASES, &|canvas| bars::phases(&phases, canvas)),
-        (space::VERSIONS, &|canvas| space::draw(&story.versions, canvas)),
+        (space::VERSIONS, &|canvas| space::draw(&course.versions, canvas)),
     ];
     drawn.into_iter().map(|(words, draw)| figure(words, title, draw)).filter_map(Result::transpose).collect()
 }
 
-/// The residual of a run over time, in this many columns and half as many pixels for each as a
-/// letter has; `None` where there is nothing to show.
-pub(crate) fn on_terminal(story: &RunStory, columns: usize) -> Option<String> {
-    /// Lines of the plot, and the pixels of a letter.
+/// The residual of a run over time, in letters; `None` where there is nothing to show.
+pub(crate) fn on_terminal(course: &RunCourse, columns: usize) -> Option<String> {
+    /// Lines of the plot, and the width of a letter in pixels.
     const LINES: usize = 24;
     const LETTER: f64 = 9.0;
-    let canvas = Canvas { width: LETTER * columns as f64, ..Canvas::LIGHT };
-    let scene = residual::draw(std::slice::from_ref(&story.curve), residual::Axis::Seconds, canvas)?;
+    let canvas = Canvas { width: LETTER * columns as f64, in_letters: true, ..Canvas::LIGHT };
+    let scene = residual::draw(std::slice::from_ref(&course.curve), residual::Axis::Seconds, canvas)?;
     // Without its colours, which a file would keep as orders to a terminal.
     let drawn = TerminalBackend::new(columns, LINES).render_scene(&scene);
     let mut parts = drawn.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();
-    Some(parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, shown)| shown)))
+    let plain = parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, shown)| shown));
+    let lines = plain.lines().map(|line| format!("{}\n", line.trim_end()));
+    Some(std::iter::once("relative residual\n".to_owned()).chain(lines).collect())
 }
 
 #[cfg(test)]

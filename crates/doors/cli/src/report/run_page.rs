@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::course::RunCourse;
 use super::page::{DECISIONS_MAX, escape, facts, foot, head, plain_table, render_figure};
 use super::plot::run_figures;
-use super::story::RunStory;
 use super::{Fact, MomentKind, make_folder, page, write_figure, write_file};
 use crate::output::{bytes, percent, seconds};
 use crate::report::decisions;
@@ -23,7 +23,7 @@ pub(crate) struct RunPage {
     /// A sentence or two on how it went.
     pub(crate) verdict: String,
     pub(crate) facts: Vec<Fact>,
-    pub(crate) story: RunStory,
+    pub(crate) course: RunCourse,
     /// The command that makes this page.
     pub(crate) command: String,
 }
@@ -34,7 +34,7 @@ pub(crate) struct RunPage {
 /// When the folder cannot be written to.
 pub(crate) fn write(run: &RunPage, folder: &Path) -> Result<()> {
     make_folder(folder)?;
-    let figures = run_figures(&run.story, &run.title)?;
+    let figures = run_figures(&run.course, &run.title)?;
     figures.iter().try_for_each(|figure| write_figure(figure, folder))?;
     let mut html = head(&run.title);
     let _ = write!(html, "<header>\n<p>recoup</p>\n<h1>{}</h1>\n", escape(&run.title));
@@ -43,30 +43,30 @@ pub(crate) fn write(run: &RunPage, folder: &Path) -> Result<()> {
     html.extend(figures.iter().map(render_figure));
     html.push_str("</div>\n<h2>The run</h2>\n");
     html.push_str(&facts(&run.facts));
-    html.push_str(&phases(&run.story));
-    html.push_str(&events(&run.story));
-    html.push_str(&decided(&run.story));
-    html.push_str(&versions(&run.story));
+    html.push_str(&phases(&run.course));
+    html.push_str(&events(&run.course));
+    html.push_str(&decided(&run.course));
+    html.push_str(&versions(&run.course));
     html.push_str(&foot(&run.command));
     write_file(&page(folder), html.as_bytes())
 }
 
-fn phases(story: &RunStory) -> String {
-    let total = story.phases().iter().map(|(_, seconds)| seconds).sum::<f64>();
+fn phases(course: &RunCourse) -> String {
+    let total = course.phases().iter().map(|(_, seconds)| seconds).sum::<f64>();
     let share = |seconds: f64| if total > 0.0 { percent(seconds / total) } else { "-".to_owned() };
     let row = |(name, of): (&str, f64)| vec![name.to_owned(), seconds(of), share(of)];
-    let rows: Vec<Vec<String>> = story.phases().into_iter().map(row).collect();
+    let rows: Vec<Vec<String>> = course.phases().into_iter().map(row).collect();
     format!("<h2>Where the time went</h2>\n{}", plain_table(&["phase", "time", "share"], &rows))
 }
 
 /// Failures and recoveries, the newest ones.
-fn events(story: &RunStory) -> String {
+fn events(course: &RunCourse) -> String {
     let listed = |kind| match kind {
         MomentKind::Checkpoint => None,
         MomentKind::Failure => Some("failure"),
         MomentKind::Recovery => Some("recovery"),
     };
-    let rows = story.curve.events.iter().filter_map(|event| {
+    let rows = course.curve.events.iter().filter_map(|event| {
         let residual = format!("{:.2e}", event.at.relative_residual);
         Some(vec![seconds(event.at.seconds), listed(event.kind)?.to_owned(), event.at.executed.to_string(), residual])
     });
@@ -74,13 +74,13 @@ fn events(story: &RunStory) -> String {
     section("Failures and recoveries", "", &columns, rows.collect(), ROWS_MAX)
 }
 
-fn decided(story: &RunStory) -> String {
+fn decided(course: &RunCourse) -> String {
     let columns: Vec<&str> = std::iter::once("at").chain(decisions::COLUMNS).collect();
-    section("What was decided", decisions::MEANING, &columns, decisions::timed_rows(&story.decisions), DECISIONS_MAX)
+    section("What was decided", decisions::MEANING, &columns, decisions::timed_rows(&course.decisions), DECISIONS_MAX)
 }
 
-fn versions(story: &RunStory) -> String {
-    let rows = story.versions.iter().map(|(at, saved)| {
+fn versions(course: &RunCourse) -> String {
+    let rows = course.versions.iter().map(|(at, saved)| {
         let ratio = saved.raw_bytes as f64 / saved.stored_bytes.max(1) as f64;
         let [raw, stored] = [saved.raw_bytes, saved.stored_bytes].map(|of| bytes(of as f64));
         vec![saved.version.to_string(), seconds(*at), raw, stored, format!("{ratio:.2}")]

@@ -3,7 +3,8 @@
 use recoup::pipeline::Ended;
 
 use super::{Comparison, Curve, CurvePoint, Fact, Moment, MomentKind};
-use crate::account::{Baseline, DecisionJson, RunConditions, RunCosts, RunJson};
+use crate::account::{Baseline, RunConditions, RunCosts, RunJson};
+use crate::decision::DecisionJson;
 use crate::options::protection::SchemeChoice;
 use crate::report::figures::{SchemeFigures, verdict};
 use crate::solved::SolveReport;

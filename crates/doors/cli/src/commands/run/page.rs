@@ -8,14 +8,14 @@ use recoup::pipeline::RunReport;
 use super::last::RunDocument;
 use super::printed::overhead;
 use crate::commands::compare::facts::{command_line, problem_title};
-use crate::commands::report::of_run::{directory_fact, story_facts, verdict};
+use crate::commands::report::of_run::{course_facts, directory_fact, verdict};
 use crate::directory::used_bytes;
 use crate::exit;
 use crate::observe::history::RecordedHistory;
 use crate::options::run::RunArgs as Args;
 use crate::output::document;
+use crate::report::course::RunCourse;
 use crate::report::run_page::{self, RunPage};
-use crate::report::story::RunStory;
 use crate::report::{self, Fact};
 
 /// The figures of a run next to its page.
@@ -34,21 +34,21 @@ pub(super) fn write(args: &Args, document: &mut RunDocument, own: Option<&RunRep
 
 fn write_to(args: &Args, run: &RunDocument, own: Option<&RunReport>, folder: &Path) -> Result<()> {
     let kept = args.dir.as_ref().filter(|_| args.keeps_history()).map(|dir| dir.join(&args.name));
-    let mut story = match &kept {
-        Some(kept) => RunStory::of(&RecordedHistory::read(kept)?),
-        None => RunStory::default(),
+    let mut course = match &kept {
+        Some(kept) => RunCourse::of(&RecordedHistory::read(kept)?),
+        None => RunCourse::default(),
     };
     // A history that could not be written, as on a full disk, has no process.
-    if let Some(own) = own.filter(|_| story.processes == 0) {
-        story = RunStory::of_report(&run.run.scheme, own, args.protection.is_virtual(), run.run.ended);
+    if let Some(own) = own.filter(|_| course.processes == 0) {
+        course = RunCourse::of_report(&run.run.scheme, own, args.protection.is_virtual(), run.run.ended);
     }
-    let mut facts = story_facts(&story);
+    let mut facts = course_facts(&course);
     facts.push(Fact::new("overhead", overhead(&run.run)).meaning("against the undisturbed solve"));
     facts.extend(kept.map(|kept| directory_fact(used_bytes(&kept))));
     let title = problem_title(&args.problem, &run.run.solve.method);
-    let verdict = verdict(&story);
+    let verdict = verdict(&course);
     // The figures first: what they hold is lost where there is no room for the page, too.
     report::make_folder(folder)?;
     report::write_file(&folder.join(FIGURES), &document(run)?)?;
-    run_page::write(&RunPage { title, verdict, facts, story, command: command_line() }, folder)
+    run_page::write(&RunPage { title, verdict, facts, course, command: command_line() }, folder)
 }

@@ -104,6 +104,8 @@ impl Colours {
 pub(super) struct Canvas {
     pub(super) colours: Colours,
     pub(super) width: f64,
+    /// Drawn in letters, which lines of a grid and labels along an axis would hide.
+    pub(super) in_letters: bool,
 }
 
 /// Widths in which text is as large as the page's.
@@ -111,9 +113,9 @@ pub(super) const WIDE: f64 = 560.0;
 pub(super) const NARROW: f64 = 360.0;
 
 impl Canvas {
-    pub(super) const PAGE: Self = Self { colours: Colours::Page, width: WIDE };
-    pub(super) const PHONE: Self = Self { colours: Colours::Page, width: NARROW };
-    pub(super) const LIGHT: Self = Self { colours: Colours::Light, width: WIDE };
+    pub(super) const PAGE: Self = Self { colours: Colours::Page, width: WIDE, in_letters: false };
+    pub(super) const PHONE: Self = Self { colours: Colours::Page, width: NARROW, in_letters: false };
+    pub(super) const LIGHT: Self = Self { colours: Colours::Light, width: WIDE, in_letters: false };
 
     pub(super) fn layout(self, plots: &[Plot], height: f64) -> Layout {
         Layout::auto_from_plots(plots)
@@ -125,6 +127,7 @@ impl Canvas {
             .with_label_size(13)
             .with_tick_size(12)
             .with_body_size(12)
+            .with_show_grid(!self.in_letters)
             .with_grid_line_width(1.0)
     }
 }

@@ -133,8 +133,8 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
         .with_y_axis_max(2.5 * top)
         .with_y_tick_format(TickFormat::Custom(Arc::new(power_of_ten)))
         .with_legend_entries(legend)
-        .with_x_label(axis.label(unit))
-        .with_y_label("relative residual");
+        .with_x_label(axis.label(unit));
+    let layout = if canvas.in_letters { layout } else { layout.with_y_label("relative residual") };
     Some(render_multiple(plots, layout))
 }
 

@@ -22,9 +22,8 @@ pub(super) fn draw(versions: &[(f64, SavedVersion)], canvas: Canvas) -> Option<S
     let (bytes, name) = if largest >= 1 << 20 { (1_048_576.0, "MiB") } else { (1024.0, "KiB") };
     let time = Unit::of(versions.last()?.0);
     let (mut plots, mut legend): (Vec<Plot>, Vec<LegendEntry>) = Default::default();
-    let lines: [(&str, fn(&SavedVersion) -> u64); 2] =
-        [("in memory", |saved| saved.raw_bytes), ("stored", |saved| saved.stored_bytes)];
-    for (index, (label, size)) in lines.into_iter().enumerate() {
+    for (index, label) in ["in memory", "stored"].into_iter().enumerate() {
+        let size = |saved: &SavedVersion| if index == 0 { saved.raw_bytes } else { saved.stored_bytes };
         let points: Vec<(f64, f64)> =
             versions.iter().map(|(at, saved)| (at / time.seconds, size(saved) as f64 / bytes)).collect();
         let color = canvas.colours.series(index);

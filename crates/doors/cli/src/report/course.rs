@@ -1,21 +1,24 @@
-//! The story of one run: its residuals, what happened to it, and where its time went; from its
+//! The course of one run: its residuals, what happened to it, and where its time went; from its
 //! history, or from the report of a run that keeps none.
 
 use recoup::pipeline::{EventKind, RunReport};
 
 use super::{Curve, CurvePoint, Moment, MomentKind};
-use crate::account::DecisionJson;
 use crate::commands::compare::curves;
+use crate::decision::DecisionJson;
 use crate::observe::history::{
     HistoryEntry, HistoryKind, HistoryPoint, ProcessCosts, ProcessFacts, RecordedHistory, SavedVersion,
 };
 
+/// Marks of versions on a curve, at most.
+const MARKS_MAX: usize = 40;
+
 /// A run through all its processes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RunStory {
+pub(crate) struct RunCourse {
     /// The facts of the newest process; `None` where no history was kept.
     pub(crate) facts: Option<ProcessFacts>,
-    /// How the run ended; `None` for one that computes or was killed.
+    /// The kind of its end; `None` for one that computes or was killed.
     pub(crate) ended: Option<String>,
     pub(crate) processes: u64,
     /// Failures inside processes, and ends without a word.
@@ -34,10 +37,10 @@ pub(crate) struct RunStory {
     pub(crate) damaged: usize,
 }
 
-/// What is known of the process that an entry belongs to.
+/// The course so far, and the process that entries belong to.
 #[derive(Default)]
 struct Telling {
-    story: RunStory,
+    course: RunCourse,
     /// The begin of the process, or the failure that the run has to recover from.
     interrupted: Option<HistoryPoint>,
     /// The place at which the process began.
@@ -47,7 +50,7 @@ struct Telling {
     is_open: bool,
 }
 
-impl RunStory {
+impl RunCourse {
     /// Tells a run from its history.
     pub(crate) fn of(history: &RecordedHistory) -> Self {
         let mut telling = Telling::default();
@@ -55,7 +58,9 @@ impl RunStory {
             telling.tell(entry);
         }
         telling.close(None);
-        Self { damaged: history.damaged, ..telling.story }
+        let mut course = Self { damaged: history.damaged, ..telling.course };
+        course.thin_marks();
+        course
     }
 
     /// Tells a run of one process from its report.
@@ -100,7 +105,17 @@ impl RunStory {
         }
     }
 
-    /// Where the time went: names, and seconds that sum to the total.
+    /// Leaves out marks of versions that would hide the line and all other marks.
+    fn thin_marks(&mut self) {
+        let step = self.versions.len().div_ceil(MARKS_MAX).max(1);
+        let mut number = 0;
+        self.curve.events.retain(|event| {
+            number += usize::from(event.kind == MomentKind::Checkpoint);
+            event.kind != MomentKind::Checkpoint || number.is_multiple_of(step)
+        });
+    }
+
+    /// Returns where the time went: names, and seconds that sum to the total.
     pub(crate) fn phases(&self) -> [(&'static str, f64); 4] {
         let costs = &self.costs;
         let others = costs.blocking_seconds + costs.recovery_seconds + costs.lost_seconds;
@@ -124,14 +139,14 @@ impl Telling {
         match &entry.kind {
             HistoryKind::Begin(facts) => {
                 if self.is_open {
-                    self.story.failures += 1;
-                    self.happen(MomentKind::Failure, self.story.last);
+                    self.course.failures += 1;
+                    self.happen(MomentKind::Failure, self.course.last);
                 }
                 self.close(None);
-                self.story.facts = Some(facts.clone());
-                self.story.curve.name = facts.scheme.clone();
-                self.story.processes += 1;
-                self.story.ended = None;
+                self.course.facts = Some(facts.clone());
+                self.course.curve.name = facts.scheme.clone();
+                self.course.processes += 1;
+                self.course.ended = None;
                 (self.is_open, self.begin) = (true, at);
                 self.interrupted = Some(at);
             }
@@ -139,60 +154,60 @@ impl Telling {
                 // Without a version the solve began again.
                 self.goes_back(at.iteration.saturating_sub(1));
                 self.interrupted = None;
-                self.story.curve.history.extend(curve_point(at));
+                self.course.curve.history.extend(curve_point(at));
             }
             HistoryKind::Failure => {
-                self.story.failures += 1;
+                self.course.failures += 1;
                 self.happen(MomentKind::Failure, at);
-                self.story.curve.history.extend(curve_point(at));
+                self.course.curve.history.extend(curve_point(at));
                 self.interrupted = Some(at);
             }
             HistoryKind::Resume => self.resume(at),
             HistoryKind::Version(saved) => {
                 self.happen(MomentKind::Checkpoint, at);
-                self.story.versions.push((at.seconds, *saved));
+                self.course.versions.push((at.seconds, *saved));
             }
-            HistoryKind::Decision { decision } => self.story.decisions.push((at.seconds, decision.clone())),
+            HistoryKind::Decision { decision } => self.course.decisions.push((at.seconds, decision.clone())),
             HistoryKind::End { ended, costs } => {
-                self.story.curve.history.extend(curve_point(at));
-                self.story.last = at;
-                self.story.ended = Some(ended.clone());
+                self.course.curve.history.extend(curve_point(at));
+                self.course.last = at;
+                self.course.ended = Some(ended.clone());
                 self.close(Some(costs));
                 return;
             }
         }
-        self.story.last = at;
+        self.course.last = at;
     }
 
     /// A restart of the method in place is no recovery.
     fn resume(&mut self, at: HistoryPoint) {
-        let goes_back = (at.iteration < self.story.last.iteration).then_some(self.story.last);
+        let goes_back = (at.iteration < self.course.last.iteration).then_some(self.course.last);
         let Some(interrupted) = self.interrupted.take().or(goes_back) else { return };
         self.goes_back(at.iteration);
         self.told.recovery_seconds += (at.seconds - interrupted.seconds).max(0.0);
-        self.story.recoveries += 1;
-        self.story
+        self.course.recoveries += 1;
+        self.course
             .curve
             .history
-            .extend(curve_point(HistoryPoint { relative_residual: self.story.last.relative_residual, ..at }));
-        self.story.curve.history.extend(curve_point(at));
+            .extend(curve_point(HistoryPoint { relative_residual: self.course.last.relative_residual, ..at }));
+        self.course.curve.history.extend(curve_point(at));
         self.happen(MomentKind::Recovery, at);
     }
 
     /// Counts the iterations that a run does again because it continues behind this one. A process
     /// knows nothing of those that the one before it took along.
     fn goes_back(&mut self, iteration: u64) {
-        let last = self.story.last;
+        let last = self.course.last;
         let lost = last.iteration.saturating_sub(iteration);
         let is_of_process = self.begin.executed < last.executed;
-        let costs = if is_of_process { &mut self.told } else { &mut self.story.costs };
+        let costs = if is_of_process { &mut self.told } else { &mut self.course.costs };
         let computed = (last.seconds - last.blocking_seconds) / last.executed.max(1) as f64;
         costs.lost_iterations += lost;
         costs.lost_seconds += lost as f64 * computed.max(0.0);
     }
 
     fn happen(&mut self, kind: MomentKind, at: HistoryPoint) {
-        self.story.curve.events.extend(curve_point(at).map(|at| Moment { kind, at }));
+        self.course.curve.events.extend(curve_point(at).map(|at| Moment { kind, at }));
     }
 
     /// Adds the costs of a process: its own words, or what entries tell of one that was killed. A
@@ -202,13 +217,13 @@ impl Telling {
             return;
         }
         let told = std::mem::take(&mut self.told);
-        let last = self.story.last;
+        let last = self.course.last;
         let costs = own.copied().unwrap_or(ProcessCosts {
             total_seconds: (last.seconds - self.begin.seconds).max(0.0),
             blocking_seconds: (last.blocking_seconds - self.begin.blocking_seconds).max(0.0),
             ..told
         });
-        let sums = &mut self.story.costs;
+        let sums = &mut self.course.costs;
         sums.total_seconds += costs.total_seconds;
         sums.blocking_seconds += costs.blocking_seconds;
         sums.recovery_seconds += costs.recovery_seconds;
