@@ -128,6 +128,19 @@ fn history_goes_on_after_a_kill_and_who_watches_sees_the_end() {
     // A lossy version may need more iterations, never fewer than were done once.
     assert!(executed >= iteration && executed - lost <= iteration, "{story}");
     assert_eq!(json("watch d", dir.path())["state"], "converged");
+    // Damage of a line costs what it says, and nothing else.
+    let file = dir.path().join("d/solve/history.log");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let damaged = json("report d", dir.path());
+    for key in ["processes", "failures", "recoveries", "iterations_executed", "iterations_lost", "ended"] {
+        assert_eq!(damaged[key], story[key], "{key}");
+    }
+    assert!(printed("report d", dir.path()).contains("damaged lines"));
+    std::fs::write(&file, "no line of a history\n").unwrap();
+    let refused = String::from_utf8(ended("report d", dir.path(), 1).stderr).unwrap();
+    assert!(refused.contains("d/solve/history.log is damaged: none of its 1 lines is whole"), "{refused}");
     ended(&format!("run {SOLVE} {SAVE} --fresh --max-iterations 7"), dir.path(), 3);
     ended("watch d", dir.path(), 3);
     assert_eq!(json("report d", dir.path())["processes"], 1);

@@ -307,6 +307,7 @@ fn pipes_in_a_runs_directory_are_refused_or_passed_over_at_once() {
     let (out, _) = told("status d", dir.path(), 0);
     assert!(out.contains("unknown"), "{out}");
     replace("status.json.new");
+    replace("history.log");
     told(&format!("run {CG} {SAVE}"), dir.path(), 0);
     replace("lock");
     let err = refused(&format!("run {CG} {SAVE}"), dir.path(), 1);

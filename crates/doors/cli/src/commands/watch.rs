@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::observe::history::{HistoryEntry, HistoryKind, RecordedHistory};
 use crate::observe::progress::fallen;
 use crate::options::duration;
-use crate::output::{Output, seconds};
+use crate::output::Output;
 use crate::printable::printable;
 
 /// Text of the help after the options.
@@ -34,18 +34,20 @@ stopped, 1 if it failed or its process is gone.";
 
 /// A process may be gone for so long before another one takes its place.
 const GRACE: Duration = Duration::from_secs(5);
+/// The longest time between two looks, in seconds: a day.
+const EVERY_MAX: f64 = 86_400.0;
 /// Steps of the bar.
 const STEPS: f64 = 1000.0;
-/// The columns of a line, and their widths, which sum to that of a screen.
+/// The columns of a line, and their widths, which sum to less than that of a screen.
 const COLUMNS: [(&str, usize); 8] = [
-    ("state", 9),
+    ("state", 14),
     ("iteration", 10),
     ("residual", 10),
-    ("per second", 11),
+    ("per second", 12),
     ("version", 9),
-    ("age", 10),
-    ("next", 10),
-    ("left", 11),
+    ("age", 8),
+    ("next", 8),
+    ("left", 8),
 ];
 
 /// Options of `recoup watch`.
@@ -55,7 +57,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
 
-    /// Time between two looks.
+    /// Time between two looks, a day at most.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
     every: f64,
 }
@@ -99,7 +101,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         }
         let Some(exit) = exit else {
             screen.show(&look)?;
-            clock.sleep_until(now + Duration::from_secs_f64(args.every));
+            clock.sleep_until(now + Duration::from_secs_f64(args.every.min(EVERY_MAX)));
             continue;
         };
         screen.clear();
@@ -263,7 +265,12 @@ fn cells(look: &WatchReport) -> String {
 
 /// Returns a time without digits that change at every look.
 fn short(time: f64) -> String {
-    if time < 120.0 { format!("{time:.1} s") } else { seconds(time) }
+    match time {
+        ..120.0 => format!("{time:.1} s"),
+        ..7200.0 => format!("{:.0} min", time / 60.0),
+        ..172_800.0 => format!("{:.0} h", time / 3600.0),
+        _ => format!("{:.0} d", time / 86_400.0),
+    }
 }
 
 /// Text in the columns: the first to the left, all others to the right.

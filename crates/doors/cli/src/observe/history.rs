@@ -156,7 +156,7 @@ pub(crate) struct RecordedHistory {
     /// Lines that are damaged, and left out.
     pub(crate) damaged: usize,
     /// The file ends in the middle of a line.
-    is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 impl RecordedHistory {

@@ -136,19 +136,16 @@ impl RunCourse {
 impl Telling {
     fn tell(&mut self, entry: &HistoryEntry) {
         let at = entry.at;
+        let computes = matches!(entry.kind, HistoryKind::Step | HistoryKind::Failure | HistoryKind::Resume);
+        if !self.is_open && computes {
+            // The line with its begin was damaged.
+            self.begin(HistoryPoint { seconds: self.course.last.seconds, ..at });
+        }
         match &entry.kind {
             HistoryKind::Begin(facts) => {
-                if self.is_open {
-                    self.course.failures += 1;
-                    self.happen(MomentKind::Failure, self.course.last);
-                }
-                self.close(None);
+                self.begin(at);
                 self.course.facts = Some(facts.clone());
                 self.course.curve.name = facts.scheme.clone();
-                self.course.processes += 1;
-                self.course.ended = None;
-                (self.is_open, self.begin) = (true, at);
-                self.interrupted = Some(at);
             }
             HistoryKind::Step => {
                 // Without a version the solve began again.
@@ -177,6 +174,20 @@ impl Telling {
             }
         }
         self.course.last = at;
+    }
+
+    /// A process takes up the run. One before it that did not end was killed.
+    fn begin(&mut self, at: HistoryPoint) {
+        if self.is_open {
+            self.course.failures += 1;
+            self.happen(MomentKind::Failure, self.course.last);
+        }
+        self.close(None);
+        self.course.processes += 1;
+        self.course.ended = None;
+        self.is_open = true;
+        self.begin = at;
+        self.interrupted = Some(at);
     }
 
     /// A restart of the method in place is no recovery.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use recoup::io::HISTORY;
 use serde::Serialize;
 
 use crate::commands::compare::facts::command_line;
@@ -58,14 +59,17 @@ pub(super) fn run(directory: &DirectoryArgs, wanted: &Wanted<'_>, output: &Outpu
     let folder = directory.dir.join(&name);
     let history = RecordedHistory::read(&folder).with_context(|| format!("the history of {}", folder.display()))?;
     let course = RunCourse::of(&history);
-    let Some(process) = course.facts.clone() else {
+    if course.processes == 0 {
         let shown = folder.display();
-        let text = format!(
+        let lines = history.damaged + usize::from(history.is_cut);
+        let damage = format!("{shown}/{HISTORY} is damaged: none of its {lines} lines is whole");
+        let none = format!(
             "{shown} has no history: only `recoup run` keeps one, in real time and with versions; `recoup inspect` lists \
              the versions of any program"
         );
-        return Err(Exit::Failed.because(text));
-    };
+        return Err(Exit::Failed.because(if lines > 0 { damage } else { none }));
+    }
+    let title = course.facts.as_ref().map_or_else(|| name.clone(), |facts| facts.title.clone());
     let page = wanted.to.map(Path::to_path_buf).or((!wanted.has_plot).then(|| format!("{name}-report").into()));
     let directory_bytes = used_bytes(&folder);
     if let Some(page) = &page {
@@ -73,10 +77,10 @@ pub(super) fn run(directory: &DirectoryArgs, wanted: &Wanted<'_>, output: &Outpu
         facts.push(directory_fact(directory_bytes));
         let verdict = verdict(&course);
         let command = command_line();
-        let title = process.title.clone();
+        let title = title.clone();
         run_page::write(&RunPage { title, verdict, facts, course: course.clone(), command }, page)?;
     }
-    let report = printed(name, process.title, &course, directory_bytes, page);
+    let report = printed(name, title, &course, directory_bytes, page);
     output.emit(&report, |report| text(report, &course, wanted.has_plot))?;
     Ok(Exit::Done)
 }

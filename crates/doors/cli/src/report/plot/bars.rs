@@ -47,7 +47,11 @@ pub(super) fn phases(phases: &[(&'static str, f64)], canvas: Canvas) -> Option<S
         shape: LegendShape::Rect,
         dasharray: None,
     });
-    let layout = canvas.layout(&plots, 170.0).with_legend_entries(legend.collect()).with_x_label("% of the time");
+    let layout = canvas
+        .layout(&plots, 170.0)
+        .with_legend_entries(legend.collect())
+        .with_x_axis_max(100.0)
+        .with_x_label("% of the time");
     Some(render_multiple(plots, layout))
 }
 

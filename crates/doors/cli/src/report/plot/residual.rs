@@ -97,7 +97,7 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
     let mut plots: Vec<Plot> = Vec::new();
     let mut legend = Vec::new();
     for (index, curve) in curves.iter().enumerate() {
-        let (width, dashes) = STYLES[index % STYLES.len()];
+        let (width, dashes) = if curves.len() == 1 { (2.0, "") } else { STYLES[index % STYLES.len()] };
         let colour = canvas.colours.scheme(&curve.name);
         let style = if dashes.is_empty() { LineStyle::Solid } else { LineStyle::Custom(dashes.to_owned()) };
         legend.push(LegendEntry {
