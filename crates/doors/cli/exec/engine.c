@@ -120,12 +120,13 @@ static PetscErrorCode solve(one_call *call, Vec kept_x, PetscReal kept_residual,
     PetscCall(KSPGetInitialGuessNonzero(ksp, &is_nonzero));
     if (kept_x && is_nonzero) PetscCall(true_residual(call, call->x, &own_residual));
     PetscBool is_better = kept_x && !ksp->guess && kept_residual < own_residual ? PETSC_TRUE : PETSC_FALSE;
-    if (!is_better && !call->of->may_resume) {
+    PetscBool may_resume = call->is_watched && call->of->may_resume && !ksp->guess ? PETSC_TRUE : PETSC_FALSE;
+    if (!is_better && !may_resume) {
         PetscCall(solve_watched(call, real, has_null));
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
     PetscCall(VecDuplicate(call->x, &own));
-    if (call->of->may_resume && !ksp->guess) PetscCall(solve_resumed(call, own, real, has_null, &is_done));
+    if (may_resume) PetscCall(solve_resumed(call, own, real, has_null, &is_done));
     if (!is_done && is_better) {
         PetscCall(VecCopy(call->x, own));
         PetscCall(VecCopy(kept_x, call->x));
@@ -170,6 +171,21 @@ static PetscErrorCode set_monitor(KSP ksp, PetscErrorCode (*ours)(KSP, PetscInt,
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Whether a monitor of ours leaves the solve as it is: Richardson with a preconditioner that iterates on its own, as SOR
+ * and multigrid do, iterates otherwise once the KSP has one. */
+static PetscErrorCode can_be_watched(KSP ksp, PetscBool *can)
+{
+    PetscBool is_direct, is_richardson, has_own = PETSC_FALSE;
+    PC        pc;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPRICHARDSON, &is_richardson));
+    PetscCall(KSPGetPC(ksp, &pc));
+    if (is_richardson && !has_shown_norms(ksp)) PetscCall(PCApplyRichardsonExists(pc, &has_own));
+    *can = is_direct || has_own ? PETSC_FALSE : PETSC_TRUE;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Sets our monitors: for versions, and for the norms where a monitor of the program shows them. */
 static PetscErrorCode set_monitors(KSP ksp)
 {
@@ -200,7 +216,7 @@ static void explain(const one_call *call, const calls_of_ranks *before)
 /* KSPSolve of the program. */
 PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_call real)
 {
-    one_call          call = {ksp, b, x, NULL, NULL, 0, {0}};
+    one_call          call = {ksp, b, x, NULL, NULL, 0, PETSC_FALSE, {0}};
     const kept_facts *kept = NULL;
     Vec               kept_x;
     PetscReal         kept_residual = 0;
@@ -234,7 +250,8 @@ PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_cal
     } else {
         PetscBool is_direct;
         PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
-        if (!is_direct) PetscCall(set_monitors(ksp));
+        PetscCall(can_be_watched(ksp, &call.is_watched));
+        if (call.is_watched) PetscCall(set_monitors(ksp));
         PetscCall(PetscTime(&start));
         /* From the kept x, a monitor that looks at the iterate would see another way. */
         PetscBool is_start = kept && !is_direct && !has_open_monitor(ksp) ? PETSC_TRUE : PETSC_FALSE;

@@ -54,6 +54,7 @@ typedef struct {
     Mat             A;
     calls_of_ranks *of;
     uint64_t        number;
+    PetscBool       is_watched; /* monitors of ours may be called */
     kept_facts      now; /* of A, b and the tolerances at hand */
 } one_call;
 
