@@ -35,6 +35,7 @@ typedef struct RecoupKSPRecord {
     RecoupKSPState states;            /* what is saved beside x and its direction */
     Vec         product_x, product_y; /* shells for the arrays of the operator callback */
     Vec         before, direction;    /* of KSPCG, else NULL */
+    Vec         iterate;              /* of a KSP that keeps x in terms of its preconditioner, else NULL */
     Vec         residual;             /* of KSPCG at `before`, once a direction is saved */
     Mat         lent;                 /* the matrix whose rows are read here, of a job of one rank */
     PetscInt    n_rows;
@@ -233,14 +234,38 @@ static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* The iterate, in a vector of the KSP or of ours; NULL where it cannot be had. */
+static inline PetscErrorCode RecoupKSPIterate(RecoupKSP saved, Vec *v)
+{
+    PCSide    side;
+    PetscBool has_x, is_from_guess;
+    PetscFunctionBegin;
+    *v = NULL;
+    /* Preconditioned from the right, these still update x itself, which KSPBuildSolution does not know. From a guess they
+     * update the difference to it. */
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)saved->ksp, &has_x, KSPFBCGS, KSPFBCGSR, KSPQMRCGS, KSPPIPEBCGS, ""));
+    PetscCall(KSPGetInitialGuessNonzero(saved->ksp, &is_from_guess));
+    if (has_x && is_from_guess) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(KSPGetPCSide(saved->ksp, &side));
+    if (saved->cycle > 0 || has_x) PetscCall(KSPGetSolution(saved->ksp, v));
+    else {
+        if (side != PC_LEFT && saved->iterate == NULL) PetscCall(VecDuplicate(saved->x, &saved->iterate));
+        PetscCall(KSPBuildSolution(saved->ksp, saved->iterate, v));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Saves the iterate, and for KSPCG the way it went since the iteration before where the version is to hold it. */
 static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
 {
     Vec         v;
     RecoupArray x, d = {NULL, NULL, PETSC_FALSE};
     PetscFunctionBegin;
-    if (saved->cycle > 0) PetscCall(KSPGetSolution(saved->ksp, &v));
-    else PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
+    PetscCall(RecoupKSPIterate(saved, &v));
+    if (v == NULL) {
+        saved->is_due = saved->wants_direction = PETSC_FALSE;
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
     if (saved->wants_direction) PetscCall(VecWAXPY(saved->direction, -1.0, saved->before, v));
     PetscCall(RecoupKSPKnown(saved));
     if (saved->wants_direction) {
@@ -532,6 +557,7 @@ static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
     }
     PetscCall(PCDestroy(&saved->pc));
     PetscCall(VecDestroy(&saved->before));
+    PetscCall(VecDestroy(&saved->iterate));
     PetscCall(VecDestroy(&saved->residual));
     PetscCall(VecDestroy(&saved->direction));
     PetscCall(VecDestroy(&saved->product_x));

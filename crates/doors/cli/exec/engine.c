@@ -4,6 +4,8 @@
 #include "engine_log.h"
 #include "engine_versions.h"
 
+typedef PetscErrorCode (*view_call)(KSP, PetscViewer);
+
 static PetscErrorCode keep_norm(KSP, PetscInt, PetscReal, void *);
 static PetscErrorCode watch_call(KSP, PetscInt, PetscReal, void *);
 
@@ -56,6 +58,8 @@ static PetscErrorCode give_back(one_call *call, Vec x, const kept_facts *kept)
         PetscCall(KSPGuessFormGuess(ksp->guess, call->b, call->x));
     }
     PetscCall(VecCopy(x, call->x));
+    KSPNormType type; /* chosen when it is asked for */
+    PetscCall(KSPGetNormType(ksp, &type));
     if (ksp->res_hist_reset) ksp->res_hist_len = 0;
     ksp->rnorm = kept->rnorm;
     for (int64_t n = 0; n < kept->n_norms; n++) {
@@ -253,13 +257,27 @@ PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_cal
         PetscCall(can_be_watched(ksp, &call.is_watched));
         if (call.is_watched) PetscCall(set_monitors(ksp));
         PetscCall(PetscTime(&start));
-        /* From the kept x, a monitor that looks at the iterate would see another way. */
-        PetscBool is_start = kept && !is_direct && !has_open_monitor(ksp) ? PETSC_TRUE : PETSC_FALSE;
+        /* From the kept x, a monitor that looks at the iterate would see another way, as would one of norms not kept. */
+        int       sees_way = has_open_monitor(ksp) || (kept && kept->n_norms == 0 && has_shown_norms(ksp));
+        PetscBool is_start = kept && !is_direct && !sees_way ? PETSC_TRUE : PETSC_FALSE;
         PetscCall(solve(&call, is_start ? kept_x : NULL, kept_residual, real, has_null));
         PetscCall(PetscTime(&end));
         if (ksp->reason > 0) PetscCall(keep(&call, end - start));
     }
     explain(&call, &before);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* KSPView: what a solve shows of its preconditioner, of a KSP whose calls were all answered from the log. */
+PETSC_EXTERN PetscErrorCode recoup_engine_view(KSP ksp, PetscViewer viewer, void *unused, view_call real)
+{
+    PetscFunctionBegin;
+    (void)unused;
+    if (ksp && ksp->reason > 0 && ksp->setupstage == KSP_SETUP_NEW && ksp->vec_rhs) {
+        PetscCall(KSPSetUp(ksp));
+        PetscCall(KSPSetUpOnBlocks(ksp));
+    }
+    PetscCall(real(ksp, viewer));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

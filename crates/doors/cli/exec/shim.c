@@ -14,7 +14,7 @@
 
 typedef int (*any_call)(void *, void *, void *);
 typedef void (*stub_call)(void **, void **, void **, int *);
-typedef int (*engine_call)(void *ksp, void *b, void *x, any_call solve);
+typedef int (*engine_call)(void *ksp, void *b, void *x, any_call real);
 
 /* What a caller's calls lead to. */
 typedef struct {
@@ -49,8 +49,8 @@ static any_call find_real(struct link_map *map, const char *name, void *ours)
     return (any_call)found;
 }
 
-/* The engine for a library, by the file it is. */
-static engine_call find_engine(const char *library)
+/* A function of the engine for a library, by the file it is. */
+static engine_call find_engine(const char *library, const char *function)
 {
     char        real[PATH_MAX], *list, *rest = NULL;
     const char *given = getenv("RECOUP_ENGINES");
@@ -63,7 +63,7 @@ static engine_call find_engine(const char *library)
         if (strcmp(entry, real) != 0) continue;
         void *object = dlopen(engine, RTLD_NOW | RTLD_LOCAL);
         if (object == NULL) fprintf(stderr, "recoup: nothing is saved: %s\n", dlerror());
-        else found = (engine_call)dlsym(object, "recoup_engine_solve");
+        else found = (engine_call)dlsym(object, function);
     }
     free(list);
     return found;
@@ -91,7 +91,8 @@ static target find(void *caller, const char *name, void *ours)
     }
     if (object_of((void *)found.real, &real) && map) {
         found.is_inside = info.dli_fbase == real.dli_fbase;
-        if (strcmp(name, "KSPSolve") == 0) found.engine = find_engine(real.dli_fname);
+        if (strcmp(name, "KSPSolve") == 0) found.engine = find_engine(real.dli_fname, "recoup_engine_solve");
+        if (strcmp(name, "KSPView") == 0) found.engine = find_engine(real.dli_fname, "recoup_engine_view");
     }
     if (n_targets < TARGETS_MAX) targets[n_targets++] = found;
     pthread_mutex_unlock(&lock);
@@ -105,6 +106,17 @@ int KSPSolve(void *ksp, void *b, void *x)
     int    is_call = n_closed == 0 && (!to.is_inside || n_nonlinear > 0) && to.engine, code;
     n_closed++;
     code = is_call ? to.engine(ksp, b, x, to.real) : to.real(ksp, b, x);
+    n_closed--;
+    return code;
+}
+
+/* What a KSP that was answered shows is set up in here, and that is no call. */
+int KSPView(void *ksp, void *viewer)
+{
+    target to = find(__builtin_return_address(0), "KSPView", (void *)KSPView);
+    int    code;
+    n_closed++;
+    code = to.engine ? to.engine(ksp, viewer, NULL, to.real) : to.real(ksp, viewer, NULL);
     n_closed--;
     return code;
 }
