@@ -68,6 +68,8 @@ soak:
 	@scripts/bootstrap.sh long
 	@scripts/bootstrap.sh adapters
 	CARGO_PROFILE_RELEASE_LTO=off $(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
+	$(RUN) scripts/petsc-tutorials.py --recoup $(BUILT)/recoup --seeds 10
+	$(RUN) scripts/petsc-tutorials.py --recoup $(BUILT)/recoup --seeds 2 --ranks 2
 	$(RUN) $(CARGO) xtask faults --release --calls 0
 	if [ "$$(id -u)" = 0 ]; then $(RUN) $(CARGO) xtask cluster; fi
 	$(RUN) $(CARGO) xtask seeds --from 1000000 --count 625000

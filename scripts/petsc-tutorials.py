@@ -43,7 +43,6 @@ def sources(given, work):
         return given
     if given is None:
         version = output(["pkg-config", "--modversion", "PETSc"]).strip()
-        # Its set-up needs wheel and setuptools, of which a build of nothing makes no other use.
         subprocess.run(
             [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:",
              "--dest", work, f"petsc=={version}"], check=True)
@@ -221,6 +220,9 @@ def main():
     args.recoup = args.recoup.resolve()
     if not args.recoup.exists():
         parser.error(f"there is no {args.recoup}: cargo build -p recoup-cli, or --recoup PROGRAM")
+    if subprocess.run(["pkg-config", "--exists", "PETSc"]).returncode != 0:
+        print("SKIPPED: pkg-config knows no PETSc")
+        return 0
     lines = [line.split() for line in PAIRS.read_text().splitlines() if line.strip() and line[0] != "#" and args.only in line]
     with tempfile.TemporaryDirectory(prefix="petsc-tutorials-") as work:
         folder = sources(args.source, work)

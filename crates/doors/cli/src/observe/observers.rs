@@ -127,7 +127,6 @@ fn status(args: &Args, setup: &Setup<'_>, newest: u64, saves: &Arc<Saves>) -> Op
         scheme: args.scheme.to_string(),
         interval: args.protection.interval.to_string(),
         rtol: setup.args().rtol,
-        pc: name_of(setup.args().pc),
         threads: setup.problem().pool.threads(),
         folder: &dir.join(&args.name),
         newest,

@@ -114,7 +114,6 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) scheme: String,
     pub(crate) interval: String,
     pub(crate) rtol: f64,
-    pub(crate) pc: String,
     /// Threads of each rank.
     pub(crate) threads: usize,
     /// The run's folder in its directory; made if there is none.
@@ -408,7 +407,6 @@ mod tests {
             scheme: "lossy".to_owned(),
             interval: "auto".to_owned(),
             rtol: 1e-6,
-            pc: "jacobi".to_owned(),
             threads: 2,
             folder,
             newest: 0,
