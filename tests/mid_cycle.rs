@@ -12,8 +12,8 @@ use recoup::io::{Access, Hdf5Store};
 use recoup::model::failures::AtIterations;
 use recoup::pipeline::{Ended, Outcome, Restored, RunLimits, Saved, Session};
 use recoup::solvers::{
-    Csr, DistributedCsr, Ilu0, JacobiPreconditioner, LocalRows, METHODS, MethodInputs, Pool, Preconditioner,
-    RightHandSide, RowPartition, Side, Stop, System,
+    BasisStorage, Csr, DistributedCsr, Ilu0, JacobiPreconditioner, LocalRows, METHODS, MethodInputs, Pool,
+    Preconditioner, RightHandSide, RowPartition, Side, Stop, System,
 };
 
 use crate::support::{Problem, plan, runner};
@@ -31,6 +31,7 @@ struct Solve {
     method: &'static str,
     side: Side,
     restart: usize,
+    basis: BasisStorage,
 }
 
 impl Solve {
@@ -58,7 +59,7 @@ struct Made<'a> {
 
 impl<'a> Made<'a> {
     fn solver(&self) -> Result<Box<dyn Iteration + 'a>, SolveError> {
-        let Solve { method, side, restart } = self.solve;
+        let Solve { method, side, restart, basis } = self.solve;
         let named = METHODS.iter().find(|known| known.name == method).unwrap();
         let inputs = MethodInputs {
             system: self.system,
@@ -70,6 +71,7 @@ impl<'a> Made<'a> {
             restart,
             side,
             harvest: 2,
+            basis,
         };
         Ok((named.make)(&inputs)?)
     }
@@ -78,8 +80,9 @@ impl<'a> Made<'a> {
 /// The methods that offer exact versions in mid-cycle, from both sides.
 fn solves() -> Vec<Solve> {
     let sides = [Side::Left, Side::Right];
-    let of = |method| sides.map(|side| Solve { method, side, restart: RESTART });
-    ["gmres", "gmres-dr"].into_iter().flat_map(of).collect()
+    let of = |(method, basis)| sides.map(|side| Solve { method, side, restart: RESTART, basis });
+    let [double, float] = [BasisStorage::Double, BasisStorage::Float];
+    [("gmres", double), ("gmres", float), ("gmres-dr", double)].into_iter().flat_map(of).collect()
 }
 
 fn session(dir: &Path, plan: Plan, every: u64, comm: &dyn Comm) -> Session {
@@ -168,6 +171,7 @@ const SMALL_BYTES: u64 = 8 * (RESTART * (RESTART + 3) / 2 + 2 * (RESTART + 1) + 
 fn vectors(solver: &dyn Iteration) -> Vec<Vec<u64>> {
     let bits = |variable: Variable<'_>| match variable.values.host() {
         Some(Values::F64(values)) if values.len() == ROWS => Some(values.iter().map(|value| value.to_bits()).collect()),
+        Some(Values::F32(values)) => Some(values.iter().map(|value| u64::from(value.to_bits())).collect()),
         _ => None,
     };
     solver.variables().into_iter().filter_map(bits).collect()
@@ -280,7 +284,8 @@ fn another_restart_length_goes_on_with_a_cycle_that_fits_and_restarts_from_x_oth
             assert!(restart < RESTART || restored.resume == Resume::Exact, "{other:?}: {restored:?}");
         }
     }
-    let solve = Solve { method: "gmres", side: Side::Right, restart: RESTART };
+    let basis = BasisStorage::Double;
+    let solve = Solve { method: "gmres", side: Side::Right, restart: RESTART, basis };
     let dir = tempfile::tempdir().unwrap();
     save_in_mid_cycle(solve, dir.path(), 1);
     let resume = |restart| go_on(Solve { restart, ..solve }, dir.path(), 1).0.resume;
@@ -288,10 +293,24 @@ fn another_restart_length_goes_on_with_a_cycle_that_fits_and_restarts_from_x_oth
     assert_eq!([5, 4, 1].map(resume), [Resume::Exact, Resume::Restarted, Resume::Restarted]);
 }
 
+/// Vectors in floats are not those that a solve in doubles would have, and the other way round.
+#[test]
+fn a_cycle_in_another_storage_is_restarted_from_x() {
+    let [double, float] = [BasisStorage::Double, BasisStorage::Float];
+    for [saved, other] in [[double, float], [float, double]] {
+        let of = |basis| Solve { method: "gmres", side: Side::Right, restart: RESTART, basis };
+        let dir = tempfile::tempdir().unwrap();
+        save_in_mid_cycle(of(saved), dir.path(), 1);
+        let (restored, begin, _) = go_on(of(other), dir.path(), 1);
+        assert_eq!((restored.version, restored.resume), (MID_CYCLE, Resume::Restarted), "{saved:?}");
+        assert_eq!((begin.iteration, begin.safe_point), (MID_CYCLE, SafePoint::Any), "{saved:?}");
+    }
+}
+
 #[test]
 fn another_method_takes_the_iterate_of_the_cycles_start() {
     for (saved, other) in [("gmres", "gmres-dr"), ("gmres-dr", "gmres"), ("gmres", "cg"), ("gmres-dr", "bicgstab")] {
-        let of = |method| Solve { method, side: Side::Right, restart: RESTART };
+        let of = |method| Solve { method, side: Side::Right, restart: RESTART, basis: BasisStorage::Double };
         let dir = tempfile::tempdir().unwrap();
         save_in_mid_cycle(of(saved), dir.path(), 1);
         let (restored, begin, _) = go_on(of(other), dir.path(), 1);
@@ -326,7 +345,8 @@ fn a_cycle_of_another_preconditioner_or_side_is_refused_and_restarted_from_x() {
     let pool = Pool::new(1);
     let x0 = vec![0.0; b.len()];
     let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };
-    let left = Solve { method: "gmres", side: Side::Left, restart: RESTART };
+    let basis = BasisStorage::Double;
+    let left = Solve { method: "gmres", side: Side::Left, restart: RESTART, basis };
     let right = Solve { side: Side::Right, ..left };
     let by_incomplete = |solve| Made { solve, system, preconditioner: &incomplete, x0: &x0 };
     let dir = tempfile::tempdir().unwrap();

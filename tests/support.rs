@@ -9,7 +9,8 @@ use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Operator
 use recoup::model::failures::Never;
 use recoup::pipeline::{RunLimits, RunReport, Runner, Session};
 use recoup::solvers::{
-    Csr, JacobiPreconditioner, METHODS, MethodInputs, NamedMethod, Pool, RightHandSide, Side, Stop, System,
+    BasisStorage, Csr, JacobiPreconditioner, METHODS, MethodInputs, NamedMethod, Pool, RightHandSide, Side, Stop,
+    System,
 };
 use recoup::{Builder, SystemClock};
 
@@ -51,6 +52,7 @@ impl Problem {
             restart: 30,
             side: Side::Right,
             harvest: 8,
+            basis: BasisStorage::Double,
         }
     }
 

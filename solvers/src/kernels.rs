@@ -8,4 +8,4 @@ pub mod vector;
 
 pub use pool::{BLOCK, CHUNKS_MAX, Pool};
 pub use sys::{PerUnit, RowSlices};
-pub use vector::{RowsMut, Vector};
+pub use vector::{RowsMut, Vector, VectorElement};

@@ -22,13 +22,13 @@ pub mod roofline;
 mod space;
 mod system;
 
-pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, RowsMut, Vector, vector};
+pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, RowsMut, Vector, VectorElement, vector};
 #[cfg(feature = "cuda")]
 pub use methods::DeviceMaker;
 pub use methods::{
-    Bicgstab, BicgstabPasses, Cg, CgPasses, Columns, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres, GmresOptions,
-    GmresPasses, HARVEST_MAX, HalfSteps, Jacobi, JacobiPasses, METHODS, MethodInputs, NamedMethod, Need, PipelinedCg,
-    PreconditionedResidual, Relaxation, Setting,
+    BasisStorage, Bicgstab, BicgstabPasses, Cg, CgPasses, Columns, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres,
+    GmresOptions, GmresPasses, HARVEST_MAX, HalfSteps, Jacobi, JacobiPasses, METHODS, MethodInputs, NamedMethod, Need,
+    PipelinedCg, PreconditionedResidual, Relaxation, Setting,
 };
 pub use operators::{
     Csr, CsrError, DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, Poisson3d, RowPartition,

@@ -17,7 +17,7 @@ pub use cg::{Cg, CgPasses, DeflatedParts, PreconditionedResidual};
 pub use columns::Columns;
 pub use deflation::DIRECTIONS_MAX;
 pub use gauss_seidel::{GaussSeidel, Relaxation};
-pub use gmres::{Gmres, GmresOptions, GmresPasses, HARVEST_MAX};
+pub use gmres::{BasisStorage, Gmres, GmresOptions, GmresPasses, HARVEST_MAX};
 pub use jacobi::{Jacobi, JacobiPasses};
 #[cfg(feature = "cuda")]
 pub use named::DeviceMaker;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use recoup_comm::{Solo, Threads};
 use recoup_core::{Comm, JacobiSweep, Operator, Status, gather_words};
 use recoup_solvers::{
-    BlockJacobi, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, Ic0, Identity, Ilu0,
+    BasisStorage, BlockJacobi, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, Ic0, Identity, Ilu0,
     JacobiPreconditioner, LocalRows, METHODS, MethodInputs, NamedMethod, Need, PointBlockJacobi, Poisson3d, Pool,
     Preconditioner, RightHandSide, RowPartition, Setting, Side, SsorPreconditioner, Stop, System, read_matrix,
     read_matrix_rows,
@@ -248,6 +248,7 @@ fn solve(shared: &Shared, comm: &dyn Comm, case: Case) -> (u64, f64) {
         restart: 30,
         side: Side::Right,
         harvest: 8,
+        basis: BasisStorage::Double,
     };
     let mut solver = (method.make)(&inputs).unwrap();
     while solver.progress().status == Status::Running && solver.progress().iteration < LIMIT {

@@ -18,17 +18,18 @@ const AHEAD: usize = 512;
 
 /// Defines kernels that run in their AVX2 form where the processor has it.
 macro_rules! kernels {
-    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)? $body:block)+) => {$(
+    ($($(#[$doc:meta])* fn $name:ident $(<$element:ident>)? ($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)?
+        $body:block)+) => {$(
         $(#[$doc])*
         #[inline]
-        pub(crate) fn $name($($argument: $kind),+) $(-> $result)? {
+        pub(crate) fn $name $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? {
             #[inline(always)]
-            fn plain($($argument: $kind),+) $(-> $result)? $body
+            fn plain $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? $body
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2")]
-                fn wide($($argument: $kind),+) $(-> $result)? {
+                fn wide $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? {
                     plain($($argument),+)
                 }
                 if std::arch::is_x86_feature_detected!("avx2") {
@@ -43,32 +44,33 @@ macro_rules! kernels {
 
 /// Defines kernels over [`Pack`]s, which run on AVX2 registers where the processor has them.
 macro_rules! packed_kernels {
-    ($($(#[$doc:meta])* fn $name:ident = $generic:ident($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {$(
+    ($($(#[$doc:meta])* fn $name:ident $(<$element:ident>)? =
+        $generic:ident($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {$(
         $(#[$doc])*
         #[inline]
-        pub(crate) fn $name($($argument: $kind),+) $(-> $result)? {
+        pub(crate) fn $name $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2")]
-                fn wide($($argument: $kind),+) $(-> $result)? {
-                    $generic::<std::arch::x86_64::__m256d>($($argument),+)
+                fn wide $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? {
+                    $generic::<std::arch::x86_64::__m256d $(, $element)?>($($argument),+)
                 }
                 if std::arch::is_x86_feature_detected!("avx2") {
                     // SAFETY: the processor has AVX2.
                     return unsafe { wide($($argument),+) };
                 }
             }
-            $generic::<[f64; 4]>($($argument),+)
+            $generic::<[f64; 4] $(, $element)?>($($argument),+)
         }
     )+};
 }
 
 packed_kernels! {
     /// `w . v_j` of one block for four vectors.
-    fn dot_four_block = dot_four(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4];
+    fn dot_four_block<E> = dot_four(w: &[f64], vectors: [&[E]; 4]) -> [f64; 4];
 
     /// `w = (((w + h_0 v_0) + h_1 v_1) + h_2 v_2) + h_3 v_3` of one block.
-    fn axpy_four_block = axpy_four(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]);
+    fn axpy_four_block<E> = axpy_four(h: [f64; 4], vectors: [&[E]; 4], w: &mut [f64]);
 
     /// `target = x + step r` with `r = b - A x` on a line of a grid; squares of r are added to
     /// `lanes`, in turn.
@@ -77,15 +79,23 @@ packed_kernels! {
 
 kernels! {
     /// `x . y` of one block.
-    fn dot_block(x: &[f64], y: &[f64]) -> f64 {
-        sum_block([x, y], |[x, y]| x * y)
+    fn dot_block<E>(x: &[f64], y: &[E]) -> f64 {
+        sum_block(x, y, |[x, y]| x * y)
     }
 
     /// `y += alpha x` of one block.
-    fn axpy_block(alpha: f64, x: &[f64], y: &mut [f64]) {
+    fn axpy_block<E>(alpha: f64, x: &[E], y: &mut [f64]) {
         assert_eq!(x.len(), y.len(), "vectors of one sum differ in length");
-        for (y, x) in y.iter_mut().zip(x) {
-            *y += alpha * x;
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y += alpha * x.into();
+        }
+    }
+
+    /// `target = w` in floats, and w becomes the rounded value, of one block.
+    fn round_block(w: &mut [f64], target: &mut [f32]) {
+        for (w, target) in w.iter_mut().zip(target) {
+            *target = *w as f32;
+            *w = f64::from(*target);
         }
     }
 
@@ -95,7 +105,7 @@ kernels! {
         for (r, b) in r.iter_mut().zip(b) {
             *r = b - *r;
         }
-        sum_block([r, r], |[x, y]| x * y)
+        sum_block(r, r, |[x, y]| x * y)
     }
 
     /// `r -= alpha q` of one block.
@@ -107,7 +117,7 @@ kernels! {
 
     /// `r . (D^-1 r)` of one block, summed as [`dot_block`] does.
     fn scaled_dot_block(diagonal: &[f64], r: &[f64]) -> f64 {
-        sum_block([r, diagonal], |[r, d]| r * (r / d))
+        sum_block(r, diagonal, |[r, d]| r * (r / d))
     }
 
     /// `z = D^-1 r` of one block.
@@ -173,10 +183,31 @@ kernels! {
     }
 }
 
+/// Numbers that kernels read as doubles.
+pub trait Operand: Copy + Into<f64> + Send + Sync {
+    /// Loads four values.
+    fn load<P: Pack>(values: &[Self; 4]) -> P;
+}
+
+impl Operand for f64 {
+    #[inline(always)]
+    fn load<P: Pack>(values: &[Self; 4]) -> P {
+        P::load(values)
+    }
+}
+
+impl Operand for f32 {
+    #[inline(always)]
+    fn load<P: Pack>(values: &[Self; 4]) -> P {
+        P::widen(values)
+    }
+}
+
 /// Four values, in a register where there is one for them.
-trait Pack: Copy {
+pub trait Pack: Copy {
     fn splat(value: f64) -> Self;
     fn load(values: &[f64; 4]) -> Self;
+    fn widen(values: &[f32; 4]) -> Self;
     fn store(self, values: &mut [f64; 4]);
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -192,6 +223,11 @@ impl Pack for [f64; 4] {
     #[inline(always)]
     fn load(values: &[f64; 4]) -> Self {
         *values
+    }
+
+    #[inline(always)]
+    fn widen(values: &[f32; 4]) -> Self {
+        values.map(f64::from)
     }
 
     #[inline(always)]
@@ -231,6 +267,13 @@ impl Pack for std::arch::x86_64::__m256d {
     }
 
     #[inline(always)]
+    fn widen(values: &[f32; 4]) -> Self {
+        use std::arch::x86_64::{_mm_loadu_ps, _mm256_cvtps_pd};
+        // SAFETY: the processor has AVX2, and four values lie there.
+        unsafe { _mm256_cvtps_pd(_mm_loadu_ps(values.as_ptr())) }
+    }
+
+    #[inline(always)]
     fn store(self, values: &mut [f64; 4]) {
         // SAFETY: the processor has AVX2, and four values fit there.
         unsafe { std::arch::x86_64::_mm256_storeu_pd(values.as_mut_ptr(), self) }
@@ -255,12 +298,12 @@ impl Pack for std::arch::x86_64::__m256d {
     }
 }
 
-/// A cache line, as two packs.
-pub(crate) type CacheLine = [[f64; 4]; 2];
+/// A cache line of doubles, or as many other numbers, as two packs.
+pub(crate) type CacheLine<E = f64> = [[E; 4]; 2];
 
 /// The cache lines that `values` fill.
 #[inline(always)]
-fn pairs(values: &[f64]) -> &[CacheLine] {
+fn pairs<E>(values: &[E]) -> &[CacheLine<E>] {
     values.as_chunks::<4>().0.as_chunks::<2>().0
 }
 
@@ -271,7 +314,7 @@ fn pairs_mut(values: &mut [f64]) -> &mut [CacheLine] {
 }
 
 #[inline(always)]
-fn dot_four<P: Pack>(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4] {
+fn dot_four<P: Pack, E: Operand>(w: &[f64], vectors: [&[E]; 4]) -> [f64; 4] {
     let lines = pairs(w);
     let mut lanes = [[P::splat(0.0); 2]; 4];
     let v = [
@@ -283,8 +326,8 @@ fn dot_four<P: Pack>(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4] {
     for (i, line) in lines.iter().enumerate() {
         let w = [P::load(&line[0]), P::load(&line[1])];
         for j in 0..4 {
-            lanes[j][0] = lanes[j][0].plus(w[0].times(P::load(&v[j][i][0])));
-            lanes[j][1] = lanes[j][1].plus(w[1].times(P::load(&v[j][i][1])));
+            lanes[j][0] = lanes[j][0].plus(w[0].times(E::load(&v[j][i][0])));
+            lanes[j][1] = lanes[j][1].plus(w[1].times(E::load(&v[j][i][1])));
         }
     }
     let first = lines.len() * LINE;
@@ -293,8 +336,8 @@ fn dot_four<P: Pack>(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4] {
         let mut parts: CacheLine = [[0.0; 4]; 2];
         lanes[j][0].store(&mut parts[0]);
         lanes[j][1].store(&mut parts[1]);
-        for ((part, w), v) in parts.as_flattened_mut().iter_mut().zip(&w[first..]).zip(&vectors[j][first..]) {
-            *part += w * v;
+        for ((part, w), &v) in parts.as_flattened_mut().iter_mut().zip(&w[first..]).zip(&vectors[j][first..]) {
+            *part += w * v.into();
         }
         let [[a, b, c, d], [e, f, g, h]] = parts;
         sums[j] = sum_lanes([a, b, c, d, e, f, g, h]);
@@ -303,7 +346,7 @@ fn dot_four<P: Pack>(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4] {
 }
 
 #[inline(always)]
-fn axpy_four<P: Pack>(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]) {
+fn axpy_four<P: Pack, E: Operand>(h: [f64; 4], vectors: [&[E]; 4], w: &mut [f64]) {
     let lines = pairs_mut(w);
     let first = lines.len() * LINE;
     let v = [
@@ -317,14 +360,15 @@ fn axpy_four<P: Pack>(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]) {
         let mut low = P::load(&line[0]);
         let mut high = P::load(&line[1]);
         for j in 0..4 {
-            low = low.plus(packs[j].times(P::load(&v[j][i][0])));
-            high = high.plus(packs[j].times(P::load(&v[j][i][1])));
+            low = low.plus(packs[j].times(E::load(&v[j][i][0])));
+            high = high.plus(packs[j].times(E::load(&v[j][i][1])));
         }
         low.store(&mut line[0]);
         high.store(&mut line[1]);
     }
     for (i, w) in (first..).zip(&mut w[first..]) {
-        *w = (((*w + h[0] * vectors[0][i]) + h[1] * vectors[1][i]) + h[2] * vectors[2][i]) + h[3] * vectors[3][i];
+        let [a, b, c, d] = vectors.map(|v| v[i].into());
+        *w = (((*w + h[0] * a) + h[1] * b) + h[2] * c) + h[3] * d;
     }
 }
 
@@ -400,18 +444,18 @@ fn laplacian([below, front, west, centre, east, back, above]: [f64; 7]) -> f64 {
 
 /// The sum of `term` over one block, in [`LANES`] interleaved sums.
 #[inline(always)]
-fn sum_block([x, y]: [&[f64]; 2], term: impl Fn([f64; 2]) -> f64) -> f64 {
+fn sum_block<E: Operand>(x: &[f64], y: &[E], term: impl Fn([f64; 2]) -> f64) -> f64 {
     assert_eq!(x.len(), y.len(), "vectors of one product differ in length");
     let mut lanes = [0.0; LANES];
     let (x_chunks, x_rest) = x.as_chunks::<LANES>();
     let (y_chunks, y_rest) = y.as_chunks::<LANES>();
     for (x, y) in x_chunks.iter().zip(y_chunks) {
         for lane in 0..LANES {
-            lanes[lane] += term([x[lane], y[lane]]);
+            lanes[lane] += term([x[lane], y[lane].into()]);
         }
     }
     for ((lane, &x), &y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
-        *lane += term([x, y]);
+        *lane += term([x, y.into()]);
     }
     sum_lanes(lanes)
 }
@@ -479,11 +523,11 @@ mod tests {
             let v = [0.1, 0.2, 0.3, 0.4].map(|phase| wave(n, phase));
             let w = wave(n, 0.5);
             let vectors = v.each_ref().map(Vec::as_slice);
-            assert_eq!(bits(&dot_four_block(&w, vectors)), bits(&dot_four::<[f64; 4]>(&w, vectors)), "n {n}");
+            assert_eq!(bits(&dot_four_block(&w, vectors)), bits(&dot_four::<[f64; 4], f64>(&w, vectors)), "n {n}");
             let mut wide = w.clone();
             let mut plain = w.clone();
             axpy_four_block([0.3, -0.7, 1e-3, 5.0], vectors, &mut wide);
-            axpy_four::<[f64; 4]>([0.3, -0.7, 1e-3, 5.0], vectors, &mut plain);
+            axpy_four::<[f64; 4], f64>([0.3, -0.7, 1e-3, 5.0], vectors, &mut plain);
             assert_eq!(bits(&wide), bits(&plain), "n {n}");
             let [below, front, back, above] = vectors;
             let centre = &wave(n + 2, 0.6)[..];

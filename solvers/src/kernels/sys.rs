@@ -292,8 +292,9 @@ pub(crate) fn for_chunks(
 }
 
 /// Numbers whose zero is all bits zero.
-pub(crate) trait Plain: Copy + Send + Sync + 'static {}
+pub trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for f64 {}
+impl Plain for f32 {}
 impl Plain for u32 {}
 
 /// Bytes of a huge page where the processor has them.

@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use crate::Pool;
-use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
-pub use sys::{RowsMut, Vector};
+use crate::kernels::simd::{Operand, axpy_block, axpy_four_block, dot_block, dot_four_block, round_block};
+pub use sys::{RowsMut, Vector, VectorElement};
 
 mod sys;
 
@@ -40,8 +40,8 @@ impl std::fmt::Debug for Vector {
     }
 }
 
-impl AsRef<[f64]> for Vector {
-    fn as_ref(&self) -> &[f64] {
+impl<T: VectorElement> AsRef<[T]> for Vector<T> {
+    fn as_ref(&self) -> &[T] {
         self
     }
 }
@@ -88,7 +88,7 @@ pub fn xpay<'y>(pool: &Pool, x: &[f64], beta: f64, y: impl Into<RowsMut<'y>>) {
 }
 
 /// `h_j = w . v_j` for each vector of `basis`, in one pass over `w`: as many sums as `h` is long.
-pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h: &mut [f64]) {
+pub fn multi_dot<E: Operand, B: AsRef<[E]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h: &mut [f64]) {
     assert_eq!(basis.len(), h.len(), "one sum for each basis vector");
     pool.sum_rows_into(w.len(), (), h, |rows, (), h| {
         let w = &w[rows.clone()];
@@ -107,7 +107,7 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
 }
 
 /// `w += alpha sum_j h_j v_j` in one pass over `w`.
-pub fn multi_axpy<'w, B: AsRef<[f64]> + Sync>(
+pub fn multi_axpy<'w, E: Operand, B: AsRef<[E]> + Sync>(
     pool: &Pool,
     alpha: f64,
     basis: &[B],
@@ -119,7 +119,7 @@ pub fn multi_axpy<'w, B: AsRef<[f64]> + Sync>(
 }
 
 /// `w += alpha sum_j h_j v_j` in one pass over `w`, and the new `w . w`.
-pub fn multi_axpy_norm<'w, B: AsRef<[f64]> + Sync>(
+pub fn multi_axpy_norm<'w, E: Operand, B: AsRef<[E]> + Sync>(
     pool: &Pool,
     alpha: f64,
     basis: &[B],
@@ -134,8 +134,33 @@ pub fn multi_axpy_norm<'w, B: AsRef<[f64]> + Sync>(
     sum
 }
 
+/// `w -= sum_j h_j v_j`, rounded to floats and stored in `target`, too; and the new `w . w`.
+pub(crate) fn subtract_rounded(
+    pool: &Pool,
+    basis: &[Vector<f32>],
+    h: &[f64],
+    w: &mut Vector,
+    target: &mut Vector<f32>,
+) -> f64 {
+    let [sum] = pool.sum_rows(w.len(), (w.rows_mut(), target.rows_mut()), |rows, (w, target)| {
+        multi_axpy_block(-1.0, basis, h, &rows, w);
+        round_block(w, target);
+        [dot_block(w, w)]
+    });
+    sum
+}
+
+/// `target = x`, from floats.
+pub(crate) fn widen(pool: &Pool, x: &[f32], target: &mut Vector) {
+    pool.for_rows(x.len(), target.rows_mut(), |rows, target| {
+        for (target, x) in target.iter_mut().zip(&x[rows]) {
+            *target = f64::from(*x);
+        }
+    });
+}
+
 /// `w += alpha sum_j h_j v_j` for these rows.
-fn multi_axpy_block<B: AsRef<[f64]>>(alpha: f64, basis: &[B], h: &[f64], rows: &Range<usize>, w: &mut [f64]) {
+fn multi_axpy_block<E: Operand, B: AsRef<[E]>>(alpha: f64, basis: &[B], h: &[f64], rows: &Range<usize>, w: &mut [f64]) {
     assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
     let part = |v| &B::as_ref(v)[rows.clone()];
     let (h_fours, h_rest) = h.as_chunks::<4>();

@@ -21,7 +21,7 @@
 //! |---|---|---|
 //! | x | 1 | iterate |
 //! | v carried over (deflated restarting) | k + 1 | exact and traditional at a cycle end; else given up |
-//! | basis | m + 1 | exact in mid-cycle: the vectors so far, j + 1 after j steps; else rebuilt |
+//! | basis, in doubles or floats | m + 1 | exact in mid-cycle: the vectors so far, j + 1 after j steps; else rebuilt |
 //! | r, work | 2 | rebuilt from x (and v) at a cycle end; free in mid-cycle |
 //! | b, A, M | - | static |
 //!
@@ -30,6 +30,7 @@
 //! exact resume is offered; with it come H, c, the scales and the estimate of the residual. Vectors
 //! do not change once they are in the basis: of versions in a row, each has one new one.
 
+mod basis;
 mod cycle;
 mod estimate;
 mod harvest;
@@ -43,6 +44,7 @@ use recoup_core::{
     Status,
 };
 
+pub use basis::BasisStorage;
 use cycle::{Cycle, ESTIMATE};
 use estimate::{CycleNumbers, Gain, RecalledNumbers, ResidualEstimate, to_numbers};
 use harvest::Start;
@@ -89,10 +91,10 @@ pub(super) const GMRES: NamedMethod = NamedMethod {
         gains_by_symmetry: false,
     },
     needs: None,
-    settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart],
-    make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of)?)),
+    settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart, Setting::Basis],
+    make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of, of.basis)?)),
     #[cfg(feature = "cuda")]
-    make_on_device: Some(|system, of| Ok(Box::new(Gmres::of_inputs(system, of)?))),
+    make_on_device: Some(|system, of| Ok(Box::new(Gmres::of_inputs(system, of, of.basis)?))),
 };
 
 /// GMRES with deflated restarting.
@@ -111,9 +113,11 @@ pub(super) const GMRES_DR: NamedMethod = NamedMethod {
     },
     needs: None,
     settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart, Setting::Harvest],
-    make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of)?.deflated(of.harvest)?)),
+    make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of, BasisStorage::Double)?.deflated(of.harvest)?)),
     #[cfg(feature = "cuda")]
-    make_on_device: Some(|system, of| Ok(Box::new(Gmres::of_inputs(system, of)?.deflated(of.harvest)?))),
+    make_on_device: Some(|system, of| {
+        Ok(Box::new(Gmres::of_inputs(system, of, BasisStorage::Double)?.deflated(of.harvest)?))
+    }),
 };
 
 /// Restarted GMRES.
@@ -158,6 +162,21 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         x: &[f64],
         options: GmresOptions,
     ) -> Result<Self, SolveError> {
+        Self::with_basis(system, preconditioner, x, options, BasisStorage::Double)
+    }
+
+    /// Starts from `x`, with the basis stored in a way of choice.
+    ///
+    /// # Errors
+    /// As [`Gmres::new`], and [`SolveError::Operator`] for floats where vectors are stored on a
+    /// device.
+    pub fn with_basis(
+        system: S,
+        preconditioner: &'a dyn Preconditioner,
+        x: &[f64],
+        options: GmresOptions,
+        basis: BasisStorage,
+    ) -> Result<Self, SolveError> {
         system.host().validate(x)?;
         let m = options.restart;
         if m == 0 {
@@ -170,7 +189,7 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
             x: first_iterate(&system, x, rhs_norm, SLOTS_BEHIND_BASIS)?,
             r: system.zeros(SLOTS_BEHIND_BASIS + 1)?,
             work: system.zeros(SLOTS_BEHIND_BASIS + 2)?,
-            cycle: Cycle::new(&system, m)?,
+            cycle: Cycle::new(&system, m, basis)?,
             estimate: ResidualEstimate { ratio: 1.0, look_at: 0.0 },
             gain: Gain::NONE,
             numbers: CycleNumbers::default(),
@@ -183,9 +202,9 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
         Ok(gmres)
     }
 
-    fn of_inputs(system: S, of: &MethodInputs<'a>) -> Result<Self, SolveError> {
+    fn of_inputs(system: S, of: &MethodInputs<'a>, basis: BasisStorage) -> Result<Self, SolveError> {
         let options = GmresOptions { restart: of.restart, side: of.side, stop: of.stop };
-        Self::new(system, of.preconditioner, of.x0, options)
+        Self::with_basis(system, of.preconditioner, of.x0, options, basis)
     }
 
     /// Makes the solve restart with deflation: `directions` of a cycle, or one more where that
@@ -193,8 +212,11 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
     ///
     /// # Errors
     /// [`SolveError::Parameter`] where they leave no room in a cycle, or are more than
-    /// [`HARVEST_MAX`].
+    /// [`HARVEST_MAX`]; [`SolveError::Operator`] for a basis in floats.
     pub fn deflated(mut self, directions: usize) -> Result<Self, SolveError> {
+        if self.cycle.basis.storage != BasisStorage::Double {
+            return Err(SolveError::Operator { method: "deflated restarting", needed: "a basis in doubles" });
+        }
         if directions > HARVEST_MAX || directions + 3 > self.cycle.length_max() {
             let expected = "at most 16, and at least 3 fewer than the restart length";
             return Err(SolveError::Parameter { what: "directions carried over", value: directions as f64, expected });
@@ -349,7 +371,14 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
 impl<S: GmresPasses> Registered for Gmres<'_, S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
-        each_rows(&solver.cycle.names, solver.cycle.state.role(), solver.cycle.basis[..solver.cycle.state.vectors()]);
+        given(BasisStorage::Double in solver.cycle.basis.storage) {
+            each_rows(&solver.cycle.names, solver.cycle.state.role(),
+                      solver.cycle.basis.doubles[..solver.cycle.state.vectors()]);
+        }
+        given(BasisStorage::Float in solver.cycle.basis.storage) {
+            each_floats(&solver.cycle.names, solver.cycle.state.role(),
+                        solver.cycle.basis.floats[..solver.cycle.state.vectors()]);
+        }
         given(CycleState::Within { columns } in solver.cycle.state) {
             scalars("hessenberg", FOR_EXACT, solver.cycle.small.hessenberg[..hessenberg_len(*columns)]);
             scalars("c", FOR_EXACT, solver.cycle.small.c[..=*columns]);
@@ -382,7 +411,8 @@ impl<S: GmresPasses> Iteration for Gmres<'_, S> {
         self.progress.iteration += 1;
         self.progress.residual_norm = self.cycle.residual_norm() * self.estimate.ratio;
         self.progress.safe_point = SafePoint::Exact;
-        let is_last = !can_grow || self.cycle.is_full();
+        let is_spent = self.cycle.residual_norm() <= self.cycle.basis.storage.floor() * self.gain.beta;
+        let is_last = !can_grow || self.cycle.is_full() || is_spent;
         if is_last || self.cycle.residual_norm() <= self.estimate.look_at {
             self.measure_residual(is_last)?;
         }
@@ -461,13 +491,16 @@ impl<S: GmresPasses> Method for Gmres<'_, S> {
         let is_identity = self.m.matrix.is_identity();
         let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.m.matrix.bytes_per_apply() as f64 };
         let k = self.wanted as f64;
+        let stored = self.cycle.basis.storage.value_bytes();
         // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m +
         // k - 1) / 2 on average.
-        let iteration = matrix + 16.0 * n + 4.0 * n * (m + k + 3.0) + 4.0 * n * (m + k + 5.0);
+        let vectors = stored * n * (m + k + 1.0);
+        // In floats the new vector is written twice.
+        let iteration = matrix + 16.0 * n + vectors + 24.0 * n + (8.0 - stored) * n;
         // V y reads m vectors beside x and writes x_k twice; the residual; v_0, or V P, which
         // writes k + 1 of m + 1.
         let carried = if self.wanted > 0 { 8.0 * n * (m + k + 2.0) } else { 0.0 };
-        let cycle = 8.0 * n * (m + 4.0) + matrix + 24.0 * n + 16.0 * n + 8.0 * n + carried;
+        let cycle = n * (stored * m + 32.0) + matrix + 24.0 * n + 16.0 * n + 8.0 * n + carried;
         iteration + preconditioner + (cycle + preconditioner) / (m - k)
     }
 }

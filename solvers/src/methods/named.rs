@@ -4,7 +4,7 @@ use std::fmt;
 
 use recoup_core::{MethodProfile, SolveError};
 
-use crate::{Csr, Method, Preconditioner, Side, Stop, System};
+use crate::{BasisStorage, Csr, Method, Preconditioner, Side, Stop, System};
 
 /// A method under the name that programs offer it by.
 pub struct NamedMethod {
@@ -52,6 +52,8 @@ pub enum Setting {
     Harvest,
     /// [`MethodInputs::omega`].
     Omega,
+    /// [`MethodInputs::basis`].
+    Basis,
 }
 
 /// Everything a method is made from; each reads what it needs.
@@ -75,6 +77,8 @@ pub struct MethodInputs<'a> {
     pub side: Side,
     /// Directions carried over from cycle to cycle.
     pub harvest: usize,
+    /// How basis vectors are stored.
+    pub basis: BasisStorage,
 }
 
 impl NamedMethod {

@@ -8,13 +8,13 @@ use std::marker::PhantomData;
 
 use recoup_core::{Distribution, Role, Values, ValuesMut, Variable, VariableMut, revision_with};
 
-use crate::Space;
+use crate::{Space, Vector};
 
 /// Writes `variables`, `variables_mut` and `revision` from one list of names, roles and places:
 ///
 /// - `rows(name, role, place);` for a vector of one value for each row,
 /// - `scalars(name, role, place);` for numbers that are the same on every rank,
-/// - `each_rows(names, role, place);` for as many vectors as there are,
+/// - `each_rows(names, role, place);` for as many vectors as there are, `each_floats` in floats,
 /// - `given(pattern in place) { .. }` for what an `Option` or another enum holds now.
 macro_rules! lend_variables {
     (|$solver:ident| $($list:tt)+) => {
@@ -82,6 +82,14 @@ impl<'v, S: Space> LentVariables<'v, S> {
             self.rows(name.as_ref(), role, vector);
         }
     }
+
+    pub(crate) fn each_floats(&mut self, names: &'v [String], role: Role, vectors: &'v [Vector<f32>]) {
+        let Self { dims, distribution, .. } = *self;
+        self.variables.extend(names.iter().zip(vectors).map(|(name, vector)| {
+            let variable = Variable::new(name, role, Values::F32(vector), distribution);
+            Variable { dims, zones: Some(vector), ..variable }
+        }));
+    }
 }
 
 /// The revision of the set of variables, taken without a list of them.
@@ -111,6 +119,13 @@ impl<S: Space> Revision<S> {
             self.rows(name.as_ref(), role, vector);
         }
     }
+
+    pub(crate) fn each_floats(&mut self, names: &[String], role: Role, vectors: &[Vector<f32>]) {
+        for (name, vector) in names.iter().zip(vectors) {
+            let variable = Variable::new(name, role, Values::F32(vector), Distribution::Replicated);
+            self.number = revision_with(self.number, &Variable { dims: self.dims, ..variable });
+        }
+    }
 }
 
 /// The same variables lent to be overwritten; their roles are known already.
@@ -136,5 +151,10 @@ impl<'v, S: Space> LentVariablesMut<'v, S> {
         for (name, vector) in names.iter().zip(vectors) {
             self.rows(name.as_ref(), role, vector);
         }
+    }
+
+    pub(crate) fn each_floats(&mut self, names: &'v [String], _role: Role, vectors: &'v mut [Vector<f32>]) {
+        let lent = |(name, vector): (&'v String, &'v mut Vector<f32>)| VariableMut::new(name, ValuesMut::F32(vector));
+        self.variables.extend(names.iter().zip(vectors).map(lent));
     }
 }

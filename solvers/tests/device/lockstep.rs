@@ -6,8 +6,8 @@ use recoup_cuda_double::Settings;
 use recoup_device::{Device, FreezeSettings};
 use recoup_solvers::device::DeviceSystem;
 use recoup_solvers::{
-    Csr, Identity, JacobiPreconditioner, METHODS, Method, MethodInputs, NamedMethod, Need, Poisson3d, Pool,
-    Preconditioner, Setting, Side, Stop, System,
+    BasisStorage, Csr, Identity, JacobiPreconditioner, METHODS, Method, MethodInputs, NamedMethod, Need, Poisson3d,
+    Pool, Preconditioner, Setting, Side, Stop, System,
 };
 use recoup_testkit::{doubles, set_doubles};
 
@@ -42,6 +42,7 @@ impl<'c> Case<'c> {
             restart: 7,
             side: Side::Left,
             harvest: 3,
+            basis: BasisStorage::Double,
         };
         Self { method, inputs }
     }

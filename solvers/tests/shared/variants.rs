@@ -1,12 +1,15 @@
 //! Every method of the table, with each preconditioner and on each side it can be given.
 
-use recoup_solvers::{Csr, METHODS, Method, MethodInputs, NamedMethod, Preconditioner, Setting, Side, Stop, System};
+use recoup_solvers::{
+    BasisStorage, Csr, METHODS, Method, MethodInputs, NamedMethod, Preconditioner, Setting, Side, Stop, System,
+};
 
 /// A method of the table, and what it is made with.
 pub(crate) struct Variant<'a> {
     pub(crate) method: &'static NamedMethod,
     preconditioner: &'a dyn Preconditioner,
     side: Side,
+    basis: BasisStorage,
 }
 
 /// All variants with the preconditioners given; methods that take none have one variant.
@@ -15,8 +18,15 @@ pub(crate) fn variants<'a>(preconditioners: &[&'a dyn Preconditioner]) -> Vec<Va
     for method in &METHODS {
         let n_preconditioners = if method.takes(Setting::Preconditioner) { preconditioners.len() } else { 1 };
         let sides: &[Side] = if method.takes(Setting::Side) { &[Side::Left, Side::Right] } else { &[Side::Left] };
+        let bases: &[BasisStorage] = if method.takes(Setting::Basis) {
+            &[BasisStorage::Double, BasisStorage::Float]
+        } else {
+            &[BasisStorage::Double]
+        };
         for &preconditioner in &preconditioners[..n_preconditioners] {
-            all.extend(sides.iter().map(|&side| Variant { method, preconditioner, side }));
+            for &side in sides {
+                all.extend(bases.iter().map(|&basis| Variant { method, preconditioner, side, basis }));
+            }
         }
     }
     all
@@ -36,12 +46,19 @@ impl<'a> Variant<'a> {
             restart: 5,
             side: self.side,
             harvest: 2,
+            basis: self.basis,
         };
         (self.method.make)(&inputs).unwrap_or_else(|error| panic!("{}: {error}", self.describe()))
     }
 
     /// What a failed check names.
     pub(crate) fn describe(&self) -> String {
-        format!("{} with {} on the {:?}", self.method.name, self.preconditioner.name(), self.side)
+        format!(
+            "{} with {} on the {:?}, basis {:?}",
+            self.method.name,
+            self.preconditioner.name(),
+            self.side,
+            self.basis
+        )
     }
 }

@@ -9,7 +9,8 @@ use recoup::comm::Solo;
 use recoup::core::{Operator, Status};
 use recoup::solvers::device::DeviceSystem;
 use recoup::solvers::{
-    Csr, JacobiPreconditioner, METHODS, Method, MethodInputs, Poisson3d, Pool, RightHandSide, Side, Stop, System,
+    BasisStorage, Csr, JacobiPreconditioner, METHODS, Method, MethodInputs, Poisson3d, Pool, RightHandSide, Side, Stop,
+    System,
 };
 
 use crate::figure::{TimedFigure, TurnSample, in_turns};
@@ -50,6 +51,7 @@ fn of_operator(measured: &mut MeasuredDevice, name: &str, a: &dyn Operator, pool
         restart: sizes.restart,
         side: Side::Right,
         harvest: HARVEST,
+        basis: BasisStorage::Double,
     };
     let mut found = Vec::new();
     for method in &METHODS {

@@ -5,8 +5,8 @@ use anyhow::Result;
 use recoup::core::SolveError;
 use recoup::pipeline::Reference;
 use recoup::solvers::{
-    BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need, PointBlockJacobi,
-    Preconditioner, Setting, Side, SsorPreconditioner, Stop, usual_blocks,
+    BasisStorage, BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need,
+    PointBlockJacobi, Preconditioner, Setting, Side, SsorPreconditioner, Stop, usual_blocks,
 };
 
 use crate::exit::Exit;
@@ -153,6 +153,7 @@ impl<'a> Setup<'a> {
                 _ => Side::Left,
             },
             harvest: self.args.harvest(),
+            basis: self.args.basis.map_or(BasisStorage::Double, BasisStorage::from),
         };
         if let Some(made) = self.on_device.as_ref().and_then(|placed| placed.make(&inputs)) {
             return made;
@@ -194,6 +195,10 @@ fn check(args: &MethodArgs) -> Result<()> {
         let harvest = args.harvest();
         let restart = args.restart;
         return Err(Exit::Usage.because(format!("--harvest {harvest} leaves no room in cycles of --restart {restart}")));
+    }
+    if args.basis.is_some() && !args.method.takes(Setting::Basis) {
+        let meant = methods_with(|method| method.takes(Setting::Basis));
+        return Err(Exit::Usage.because(format!("--basis is for --method {meant}; {method} always keeps doubles")));
     }
     if args.omega.is_some_and(|omega| !(omega > 0.0 && omega < 2.0)) {
         return Err(Exit::Usage.because("--omega: expected a number between 0 and 2"));

@@ -16,7 +16,9 @@ use std::sync::LazyLock;
 use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
 pub(crate) use recoup::model::units::{bytes, bytes_per_second, duration, duration_or_zero};
-use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, Need, PointBlockJacobi, RightHandSide, Setting};
+use recoup::solvers::{
+    BasisStorage, HARVEST_MAX, METHODS, NamedMethod, Need, PointBlockJacobi, RightHandSide, Setting,
+};
 
 use self::row_grid::RowGrid;
 
@@ -172,6 +174,11 @@ pub(crate) struct MethodArgs {
                           [default: {DEFAULT_HARVEST}]", methods_with(|method| method.takes(Setting::Harvest))))]
     pub(crate) harvest: Option<u8>,
 
+    #[arg(long, value_enum, help_heading = "Method",
+          help = format!("Storage of the basis vectors of {} [default: double]",
+                         methods_with(|method| method.takes(Setting::Basis))))]
+    pub(crate) basis: Option<BasisKind>,
+
     /// Preconditioner.
     #[arg(long, value_enum, default_value = "none", help_heading = "Method")]
     pub(crate) pc: PcKind,
@@ -222,6 +229,24 @@ impl MethodArgs {
     /// Returns the number of directions gmres-dr carries over.
     pub(crate) fn harvest(&self) -> usize {
         self.harvest.map_or(DEFAULT_HARVEST, usize::from)
+    }
+}
+
+/// Storage of a basis by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BasisKind {
+    /// As it is computed
+    Double,
+    /// Half the bytes in memory and in versions of mid-cycle; on the host
+    Float,
+}
+
+impl From<BasisKind> for BasisStorage {
+    fn from(kind: BasisKind) -> Self {
+        match kind {
+            BasisKind::Double => Self::Double,
+            BasisKind::Float => Self::Float,
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use recoup::core::{Operator, SolveError};
 use recoup::solvers::{
-    Csr, Identity, JacobiPreconditioner, METHODS, Method, MethodInputs, NamedMethod, Need, Preconditioner, Side, Stop,
-    System,
+    BasisStorage, Csr, Identity, JacobiPreconditioner, METHODS, Method, MethodInputs, NamedMethod, Need,
+    Preconditioner, Side, Stop, System,
 };
 
 /// Restart length of GMRES and of restarted CG.
@@ -47,6 +47,7 @@ impl<'a> Setup<'a> {
             restart: RESTART,
             side: Side::Left,
             harvest: HARVEST,
+            basis: BasisStorage::Double,
         };
         (method.make)(&inputs)
     }

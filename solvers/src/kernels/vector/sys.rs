@@ -12,29 +12,45 @@ use recoup_core::{DeviceSnapshot, ElementType, Mark, Zones};
 use recoup_snapshot::{TouchedZones, ZONE_BYTES, ZoneMemory};
 
 use crate::Pool;
-use crate::kernels::sys::{AlignedBuffer, Disjoint, RowSlices};
+use crate::kernels::sys::{AlignedBuffer, Disjoint, Plain, RowSlices};
 
 /// Rows that a writer takes at a time while a frozen copy is drained: those of a zone.
-const ZONE_ROWS: usize = ZONE_BYTES / size_of::<f64>();
+const fn zone_rows<T>() -> usize {
+    ZONE_BYTES / size_of::<T>()
+}
+
+/// Numbers that a [`Vector`] can hold.
+pub trait VectorElement: Plain {
+    /// Their type in a version.
+    const TYPE: ElementType;
+}
+
+impl VectorElement for f64 {
+    const TYPE: ElementType = ElementType::F64;
+}
+
+impl VectorElement for f32 {
+    const TYPE: ElementType = ElementType::F32;
+}
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
 ///
 /// It sees all writes to its values: to lend it as a mutable slice counts as a write to all of
 /// them, so loops take the slice first. Passes of a pool take [`Vector::rows_mut`].
-pub struct Vector {
-    memory: Arc<VectorBuffer>,
+pub struct Vector<T: VectorElement = f64> {
+    memory: Arc<VectorBuffer<T>>,
     zones: TouchedZones,
 }
 
 /// The memory of a vector, which lives as long as a frozen copy of it.
-struct VectorBuffer(AlignedBuffer<f64>);
+struct VectorBuffer<T: VectorElement>(AlignedBuffer<T>);
 
 // SAFETY: the memory is allocated as long as this lives, and zeros at first. It is shared, so only
 // `Vector` lends it to be written, as `RowsMut` or as a slice, after `TouchedZones::before_write`.
 // Both borrow the vector exclusively, which leaves no room for `freeze`.
-unsafe impl ZoneMemory for VectorBuffer {
+unsafe impl<T: VectorElement> ZoneMemory for VectorBuffer<T> {
     fn bytes(&self) -> *const [u8] {
-        std::ptr::slice_from_raw_parts(self.0.start().cast(), self.0.len() * size_of::<f64>())
+        std::ptr::slice_from_raw_parts(self.0.start().cast(), self.0.len() * size_of::<T>())
     }
 }
 
@@ -42,18 +58,25 @@ impl Vector {
     /// `n` zeros. Vectors used in one pass should differ in `slot` (0 to 15).
     #[must_use]
     pub fn zeros(pool: &Pool, n: usize, slot: usize) -> Self {
+        Self::zeros_of(pool, n, slot)
+    }
+}
+
+impl<T: VectorElement> Vector<T> {
+    /// As [`Vector::zeros`], of numbers of another type.
+    pub(crate) fn zeros_of(pool: &Pool, n: usize, slot: usize) -> Self {
         Self::of(AlignedBuffer::zeros(pool, n, slot))
     }
 
-    fn of(values: AlignedBuffer<f64>) -> Self {
+    fn of(values: AlignedBuffer<T>) -> Self {
         let memory = Arc::new(VectorBuffer(values));
-        let zones = TouchedZones::new(Arc::clone(&memory) as _, ElementType::F64);
+        let zones = TouchedZones::new(Arc::clone(&memory) as _, T::TYPE);
         Self { memory, zones }
     }
 
     /// Lends all rows to be written by a pass.
     #[must_use]
-    pub fn rows_mut(&mut self) -> RowsMut<'_> {
+    pub fn rows_mut(&mut self) -> RowsMut<'_, T> {
         // SAFETY: the exclusive borrow of the vector, and pieces are made after the zones were
         // asked.
         let rows = unsafe { Disjoint::of_raw(self.memory.0.start(), self.memory.0.len()) };
@@ -61,23 +84,23 @@ impl Vector {
     }
 }
 
-impl Clone for Vector {
+impl<T: VectorElement> Clone for Vector<T> {
     /// Copies the values to memory of its own.
     fn clone(&self) -> Self {
         Self::of(self.memory.0.clone())
     }
 }
 
-impl std::ops::Deref for Vector {
-    type Target = [f64];
+impl<T: VectorElement> std::ops::Deref for Vector<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[f64] {
+    fn deref(&self) -> &[T] {
         &self.memory.0
     }
 }
 
-impl std::ops::DerefMut for Vector {
-    fn deref_mut(&mut self) -> &mut [f64] {
+impl<T: VectorElement> std::ops::DerefMut for Vector<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
         let rows = self.rows_mut();
         let all = 0..rows.len();
         // SAFETY: the one piece of this borrow.
@@ -85,7 +108,7 @@ impl std::ops::DerefMut for Vector {
     }
 }
 
-impl Zones for Vector {
+impl<T: VectorElement> Zones for Vector<T> {
     fn mark(&self) -> Mark {
         self.zones.mark()
     }
@@ -100,13 +123,13 @@ impl Zones for Vector {
 }
 
 /// The rows of one vector, lent to be written by the threads of a pass.
-pub struct RowsMut<'a> {
-    rows: Disjoint<'a, f64>,
+pub struct RowsMut<'a, T = f64> {
+    rows: Disjoint<'a, T>,
     /// The zones of its owner, which are asked before rows are written.
     zones: Option<&'a TouchedZones>,
 }
 
-impl<'a> RowsMut<'a> {
+impl<'a, T> RowsMut<'a, T> {
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -123,7 +146,7 @@ impl<'a> RowsMut<'a> {
     ///
     /// # Safety
     /// No two pieces alive at one time overlap.
-    unsafe fn piece(&self, rows: Range<usize>) -> &'a mut [f64] {
+    unsafe fn piece(&self, rows: Range<usize>) -> &'a mut [T] {
         if let Some(zones) = self.zones {
             zones.before_write(rows.clone());
         }
@@ -133,16 +156,16 @@ impl<'a> RowsMut<'a> {
 }
 
 // SAFETY: disjoint ranges of one vector are disjoint slices.
-unsafe impl<'a> RowSlices for RowsMut<'a> {
+unsafe impl<'a, T: Plain> RowSlices for RowsMut<'a, T> {
     type Lent = Self;
-    type View = &'a mut [f64];
+    type View = &'a mut [T];
 
     fn lend(self, n: usize) -> Self {
         assert_eq!(self.len(), n, "vectors of one pass differ in length");
         self
     }
 
-    unsafe fn view(lent: &Self, rows: &Range<usize>) -> &'a mut [f64] {
+    unsafe fn view(lent: &Self, rows: &Range<usize>) -> &'a mut [T] {
         // SAFETY: the caller's promise is the same.
         unsafe { lent.piece(rows.clone()) }
     }
@@ -150,7 +173,7 @@ unsafe impl<'a> RowSlices for RowsMut<'a> {
     fn rows_at_once(lent: &Self) -> usize {
         // No copy is frozen while the vector is lent.
         let is_frozen = lent.zones.is_some_and(TouchedZones::is_frozen);
-        if is_frozen { ZONE_ROWS } else { usize::MAX }
+        if is_frozen { zone_rows::<T>() } else { usize::MAX }
     }
 }
 

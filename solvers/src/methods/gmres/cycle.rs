@@ -6,6 +6,7 @@
 use nalgebra::DVectorView;
 use recoup_core::SolveError;
 
+use super::basis::{Basis, BasisStorage};
 use super::harvest::{Start, harvest};
 use super::least_squares::LeastSquares;
 use super::passes::GmresPasses;
@@ -14,8 +15,6 @@ use crate::methods::shared::sum_over_ranks;
 
 /// A new basis vector shorter than this part of `A v` is orthogonalised again.
 const REORTHOGONALISE_BELOW: f64 = 0.1;
-/// Squared lengths of basis vectors outside this range are brought back to 1.
-const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
 /// Largest relative difference of a product from that of a cycle under way that is the same one.
 /// Rounding leaves it far smaller, on any number of ranks; another preconditioner changes the first
 /// digits.
@@ -26,7 +25,7 @@ pub(super) const ESTIMATE: &str = "estimate";
 /// The basis of a cycle, and the least-squares problem over it.
 pub(super) struct Cycle<S: GmresPasses> {
     /// `v_j / scales_j`, orthogonal; the scales make them unit vectors.
-    pub(super) basis: Vec<S::Vector>,
+    pub(super) basis: Basis<S>,
     pub(super) scales: Vec<f64>,
     /// Products of the newest vector with those before, in units of the stored vectors.
     products: Vec<f64>,
@@ -48,22 +47,22 @@ struct SplitNorms {
 
 impl<S: GmresPasses> Cycle<S> {
     /// Room for cycles of `m` steps.
-    pub(super) fn new(system: &S, m: usize) -> Result<Self, SolveError> {
+    pub(super) fn new(system: &S, m: usize, storage: BasisStorage) -> Result<Self, SolveError> {
         system.reserve_sums(m + 1)?;
         Ok(Self {
-            basis: (0..=m).map(|slot| system.zeros(slot)).collect::<Result<_, _>>()?,
+            basis: Basis::new(system, m + 1, storage)?,
             scales: vec![1.0; m + 1],
             products: vec![0.0; m + 1],
             coefficients: vec![0.0; m + 1],
             small: LeastSquares::new(m),
             state: CycleState::Plain,
-            names: (0..=m).map(name).collect(),
+            names: (0..=m).map(|j| Basis::<S>::name(storage, j)).collect(),
         })
     }
 
     /// Steps of a whole cycle.
     pub(super) fn length_max(&self) -> usize {
-        self.basis.len() - 1
+        self.scales.len() - 1
     }
 
     /// Steps done.
@@ -85,9 +84,12 @@ impl<S: GmresPasses> Cycle<S> {
     /// whose squared length is given.
     pub(super) fn start_from_vector(&mut self, system: &S, v: &mut S::Vector, squared: f64) -> Result<(), SolveError> {
         self.state = CycleState::Plain;
-        std::mem::swap(&mut self.basis[0], v);
+        std::mem::swap(self.basis.slot(0), v);
         self.small.restart(&[squared.sqrt()]);
-        self.set_length(system, 0, squared, v)
+        self.set_length(system, 0, squared, v)?;
+        self.basis.round(system, 0)?;
+        self.basis.accept();
+        Ok(())
     }
 
     /// Starts with the first basis vectors, of unit length, and the small problem `start` over
@@ -114,9 +116,9 @@ impl<S: GmresPasses> Cycle<S> {
     ) -> Result<bool, SolveError> {
         let is_regular = self.small.recall(columns);
         let last = columns - 1;
-        let (known, rest) = self.basis.split_at_mut(columns + 1);
-        let w = &mut rest[0];
-        op(&known[last], w)?;
+        self.basis.recall(system, last)?;
+        let (v, w) = self.basis.newest_and_slot(last, columns + 1);
+        op(v, w)?;
         let whole = system.dot(w, w)?;
         // c_i = h_ij scale_i / scale_j turns unit vectors into stored ones.
         let column = self.small.hessenberg_column(last);
@@ -124,15 +126,16 @@ impl<S: GmresPasses> Cycle<S> {
             *c = h * scale / self.scales[last];
         }
         // w = A v_j - sum_i c_i v_i
-        let left = system.multi_axpy_norm(-1.0, known, &self.coefficients[..=columns], w)?;
+        let left = self.basis.subtract(system, &self.coefficients[..=columns])?;
+        self.basis.recall(system, columns)?;
         let [whole, left] = sum_over_ranks(system, [whole, left])?;
         Ok(is_regular && left <= PRODUCT_GAP.powi(2) * whole)
     }
 
     /// The newest basis vector, and room for the next one.
     pub(super) fn newest_and_next(&mut self) -> (&S::Vector, &mut S::Vector) {
-        let (known, rest) = self.basis.split_at_mut(self.small.columns() + 1);
-        (&known[known.len() - 1], &mut rest[0])
+        let j = self.columns();
+        self.basis.newest_and_slot(j, j + 1)
     }
 
     /// Adds the product that stands in the next basis vector: orthogonalises it, and adds a column
@@ -148,6 +151,7 @@ impl<S: GmresPasses> Cycle<S> {
         // A breakdown that is a success: A v lies in the space already.
         let is_exhausted = left <= (f64::EPSILON * f64::EPSILON) * whole;
         self.set_length(system, j + 1, left, work)?;
+        self.basis.accept();
         // h_ij = scale_j c_i / scale_i turns stored vectors into unit vectors.
         let scale = self.scales[j];
         for (product, own) in self.products[..=j].iter_mut().zip(&self.scales) {
@@ -162,11 +166,9 @@ impl<S: GmresPasses> Cycle<S> {
     /// Removes from the next vector its part along the basis, and adds that part to `products`.
     fn orthogonalise(&mut self, system: &S) -> Result<SplitNorms, SolveError> {
         let j = self.columns();
-        let (known, rest) = self.basis.split_at_mut(j + 1);
-        let w = &mut rest[0];
         let coefficients = &mut self.coefficients[..=j];
         // c_i = (w . v_i) / (v_i . v_i)
-        system.multi_dot(w, known, coefficients)?;
+        self.basis.dot(system, coefficients)?;
         system.host().comm.sum(coefficients)?;
         let mut removed = 0.0;
         for ((c, scale), product) in coefficients.iter_mut().zip(&self.scales).zip(&mut self.products) {
@@ -175,7 +177,7 @@ impl<S: GmresPasses> Cycle<S> {
             *product += *c;
         }
         // w = w - sum_i c_i v_i
-        let [left] = sum_over_ranks(system, [system.multi_axpy_norm(-1.0, known, coefficients, w)?])?;
+        let [left] = sum_over_ranks(system, [self.basis.subtract(system, coefficients)?])?;
         Ok(SplitNorms { left, removed })
     }
 
@@ -183,10 +185,11 @@ impl<S: GmresPasses> Cycle<S> {
     /// underflow.
     fn set_length(&mut self, system: &S, j: usize, squared: f64, work: &mut S::Vector) -> Result<(), SolveError> {
         self.scales[j] = 1.0 / squared.sqrt();
-        if squared > 0.0 && !LENGTH_SQUARED.contains(&squared) {
-            system.scaled_copy(self.scales[j], &self.basis[j], work)?;
-            std::mem::swap(&mut self.basis[j], work);
+        if squared > 0.0 && !self.basis.storage.lengths_squared().contains(&squared) {
+            system.scaled_copy(self.scales[j], self.basis.slot(j), work)?;
+            std::mem::swap(self.basis.slot(j), work);
             self.scales[j] = 1.0;
+            self.basis.round(system, j)?;
         }
         Ok(())
     }
@@ -198,31 +201,27 @@ impl<S: GmresPasses> Cycle<S> {
         for (y, scale) in self.coefficients[..k].iter_mut().zip(&self.scales) {
             *y *= scale;
         }
-        system.multi_axpy(1.0, &self.basis[..k], &self.coefficients[..k], target)
+        self.basis.add(system, &self.coefficients[..k], target)
     }
 
     /// Replaces the first basis vectors by those the next cycle begins with, and returns the small
     /// problem over them. `None` where this cycle leaves none.
     pub(super) fn carry_over(&mut self, system: &S, wanted: usize) -> Result<Option<Start>, SolveError> {
-        if wanted == 0 || !self.is_full() {
+        if wanted == 0 || !self.is_full() || self.basis.storage != BasisStorage::Double {
             return Ok(None);
         }
         let Some(found) = harvest(&self.small.hessenberg(), &self.small.left(), wanted) else { return Ok(None) };
         let column =
             |column: DVectorView<'_, f64>| column.iter().zip(&self.scales).map(|(c, scale)| c * scale).collect();
         let columns: Vec<Vec<f64>> = found.columns.column_iter().map(column).collect();
-        system.combine(&columns, &mut self.basis)?;
+        system.combine(&columns, &mut self.basis.doubles)?;
         Ok(Some(found.start))
     }
 
     /// Makes room for the state that a version with these names holds.
     pub(super) fn make_room(&mut self, saved: &[&str]) {
-        let vectors = (0..saved.len()).take_while(|&j| saved.contains(&name(j).as_str())).count();
+        let vectors =
+            (0..saved.len()).take_while(|&j| saved.contains(&Basis::<S>::name(self.basis.storage, j).as_str())).count();
         self.state = CycleState::room(vectors, saved.contains(&ESTIMATE), self.length_max());
     }
-}
-
-/// The name of basis vector `j` as a variable.
-fn name(j: usize) -> String {
-    format!("v{j}")
 }
