@@ -175,7 +175,7 @@ fn interval_table(found: &Intervals) -> TextTable {
     if found.overhead_fraction < NO_PROGRESS_OVERHEAD {
         let overhead = percent(found.overhead_fraction);
         table.note(format!(
-            "save every {}: failures then cost about {overhead} of the productive time",
+            "save every {}: checkpoints and failures cost about {overhead} of the productive time",
             seconds(found.exact_s)
         ));
     }

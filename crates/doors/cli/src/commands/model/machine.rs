@@ -69,8 +69,8 @@ impl MachineOrScenario {
         }
     }
 
-    /// Draws the overheads of each scheme in percent under these headings, if a report or a plot was
-    /// asked for.
+    /// Draws the overheads of each scheme in percent under these headings, if a report or a plot
+    /// was asked for.
     ///
     /// # Errors
     /// When the directory or the file cannot be written.
