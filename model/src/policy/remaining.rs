@@ -9,6 +9,9 @@ const SAMPLES_MAX: usize = 128;
 /// fit needs.
 const RECENT: f64 = 1.0 / 3.0;
 const FIT_MIN: usize = 8;
+/// Iterations after which a residual that has not fallen is called a plateau: earlier there are too
+/// few to tell.
+const PLATEAU_ITERATIONS: u64 = 10;
 
 /// The logarithm of the relative residual over the iterations of the path that led here.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub(super) struct ConvergencePace {
     pub(super) rate: Option<f64>,
     /// Iterations lost by a new start, where the solve began more slowly than it continues.
     pub(super) slow_start_iterations: f64,
+    /// The residual was followed for long enough to see that it does not fall.
+    pub(super) is_plateau: bool,
 }
 
 impl ResidualHistory {
@@ -79,8 +84,10 @@ impl ResidualHistory {
     /// Returns the rate at which the residual falls, and the cost of a restart on the way to the
     /// tolerance.
     pub(super) fn pace(&self, tolerance: f64) -> ConvergencePace {
+        let rate = self.rate();
         ConvergencePace {
-            rate: self.rate(),
+            rate,
+            is_plateau: rate.is_none() && self.newest.is_some_and(|(newest, _)| newest > PLATEAU_ITERATIONS),
             slow_start_iterations: self.slow_start_iterations(tolerance).unwrap_or(0.0),
         }
     }
@@ -181,6 +188,9 @@ mod tests {
         assert_eq!(history([1.0, 1.1, 1.2].into_iter()).remaining_iterations(1e-8), f64::INFINITY);
         assert_eq!(history([1.0].into_iter()).remaining_iterations(1e-8), f64::INFINITY);
         assert_eq!(history([1.0, 0.9].into_iter()).remaining_iterations(0.0), f64::INFINITY);
+        let rising = |n| history((0..=n).map(|i| 1.01f64.powi(i))).pace(1e-8).is_plateau;
+        assert!(rising(11) && !rising(10), "ten are too few to tell");
+        assert!(!history((0..=11).map(|i| 0.99f64.powi(i))).pace(1e-8).is_plateau);
     }
 
     #[test]
