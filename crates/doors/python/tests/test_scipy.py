@@ -36,21 +36,23 @@ def counted(a, b, **options):
     return count
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("method", ["minres", "lgmres"])
 def test_minres_and_lgmres_resume_from_the_iterate(method, problem, tmp_path):
     a, b = problem
     solve = getattr(recoup.scipy, method)
     with recoup.Session(tmp_path, A=a, b=b, scheme="lossy", interval="1it", synchronous=True) as session:
-        solve(a, b, session=session, rtol=1e-10, maxiter=1)
+        solve(a, b, session=session, rtol=1e-10, maxiter=2)  # SciPy shows lgmres one iterate less
     saved = recoup.open(tmp_path).latest
-    assert saved.iteration == 1 and saved.verified_residual_norm < np.linalg.norm(b)
+    assert saved.iteration == (1 if method == "lgmres" else 2) and saved.verified_residual_norm < np.linalg.norm(b)
+    with recoup.Session(tmp_path, A=a, b=b, scheme="lossy", interval="100it", synchronous=True) as session:
+        assert session.scipy_callback(method=method).restored.version == saved.iteration
     with recoup.Session(tmp_path, A=a, b=b, scheme="lossy", interval="100it", synchronous=True) as session:
         x, info = solve(a, b, session=session, rtol=1e-10)
     assert info == 0 and np.linalg.norm(b - a @ x) <= 1e-8 * np.linalg.norm(b)
     assert recoup.scipy.__all__ == dir(recoup.scipy)
 
 
+@pytest.mark.long
 def test_cg_killed_a_hundred_times_in_memory_and_behind_it_ends_with_its_solution(tmp_path):
     draw, kills, solves = random.Random(48), 0, 0
     while kills < 100:

@@ -326,7 +326,8 @@ def lgmres(
     start of the solve, and so do the versions.
 
     It is restarted from the iterate alone, without its augmentation vectors, and each version costs one product with A.
-    Returns SciPy's (x, info); ``callback`` is called before the first and after each outer iteration, as by SciPy.
+    Returns SciPy's (x, info); ``callback`` is called before each outer iteration, as by SciPy, and at convergence: the iterate at
+    ``maxiter`` is not saved.
     """
     cb = Callback(session, A, b, method="lgmres", x0=x0, M=M)
     left, both = max(maxiter - cb.iteration, 1), _both(cb, callback)
