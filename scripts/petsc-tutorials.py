@@ -68,7 +68,9 @@ def build(name, folder, work):
     compiler = "mpicc" if source.suffix == ".c" else "mpif90"
     # PETSc's macros make long lines of Fortran's.
     lines = [] if source.suffix == ".c" else ["-ffree-line-length-none"]
-    made = subprocess.run([compiler, "-O1", "-w", *lines, source, "-o", program, *flags, "-lm"], capture_output=True, text=True)
+    # Modules of Fortran are left in the folder that the compiler runs in.
+    made = subprocess.run([compiler, "-O1", "-w", *lines, source.resolve(), "-o", program, *flags, "-lm"],
+                          cwd=work, capture_output=True, text=True)
     return (program, "") if made.returncode == 0 else (None, made.stderr.strip().splitlines()[0])
 
 
