@@ -77,7 +77,7 @@ pub struct MethodInputs<'a> {
     pub side: Side,
     /// Directions carried over from cycle to cycle.
     pub harvest: usize,
-    /// How basis vectors are stored.
+    /// The numbers in which basis vectors are stored.
     pub basis: BasisStorage,
 }
 

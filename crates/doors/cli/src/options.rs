@@ -235,7 +235,7 @@ impl MethodArgs {
 /// Storage of a basis by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BasisKind {
-    /// As it is computed
+    /// All digits, as computed
     Double,
     /// Half the bytes in memory and in versions of mid-cycle; on the host
     Float,

@@ -159,6 +159,7 @@ fn bad_input_is_named_in_one_line() {
         ("solve --poisson3d 4 --operator stencil --method cg --pc ilu0", 2, "--operator csr"),
         ("solve --poisson3d 4 --method magic", 2, "magic"),
         ("solve --poisson3d 4 --method cg --pc-side right", 2, "--pc-side"),
+        ("solve --poisson3d 4 --method cg --basis float", 2, "--basis is for --method gmres; cg"),
         ("solve --poisson3d 4 --method gmres --harvest 4", 2, "--harvest is for --method gmres-dr"),
         (
             "solve --poisson3d 4 --method gmres-dr --restart 10",

@@ -63,7 +63,7 @@ impl Vector {
 }
 
 impl<T: VectorElement> Vector<T> {
-    /// As [`Vector::zeros`], of numbers of another type.
+    /// `n` zeros of this type.
     pub(crate) fn zeros_of(pool: &Pool, n: usize, slot: usize) -> Self {
         Self::of(AlignedBuffer::zeros(pool, n, slot))
     }

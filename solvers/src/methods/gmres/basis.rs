@@ -13,7 +13,7 @@ use recoup_core::SolveError;
 use super::passes::GmresPasses;
 use crate::Vector;
 
-/// How GMRES stores its basis vectors.
+/// The numbers in which GMRES stores its basis vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BasisStorage {
     /// In doubles.
