@@ -76,9 +76,10 @@ fn printed(commands: &[String], dir: &Path) -> BTreeSet<String> {
 
 /// Each command with the tables it fills, and the lines that print all there is.
 fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
-    let of = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<String>>();
+    let of = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<String>>();
     let scenario = |name: &str| scenarios.join(name).display().to_string();
     let decide = "--mtti 3600 --t-iter 1 --iterations 100 --ckpt 10 --ckpt-lossy 3";
+    let stationary = "model stationary --iterations 3941 --spectral-radius 0.99998 --error-bound 1e-4";
     let paper = scenario("paper.toml");
     let levels = scenario("three-levels.toml");
     let mut cases = vec![
@@ -102,17 +103,14 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
         ("recoup model interval", of(&["model interval --mtti 3600 --ckpt 10"])),
         ("recoup model overhead", of(&["model overhead --mtti 3600 --ckpt 10"])),
         ("recoup model bound", of(&["model bound --mtti 3600 --ckpt-traditional 120 --ckpt-lossy 25 --t-iter 1"])),
-        (
-            "recoup model stationary",
-            of(&["model stationary --iterations 3941 --spectral-radius 0.99998 --error-bound 1e-4"]),
-        ),
+        ("recoup model stationary", of(&[stationary])),
         ("recoup model levels", of(&["model levels --mtti 3600 --ckpt memory:0.2,pfs:40 --trials 2"])),
         (
             "recoup model system",
-            vec![
-                "model system --template".to_owned(),
-                format!("model system --config {} --trials 2", scenario("gpu-dense.toml")),
-            ],
+            of(&[
+                "model system --template",
+                &format!("model system --config {} --trials 2", scenario("gpu-dense.toml")),
+            ]),
         ),
         (
             "recoup model decide",
