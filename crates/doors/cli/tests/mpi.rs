@@ -187,9 +187,9 @@ fn ranks_that_wait_for_another_name_it_and_end_the_job_at_the_limit() {
     let mut command = mpirun::command(3);
     let limit = "--baseline-iterations 2000 --hang-limit 8s";
     add(&mut command, &format!("run {problem} --scheme exact --interval 40it --dir d {limit}"), dir.path());
-    let mut job = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stopped = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     mpirun::wait_until(|| {
-        assert_eq!(job.try_wait().unwrap(), None, "the job ends before a rank is stopped");
+        assert_eq!(stopped.try_wait().unwrap(), None, "the job ends before a rank is stopped");
         versions(&dir.path().join("d/solve")).is_some_and(|newest| newest >= 80)
     });
     let status: Value =
@@ -197,11 +197,13 @@ fn ranks_that_wait_for_another_name_it_and_end_the_job_at_the_limit() {
     let first = i32::try_from(status["process"].as_u64().unwrap()).unwrap();
     rustix::process::kill_process(Pid::from_raw(first).unwrap(), Signal::STOP).unwrap();
     mpirun::wait_until(|| alone("status d", dir.path())["runs"][0]["missing_ranks"] == Value::from(vec![0]));
-    let ended = job.wait_with_output().unwrap();
+    let ended = stopped.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(75), "{text}");
     assert!(text.contains("2 of 3 ranks have waited for") && text.contains("for rank 0 on "), "{text}");
     assert!(text.contains("--hang-limit: the job ends with code 75"), "{text}");
+    let refused = job(1, &format!("run {problem} --dir e --hang-limit 1ms"), dir.path());
+    assert!(refused.stderr.contains("expected at least 1s"), "{refused}");
 }
 
 #[test]

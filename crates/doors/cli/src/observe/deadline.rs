@@ -31,7 +31,7 @@ pub(crate) struct EndArgs {
     /// End a job whose ranks have waited this long for each other, because a host, a network or a
     /// directory hangs, with exit code 75: 10min, 1h [default: none; who is missing is said after
     /// a minute].
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires_all = ["mpi", "dir"],
+    #[arg(long, value_name = "DURATION", value_parser = seconds_at_least_one, requires_all = ["mpi", "dir"],
           help_heading = "Stop and resume")]
     pub(crate) hang_limit: Option<f64>,
 
@@ -44,6 +44,12 @@ pub(crate) struct EndArgs {
     /// Do not save the state at the end: the newest version is the last checkpoint.
     #[arg(long, overrides_with = "save_last", help_heading = "Stop and resume")]
     pub(crate) no_save_last: bool,
+}
+
+/// Reads a duration that ranks may wait without being looked at all the time.
+fn seconds_at_least_one(text: &str) -> Result<f64, String> {
+    let seconds = duration(text).map_err(|error| error.to_string())?;
+    if seconds < 1.0 { Err("expected at least 1s".to_owned()) } else { Ok(seconds) }
 }
 
 impl EndArgs {
