@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use recoup::compress::{Pyramid, Qb};
-use recoup::core::{Bound, Chain, Codec, Context, Values};
+use recoup::core::{Bound, Chain, Codec, CodecId, Context, Values};
 
 use crate::support::{python, said};
 
@@ -35,7 +35,7 @@ fn decode(python: &str, cases: &[PathBuf]) -> Output {
 
 /// Every way of coding that the pages describe and the encoders use; of pco's own, all that its
 /// encoder chooses by itself.
-const WAYS: [&str; 60] = [
+const WAYS: &[&str] = &[
     "raw f64 lossless",
     "raw f32 lossless",
     "raw i64 lossless",
@@ -108,6 +108,10 @@ fn independent_decoder_reads_every_frozen_version() {
     let found: BTreeSet<&str> = said.lines().filter_map(|line| Some(line.split_once(": ")?.1)).collect();
     let missing: Vec<_> = WAYS.iter().filter(|way| !found.contains(**way)).collect();
     assert!(missing.is_empty(), "no frozen version has {missing:?}; there are {found:#?}");
+    // The format of SZ3 is that of its library, which everyday tests do not build.
+    let of_codec = |id: &CodecId| WAYS.iter().any(|way| way.starts_with(id.name()));
+    let unread: Vec<_> = CodecId::ALL.into_iter().filter(|id| *id != CodecId::Sz3 && !of_codec(id)).collect();
+    assert!(unread.is_empty(), "no frozen version was coded by {unread:?}");
 }
 
 /// A decoder that never complains would pass the test above.

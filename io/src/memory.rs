@@ -197,29 +197,6 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_at_any_operation_the_older_version_is_whole_and_a_new_one_can_be_written() {
-        let store = MemoryStore::new();
-        let mut older = SampleVersion::new(1, 2);
-        older.publish(&store).unwrap();
-        let count = |crash| {
-            let crashing = CrashingStore::new(store.clone(), crash);
-            let published = SampleVersion::new(2, 2).publish(&crashing).is_ok();
-            (published, crashing.operations())
-        };
-        let (published, operations) = count(Crash::Never);
-        assert!(published && operations > 10);
-        store.remove(2).unwrap();
-        for n in 0..operations {
-            for crash in [Crash::At(n), Crash::From(n), Crash::FullFrom(n)] {
-                assert!(!count(crash).0);
-                assert_eq!(store.versions().unwrap(), [1]);
-                older.assert_whole(&store);
-            }
-        }
-        assert!(count(Crash::Never).0);
-    }
-
-    #[test]
     fn throttled_payloads_take_their_bytes_over_the_rate_both_ways() {
         let clock = Arc::new(VirtualClock::new());
         let store = MemoryStore::new().with_throttle(Throttle::new(1000.0, clock.clone()));

@@ -25,7 +25,7 @@ pub use named::{MethodInputs, NamedMethod, Need, Setting};
 pub use pipecg::PipelinedCg;
 
 /// Every method, in the order in which programs list them.
-pub static METHODS: [NamedMethod; 10] = [
+pub static METHODS: &[NamedMethod] = &[
     jacobi::JACOBI,
     gauss_seidel::GAUSS_SEIDEL,
     gauss_seidel::SOR,

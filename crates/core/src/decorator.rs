@@ -36,6 +36,13 @@ pub trait StoreDecorator: Send + Sync {
     }
 }
 
+/// A store that is borrowed changes nothing.
+impl StoreDecorator for &dyn Store {
+    fn inner(&self) -> &dyn Store {
+        *self
+    }
+}
+
 impl<D: StoreDecorator> Store for D {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.admit()?;

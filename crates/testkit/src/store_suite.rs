@@ -12,6 +12,8 @@ use recoup_core::{
     NextBegin, NextCall, ResidualRecord, Role, Scheme, Storage, Store, StoreError, VariableRecord,
 };
 
+use crate::crashing_store::{Crash, CrashingStore};
+
 /// A small version of several ranks that has one variable of every kind a store treats differently.
 #[derive(Clone, Debug)]
 pub struct SampleVersion {
@@ -229,6 +231,28 @@ pub fn store_suite<S: Store>(make: impl Fn() -> S) {
     lying_manifest_is_not_published(&make());
     newer_versions_are_set_aside_and_written_again(&make());
     removed_version_is_gone(&make());
+    failure_at_any_operation_leaves_the_older_version_whole_and_room_for_a_new_one(&make());
+}
+
+fn failure_at_any_operation_leaves_the_older_version_whole_and_room_for_a_new_one(store: &dyn Store) {
+    let mut older = SampleVersion::new(1, 2);
+    older.publish(store).unwrap();
+    let publish_newer = |crash| {
+        let crashing = CrashingStore::new(store, crash);
+        let published = SampleVersion::new(2, 2).publish(&crashing).is_ok();
+        (published, crashing.operations())
+    };
+    let (published, operations) = publish_newer(Crash::Never);
+    assert!(published && operations > 10);
+    store.remove(2).unwrap();
+    for n in 0..operations {
+        for crash in [Crash::At(n), Crash::From(n), Crash::FullFrom(n)] {
+            assert!(!publish_newer(crash).0);
+            assert_eq!(store.versions().unwrap(), [1]);
+            older.assert_whole(store);
+        }
+    }
+    assert!(publish_newer(Crash::Never).0);
 }
 
 fn versions_come_back_bit_for_bit(store: &dyn Store) {

@@ -15,7 +15,7 @@ pub(crate) struct Variant<'a> {
 /// All variants with the preconditioners given; methods that take none have one variant.
 pub(crate) fn variants<'a>(preconditioners: &[&'a dyn Preconditioner]) -> Vec<Variant<'a>> {
     let mut all = Vec::new();
-    for method in &METHODS {
+    for method in METHODS {
         let n_preconditioners = if method.takes(Setting::Preconditioner) { preconditioners.len() } else { 1 };
         let sides: &[Side] = if method.takes(Setting::Side) { &[Side::Left, Side::Right] } else { &[Side::Left] };
         let bases: &[BasisStorage] = if method.takes(Setting::Basis) {

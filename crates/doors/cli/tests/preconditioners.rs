@@ -113,7 +113,7 @@ fn a_zero_right_hand_side_is_solved_at_once() {
     let vector = |value: &str| format!("%%MatrixMarket matrix array real general\n27 1\n{}", value.repeat(27));
     std::fs::write(dir.path().join("b.mtx"), vector("0.0\n")).unwrap();
     std::fs::write(dir.path().join("x0.mtx"), vector("3.0\n")).unwrap();
-    for method in &METHODS {
+    for method in METHODS {
         let solve = format!("solve --poisson3d 3 --rhs b.mtx --x0 x0.mtx --method {}", method.name);
         let (report, _) = told(&format!("{solve} --solution x.npy"), dir.path(), 0);
         assert_eq!((&report["converged"], &report["iterations"]), (&true.into(), &0.into()), "{report}");
