@@ -125,7 +125,7 @@ impl Job {
     fn relative_residual(&self, x: &[f64]) -> f64 {
         let mut r = vec![0.0; x.len()];
         let squared = self.a.residual(&self.b, x, &mut r).unwrap();
-        (squared / self.b.iter().map(|b| b * b).sum::<f64>()).sqrt()
+        (squared.rounded() / self.b.iter().map(|b| b * b).sum::<f64>()).sqrt()
     }
 }
 

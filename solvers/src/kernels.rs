@@ -6,6 +6,6 @@ pub(crate) mod sys;
 pub(crate) mod team;
 pub mod vector;
 
-pub use pool::{BLOCK, CHUNKS_MAX, Pool};
+pub use pool::{BLOCK, CHUNKS_MAX, Pool, SummedRows};
 pub use sys::{PerUnit, RowSlices};
 pub use vector::{RowsMut, Vector, VectorElement};

@@ -22,7 +22,7 @@ pub mod roofline;
 mod space;
 mod system;
 
-pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, RowsMut, Vector, VectorElement, vector};
+pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, RowsMut, SummedRows, Vector, VectorElement, vector};
 #[cfg(feature = "cuda")]
 pub use methods::DeviceMaker;
 pub use methods::{

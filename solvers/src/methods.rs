@@ -9,7 +9,7 @@ mod gmres;
 mod jacobi;
 mod named;
 mod pipecg;
-mod shared;
+pub(crate) mod shared;
 mod variables;
 
 pub use bicgstab::{Bicgstab, BicgstabPasses, HalfSteps};

@@ -12,7 +12,7 @@
 
 mod host;
 
-use recoup_core::{Borrowed, BorrowedMut, SolveError, Zones};
+use recoup_core::{Borrowed, BorrowedMut, ExactSum, SolveError, Zones};
 
 use crate::{Preconditioner, System};
 
@@ -57,10 +57,10 @@ pub trait Space {
     fn multiply(&self, x: &Self::Vector, y: &mut Self::Vector) -> Result<(), SolveError>;
 
     /// `y = A x`, and the local part of `x . y`.
-    fn multiply_dot(&self, x: &Self::Vector, y: &mut Self::Vector) -> Result<f64, SolveError>;
+    fn multiply_dot(&self, x: &Self::Vector, y: &mut Self::Vector) -> Result<ExactSum, SolveError>;
 
     /// `r = b - A x`, and the local part of `r . r`.
-    fn residual(&self, x: &Self::Vector, r: &mut Self::Vector) -> Result<f64, SolveError>;
+    fn residual(&self, x: &Self::Vector, r: &mut Self::Vector) -> Result<ExactSum, SolveError>;
 
     /// `z = M^-1 r`.
     fn precondition(
@@ -86,10 +86,10 @@ pub trait Space {
     fn divide(&self, divisor: f64, y: &mut Self::Vector) -> Result<(), SolveError>;
 
     /// Local part of `x . y`.
-    fn dot(&self, x: &Self::Vector, y: &Self::Vector) -> Result<f64, SolveError>;
+    fn dot(&self, x: &Self::Vector, y: &Self::Vector) -> Result<ExactSum, SolveError>;
 
     /// Local parts of `h_j = w . v_j` for each vector of `basis`.
-    fn multi_dot(&self, w: &Self::Vector, basis: &[Self::Vector], h: &mut [f64]) -> Result<(), SolveError>;
+    fn multi_dot(&self, w: &Self::Vector, basis: &[Self::Vector], h: &mut [ExactSum]) -> Result<(), SolveError>;
 
     /// `w += alpha sum_j h_j v_j`.
     fn multi_axpy(&self, alpha: f64, basis: &[Self::Vector], h: &[f64], w: &mut Self::Vector)
@@ -102,7 +102,7 @@ pub trait Space {
         basis: &[Self::Vector],
         h: &[f64],
         w: &mut Self::Vector,
-    ) -> Result<f64, SolveError>;
+    ) -> Result<ExactSum, SolveError>;
 
     /// Returns a copy of a vector in memory of the host.
     ///

@@ -2,7 +2,7 @@
 
 use recoup_core::{Comm, Iteration, Operator, SolveError};
 
-use crate::Pool;
+use crate::{Pool, SummedRows};
 
 /// The rows of `A x = b` that this rank owns, and the ranks and threads that compute with them.
 #[derive(Clone, Copy)]
@@ -18,6 +18,12 @@ pub struct System<'a> {
 }
 
 impl System<'_> {
+    /// Returns this rank's rows, as sums over all ranks cut them.
+    #[must_use]
+    pub fn rows(&self) -> SummedRows {
+        SummedRows { rows: self.a.rows(), chunk_rows: self.a.chunk_rows() }
+    }
+
     /// Checks what every method needs: b and x of the operator's length, and finite.
     ///
     /// # Errors

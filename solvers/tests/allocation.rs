@@ -6,7 +6,7 @@ mod variants;
 use std::sync::Arc;
 
 use recoup_comm::Solo;
-use recoup_core::{Iteration, SafePoint, Status};
+use recoup_core::{ExactSum, Iteration, SafePoint, Status};
 use recoup_solvers::{
     BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, NamedMethod, Need, PointBlockJacobi, Poisson3d, Pool,
     Preconditioner, Setting, SsorPreconditioner, Stop, System,
@@ -63,11 +63,11 @@ fn steps_allocate_nothing() {
     // per chunk.
     for (alone, rows) in [(Pool::new(1), N.pow(3)), (Pool::new(2), 10)] {
         alone.reserve_sums(200);
-        let mut sums = vec![0.0; 200];
+        let mut sums = vec![ExactSum::ZERO; 200];
         let [before, _] = allocated();
         alone.sum_rows_into(rows, (), &mut sums, |rows, (), sums| sums[199] += rows.len() as f64);
         assert_eq!(allocated()[0] - before, 0, "200 sums of {rows} rows");
-        assert_eq!(sums[199], rows as f64);
+        assert_eq!(sums[199].rounded(), rows as f64);
     }
     let system = System { a: &stencil, ..system };
     for variant in variants(&[&Identity]).iter().filter(|variant| variant.method.needs != Some(Need::Rows)) {

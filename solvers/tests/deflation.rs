@@ -84,7 +84,7 @@ impl Problem {
     fn norms(&self, v: &[f64]) -> [f64; 2] {
         let mut product = vec![0.0; v.len()];
         let squared = self.a.apply_dot(v, &mut product).unwrap();
-        [squared.max(0.0).sqrt(), product.iter().map(|value| value * value).sum::<f64>().sqrt()]
+        [squared.rounded().max(0.0).sqrt(), product.iter().map(|value| value * value).sum::<f64>().sqrt()]
     }
 
     /// What a lossy version makes of a state: x and the directions with errors as large as its

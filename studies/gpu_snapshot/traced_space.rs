@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use recoup::core::{Borrowed, BorrowedMut, SolveError};
+use recoup::core::{Borrowed, BorrowedMut, ExactSum, SolveError};
 use recoup::solvers::{
     CgPasses, DeflatedParts, GmresPasses, JacobiPasses, PreconditionedResidual, Preconditioner, Space, System, Vector,
 };
@@ -103,12 +103,12 @@ impl Space for TracedSpace<'_> {
         self.system.multiply(x, y)
     }
 
-    fn multiply_dot(&self, x: &Vector, y: &mut Vector) -> Result<f64, SolveError> {
+    fn multiply_dot(&self, x: &Vector, y: &mut Vector) -> Result<ExactSum, SolveError> {
         self.note(2, self.matrix_bytes(), &[y]);
         self.system.multiply_dot(x, y)
     }
 
-    fn residual(&self, x: &Vector, r: &mut Vector) -> Result<f64, SolveError> {
+    fn residual(&self, x: &Vector, r: &mut Vector) -> Result<ExactSum, SolveError> {
         self.note(3, self.matrix_bytes(), &[r]);
         self.system.residual(x, r)
     }
@@ -143,12 +143,12 @@ impl Space for TracedSpace<'_> {
         self.system.divide(divisor, y)
     }
 
-    fn dot(&self, x: &Vector, y: &Vector) -> Result<f64, SolveError> {
+    fn dot(&self, x: &Vector, y: &Vector) -> Result<ExactSum, SolveError> {
         self.note(2, 0.0, &[]);
         self.system.dot(x, y)
     }
 
-    fn multi_dot(&self, w: &Vector, basis: &[Vector], h: &mut [f64]) -> Result<(), SolveError> {
+    fn multi_dot(&self, w: &Vector, basis: &[Vector], h: &mut [ExactSum]) -> Result<(), SolveError> {
         self.note(1 + basis.len(), 0.0, &[]);
         self.system.multi_dot(w, basis, h)
     }
@@ -158,7 +158,7 @@ impl Space for TracedSpace<'_> {
         self.system.multi_axpy(alpha, basis, h, w)
     }
 
-    fn multi_axpy_norm(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<f64, SolveError> {
+    fn multi_axpy_norm(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<ExactSum, SolveError> {
         self.note(2 + basis.len(), 0.0, &[w]);
         self.system.multi_axpy_norm(alpha, basis, h, w)
     }
@@ -172,7 +172,7 @@ impl CgPasses for TracedSpace<'_> {
         inverse: &Self::Inverse<'_>,
         u: &[Vector],
         r: &mut Vector,
-        sums: &mut [f64],
+        sums: &mut [ExactSum],
     ) -> Result<(), SolveError> {
         self.note(3 + u.len(), 0.0, &[r]);
         self.system.residual_step(alpha, q, inverse, u, r, sums)
@@ -201,7 +201,10 @@ impl CgPasses for TracedSpace<'_> {
         self.system.first_direction(z, deflated, p)
     }
 
-    fn preconditioned_dot(&self, z: &PreconditionedResidual<'_, Vector, Self::Inverse<'_>>) -> Result<f64, SolveError> {
+    fn preconditioned_dot(
+        &self,
+        z: &PreconditionedResidual<'_, Vector, Self::Inverse<'_>>,
+    ) -> Result<ExactSum, SolveError> {
         self.note(2, 0.0, &[]);
         self.system.preconditioned_dot(z)
     }
@@ -231,7 +234,7 @@ impl JacobiPasses for TracedSpace<'_> {
         omega: f64,
         x: &mut Vector,
         room: &mut Vector,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         self.note(4, self.matrix_bytes(), &[room]);
         let squared = self.system.sweep(inverse_diagonal, omega, x, room)?;
         if self.system.a.sweeps_in_place() {

@@ -176,7 +176,7 @@ impl Problem {
     pub(crate) fn relative_residual(&self, x: &[f64]) -> Result<f64, CommError> {
         let mut r = vec![0.0; self.n()];
         let squared = self.operator.residual(&self.rhs, x, &mut r)?;
-        Ok((squared / self.rhs.iter().map(|b| b * b).sum::<f64>()).sqrt())
+        Ok((squared.rounded() / self.rhs.iter().map(|b| b * b).sum::<f64>()).sqrt())
     }
 
     fn undisturbed(&self) -> Result<(u64, f64), Failed> {

@@ -2,9 +2,9 @@
 //! that are gone.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::CommError;
+use recoup_core::{CommError, ExactSum};
 
 /// The values that a rank puts into a collective call. Ranks that bring different kinds do not
 /// agree on the call.
@@ -12,8 +12,8 @@ use recoup_core::CommError;
 pub(crate) enum HubMessage {
     /// A barrier, or the making of a new communicator.
     Nothing,
-    /// Values to be summed.
-    Values(Vec<f64>),
+    /// Sums to be added.
+    Sums(Arc<[ExactSum]>),
     /// A number to be compared.
     Integer(i64),
     /// Bytes.

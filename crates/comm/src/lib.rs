@@ -8,7 +8,6 @@
 //! stores.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-mod exact_sum;
 mod hub;
 mod lent;
 #[cfg(feature = "mpi")]

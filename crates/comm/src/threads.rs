@@ -6,9 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use recoup_core::{Comm, CommError, mix};
+use recoup_core::{Comm, CommError, ExactSum, mix};
 
-use crate::exact_sum::ExactSums;
 use crate::hub::{Hub, HubMessage};
 
 /// The communicator of one rank that is a thread.
@@ -99,18 +98,18 @@ impl Comm for Threads {
         self.hub.size()
     }
 
-    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        let all = self.meet(HubMessage::Values(values.to_vec()))?;
-        let mut sums = ExactSums::default();
-        sums.clear(values.len());
-        for (rank, message) in all.into_iter().enumerate() {
-            let HubMessage::Values(part) = message else { unreachable!("the hub lets only like messages meet") };
-            if part.len() != values.len() {
-                return Err(CommError::Length { rank, expected: values.len(), found: part.len() });
+    fn sum_exact_while(&self, sums: &mut [ExactSum], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        let all = self.meet(HubMessage::Sums(sums.into()));
+        work();
+        for (rank, message) in all?.into_iter().enumerate() {
+            let HubMessage::Sums(part) = message else { unreachable!("the hub lets only like messages meet") };
+            if part.len() != sums.len() {
+                return Err(CommError::Length { rank, expected: sums.len(), found: part.len() });
             }
-            sums.add(&part);
+            if rank != self.rank {
+                sums.iter_mut().zip(part.iter()).for_each(|(sum, part)| *sum += *part);
+            }
         }
-        sums.round(values);
         Ok(())
     }
 

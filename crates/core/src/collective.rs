@@ -14,7 +14,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Comm, CommError, KindedError, RankFailure, StoreError};
+use crate::{Comm, CommError, ExactSum, KindedError, RankFailure, StoreError};
 
 /// A value that travels between ranks, as JSON.
 pub trait Message: Serialize + for<'de> Deserialize<'de> {}
@@ -160,20 +160,20 @@ pub fn by_rank_0<E: RankError>(comm: &dyn Comm, act: impl FnOnce() -> Result<(),
 /// For more than three values.
 pub fn summed<const N: usize, E: RankError>(
     comm: &dyn Comm,
-    mine: Result<[f64; N], E>,
+    mine: Result<[impl Into<ExactSum> + Copy; N], E>,
 ) -> Result<[f64; N], CommonError<E>> {
     assert!(N < SUMS_MAX, "{N} values");
-    let mut sums = [0.0; SUMS_MAX];
+    let mut sums = [ExactSum::ZERO; SUMS_MAX];
     match &mine {
-        Ok(values) => sums[..N].copy_from_slice(values),
-        Err(_) => sums[N] = 1.0,
+        Ok(values) => sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum = value.into()),
+        Err(_) => sums[N] += 1.0,
     }
-    comm.sum(&mut sums[..=N])?;
-    if sums[N] > 0.0 {
+    comm.sum_exact(&mut sums[..=N])?;
+    if sums[N].rounded() > 0.0 {
         // Every rank sees the same count, so all come here or none.
         agreed(comm, mine.map(drop))?;
     }
-    Ok(std::array::from_fn(|i| sums[i]))
+    Ok(std::array::from_fn(|i| sums[i].rounded()))
 }
 
 /// Returns the value of every rank, in rank order. Collective.

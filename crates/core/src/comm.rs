@@ -1,6 +1,6 @@
 //! The calls that solvers and the pipeline make to a communicator.
 
-use crate::{ErrorKind, KindedError};
+use crate::{ErrorKind, ExactSum, KindedError};
 
 /// A group of ranks that compute together. Borrowed to solvers, replaceable on resume.
 ///
@@ -18,18 +18,27 @@ pub trait Comm: Send {
     ///
     /// # Errors
     /// [`CommError::RankLost`] when a rank is gone.
-    fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        let mut sums: Vec<ExactSum> = values.iter().map(|&value| value.into()).collect();
+        self.sum_exact(&mut sums)?;
+        values.iter_mut().zip(&sums).for_each(|(value, sum)| *value = sum.rounded());
+        Ok(())
+    }
 
-    /// Sums as [`Comm::sum`], with `work` done while the values travel, where the communicator can.
-    /// It is done once, whatever becomes of the sum, and makes no calls of this communicator.
+    /// Replaces each sum of this rank by that of all ranks.
     ///
     /// # Errors
     /// As [`Comm::sum`].
-    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
-        let summed = self.sum(values);
-        work();
-        summed
+    fn sum_exact(&self, sums: &mut [ExactSum]) -> Result<(), CommError> {
+        self.sum_exact_while(sums, &mut || {})
     }
+
+    /// Sums as [`Comm::sum_exact`], with `work` done while the sums travel, where the communicator
+    /// can. It is done once, whatever becomes of the sums, and makes no calls of this communicator.
+    ///
+    /// # Errors
+    /// As [`Comm::sum`].
+    fn sum_exact_while(&self, sums: &mut [ExactSum], work: &mut dyn FnMut()) -> Result<(), CommError>;
 
     /// The least `value` of all ranks.
     ///

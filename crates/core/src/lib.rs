@@ -16,6 +16,7 @@ mod decorator;
 mod device_values;
 mod digits;
 mod error_kind;
+mod exact_sum;
 mod failure;
 mod fingerprint;
 mod frame;
@@ -50,6 +51,7 @@ pub use decorator::StoreDecorator;
 pub use device_values::{DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, SnapshotAllocator};
 pub use digits::short_number;
 pub use error_kind::{ErrorKind, FullCause, KindedError, RankFailure};
+pub use exact_sum::ExactSum;
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
@@ -60,7 +62,7 @@ pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKi
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, SystemRecord, VariableRecord};
 pub use mix::mix;
 pub use note::Note;
-pub use operator::{JacobiSweep, Operator};
+pub use operator::{BLOCK, JacobiSweep, Operator, chunk_rows, slice_rows};
 pub use policy::{
     BoundScale, Choice, Cost, Decision, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };

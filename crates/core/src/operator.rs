@@ -2,7 +2,50 @@
 
 use std::any::Any;
 
-use crate::CommError;
+use crate::{CommError, ExactSum};
+
+/// Rows summed in one go.
+pub const BLOCK: usize = 1024;
+
+/// Chunks that the rows of an operator make at least, where they are whole blocks.
+const CHUNKS_MIN: usize = 128;
+
+/// Chunks that they make at most, unless chunks would have more than [`CHUNK_BLOCKS_MAX`] blocks.
+const CHUNKS_MAX: usize = 1024;
+
+/// Blocks of a chunk at most.
+const CHUNK_BLOCKS_MAX: usize = 64;
+
+/// Rows of a slice of a grid of these extents, fastest first: those of its last direction longer
+/// than a point; 1 for a line.
+#[must_use]
+pub const fn slice_rows(grid: [usize; 3]) -> usize {
+    match grid {
+        [_, 1, 1] => 1,
+        [x, _, 1] => x,
+        [x, y, _] => x * y,
+    }
+}
+
+/// Rows whose local sums are doubles; the sum of those is exact.
+///
+/// It follows from the rows of the whole operator and the rows of a slice of its grid, 1 without
+/// one: ranks that share whole chunks get the same bits, however many they are.
+#[must_use]
+pub const fn chunk_rows(rows: usize, slice: usize) -> usize {
+    let unit = if slice > 1 {
+        slice
+    } else if rows < CHUNKS_MIN * BLOCK {
+        rows.div_ceil(8 * CHUNKS_MIN) * 8
+    } else {
+        BLOCK
+    };
+    let least = if unit == 0 { 1 } else { unit };
+    let wanted = rows.div_ceil(least).div_ceil(CHUNKS_MAX);
+    let most = CHUNK_BLOCKS_MAX * BLOCK / least;
+    let units = if wanted < most { wanted } else { most };
+    if units > 1 { units * least } else { least }
+}
 
 /// `A`, the rows of it this rank owns.
 ///
@@ -11,7 +54,8 @@ use crate::CommError;
 /// more.
 ///
 /// Sums run in a fixed order and block size, whatever the number of threads. Results named "local"
-/// are this rank's share, to be summed over the ranks by the caller.
+/// are this rank's share, to be summed over the ranks by the caller: doubles of
+/// [`Operator::chunk_rows`] rows each, added exactly.
 pub trait Operator {
     /// Rows owned by this rank: the length of `x` and `y`.
     fn rows(&self) -> usize;
@@ -29,6 +73,12 @@ pub trait Operator {
     /// Extents of the grid the rows lie on, fastest first; `[rows, 1, 1]` when there is none.
     fn grid(&self) -> [usize; 3] {
         [self.rows(), 1, 1]
+    }
+
+    /// Rows whose part of a local sum is a double, counted from this rank's first; the same on all
+    /// ranks.
+    fn chunk_rows(&self) -> usize {
+        chunk_rows(self.global_rows() as usize, 1)
     }
 
     /// Nonzeros of this rank's rows; 0 when they are not known.
@@ -64,24 +114,24 @@ pub trait Operator {
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.apply(x, y)?;
-        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+        Ok(products(x, y, self.chunk_rows()))
     }
 
     /// `r = b - A x`, and the local part of `r . r`.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {
         self.apply(x, r)?;
         r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
-        Ok(r.iter().map(|r| r * r).sum())
+        Ok(products(r, r, self.chunk_rows()))
     }
 
     /// The local part of `x . x`.
-    fn squared_norm(&self, x: &[f64]) -> f64 {
-        x.iter().map(|x| x * x).sum()
+    fn squared_norm(&self, x: &[f64]) -> ExactSum {
+        products(x, x, self.chunk_rows())
     }
 
     /// One sweep `x + omega D^-1 (b - A x)`, and the local part of `||b - A x||^2` for the iterate
@@ -90,7 +140,7 @@ pub trait Operator {
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<ExactSum, CommError> {
         let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
         let squared = self.residual(b, x, target)?;
         // x + omega D^-1 r
@@ -121,7 +171,7 @@ pub trait Operator {
     }
 
     /// Local part of `||A||_F^2`; `None` when the entries cannot be known.
-    fn frobenius_squared(&self) -> Option<f64> {
+    fn frobenius_squared(&self) -> Option<ExactSum> {
         None
     }
 
@@ -148,6 +198,12 @@ pub trait Operator {
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
+}
+
+/// `x . y`, a double for each chunk of rows.
+fn products(x: &[f64], y: &[f64], chunk_rows: usize) -> ExactSum {
+    let chunks = x.chunks(chunk_rows).zip(y.chunks(chunk_rows));
+    chunks.map(|(x, y)| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>()).collect()
 }
 
 /// The vectors of one Jacobi sweep.

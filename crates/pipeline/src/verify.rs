@@ -8,7 +8,7 @@ mod problem;
 mod suspicion;
 
 use recoup_core::{
-    Bound, BoundRule, Comm, CommError, ElementType, Fingerprint, Operator, Progress, ResidualRecord, Role,
+    Bound, BoundRule, Comm, CommError, ElementType, ExactSum, Fingerprint, Operator, Progress, ResidualRecord, Role,
     VariableRecord, agreed, summed, vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
@@ -377,14 +377,14 @@ impl Judge for IterateJudge<'_> {
 
 /// Takes the norm of each right-hand side. Collective.
 fn column_states(reference: &Reference, comm: &dyn Comm) -> Result<Vec<ColumnState>, CommError> {
-    let squared = |column| reference.column(column).iter().map(|b| b * b).sum::<f64>();
-    let mut sums: Vec<f64> = (0..reference.columns).map(squared).collect();
-    comm.sum(&mut sums)?;
+    let squared = |column| reference.operator.squared_norm(reference.column(column));
+    let mut sums: Vec<ExactSum> = (0..reference.columns).map(squared).collect();
+    comm.sum_exact(&mut sums)?;
     Ok(sums.into_iter().map(|sum| ColumnState { rhs_norm: sum.sqrt(), search: None, residual: None }).collect())
 }
 
 /// Returns the root of a sum over all ranks.
-fn root_of_sum(mine: Result<f64, PipelineError>, comm: &dyn Comm) -> Result<f64, PipelineError> {
+fn root_of_sum(mine: Result<ExactSum, PipelineError>, comm: &dyn Comm) -> Result<f64, PipelineError> {
     let [sum] = summed(comm, mine.map(|mine| [mine]))?;
     Ok(sum.sqrt())
 }
@@ -400,7 +400,7 @@ fn range(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
 
 /// Returns this rank's share of `||A||_F^2`: exact where the entries are known, else the mean of
 /// `||A z||^2` over vectors of random signs, whose expectation it is.
-fn frobenius_squared(operator: &dyn Operator) -> Result<f64, CommError> {
+fn frobenius_squared(operator: &dyn Operator) -> Result<ExactSum, CommError> {
     if let Some(exact) = operator.frobenius_squared() {
         return Ok(exact);
     }
@@ -415,5 +415,5 @@ fn frobenius_squared(operator: &dyn Operator) -> Result<f64, CommError> {
         operator.apply(&z, &mut az)?;
         sum += az.iter().map(|v| v * v).sum::<f64>();
     }
-    Ok(sum / RADEMACHER_SAMPLES as f64)
+    Ok(ExactSum::from(sum / RADEMACHER_SAMPLES as f64))
 }

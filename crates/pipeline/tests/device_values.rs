@@ -10,8 +10,8 @@ use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
     Borrowed, BorrowedMut, Bound, Chain, Codec, CodecError, CodecId, CommError, Context, DeviceFrame, DeviceParent,
-    DeviceSnapshot, Distribution, Encoded, Manifest, Operator, Parent, Plan, ProblemOnDevice, Registered, Resume, Role,
-    Scheme, SolveError, Store, Values, ValuesMut, Variable, VariableMut,
+    DeviceSnapshot, Distribution, Encoded, ExactSum, Manifest, Operator, Parent, Plan, ProblemOnDevice, Registered,
+    Resume, Role, Scheme, SolveError, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig};
@@ -44,9 +44,9 @@ impl Operator for Tridiagonal {
         Ok(())
     }
 
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.apply(x, y)?;
-        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).collect())
     }
 }
 
@@ -59,7 +59,7 @@ impl TridiagonalThere {
         copy.bytes().as_chunks().0.iter().take(self.0.0).map(|b| f64::from_le_bytes(*b)).collect()
     }
 
-    fn energy(&self, v: &[f64]) -> f64 {
+    fn energy(&self, v: &[f64]) -> ExactSum {
         self.0.apply_dot(v, &mut vec![0.0; v.len()]).unwrap()
     }
 }
@@ -69,20 +69,20 @@ impl ProblemOnDevice for TridiagonalThere {
         values.as_any().is::<TestDeviceCopy>()
     }
 
-    fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         let x = self.doubles(x);
         Ok(self.0.residual(&vec![1.0; x.len()], &x, &mut vec![0.0; x.len()]).unwrap())
     }
 
-    fn squared_norm(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_norm(&self, x: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         Ok(self.0.squared_norm(&self.doubles(x)))
     }
 
-    fn squared_energy(&self, v: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_energy(&self, v: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         Ok(self.energy(&self.doubles(v)))
     }
 
-    fn squared_energy_of_error(&self, v: &dyn DeviceSnapshot, w: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_energy_of_error(&self, v: &dyn DeviceSnapshot, w: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         let difference = self.doubles(w).iter().zip(self.doubles(v)).map(|(w, v)| w - v).collect::<Vec<f64>>();
         Ok(self.energy(&difference))
     }

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Bound, Clock, Codec, CodecError, CodecId, CommError, Context, Distribution, Draft, Encoded, Frame, Iteration,
-    NextCall, Operator, Plan, Registered, Resume, Role, Scheme, Sealed, Store, StoreDecorator, StoreError, Values,
-    ValuesMut, Variable, VariableMut, VariableRecord,
+    Bound, Clock, Codec, CodecError, CodecId, CommError, Context, Distribution, Draft, Encoded, ExactSum, Frame,
+    Iteration, NextCall, Operator, Plan, Registered, Resume, Role, Scheme, Sealed, Store, StoreDecorator, StoreError,
+    Values, ValuesMut, Variable, VariableMut, VariableRecord,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{CodecTable, Codecs, Outcome, Reference, Session, SessionConfig, Variables};
@@ -93,16 +93,16 @@ impl Operator for Watched {
         Ok(())
     }
 
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.apply(x, y)?;
-        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).collect())
     }
 
     /// As operators have it: the default of the trait is a file of `core`.
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {
         self.apply(x, r)?;
         r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
-        Ok(r.iter().map(|r| r * r).sum())
+        Ok(r.iter().map(|r| r * r).collect())
     }
 }
 

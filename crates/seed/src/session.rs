@@ -173,7 +173,7 @@ impl Problem {
     fn state(&self, solver: &Cg<'_>) -> Result<RankState, AnyError> {
         let variables = solver.variables();
         let Some(Values::F64(x)) = variables[0].values.host() else { return Err("x is the first variable".into()) };
-        let residual_squared = self.a.residual(&self.b, x, &mut vec![0.0; x.len()])?;
+        let residual_squared = self.a.residual(&self.b, x, &mut vec![0.0; x.len()])?.rounded();
         Ok(RankState { x: x.iter().map(|x| x.to_bits()).collect(), residual_squared })
     }
 }

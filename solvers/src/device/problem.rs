@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{DeviceSnapshot, DeviceValuesError, DeviceValuesErrorKind, ProblemOnDevice, SolveError};
+use recoup_core::{DeviceSnapshot, DeviceValuesError, DeviceValuesErrorKind, ExactSum, ProblemOnDevice, SolveError};
 use recoup_device::{DeviceVec, DeviceView, VectorSnapshot};
 
 use super::error::solve_error;
@@ -47,7 +47,7 @@ impl DeviceProblem {
         };
         let rows = there.operator.rows();
         let make = || {
-            let passes = DevicePasses::load(device)?;
+            let passes = DevicePasses::load(device)?.in_chunks(system.host().a.chunk_rows());
             let [product, difference] = [DeviceVec::new(device, rows), DeviceVec::new(device, rows)];
             Ok(Workspace { passes, product: product?, difference: difference? })
         };
@@ -85,8 +85,8 @@ impl DeviceProblem {
     fn with_product<T>(
         &self,
         values: Result<T, SolveError>,
-        product: impl FnOnce(T) -> Result<f64, SolveError>,
-    ) -> Result<f64, SolveError> {
+        product: impl FnOnce(T) -> Result<ExactSum, SolveError>,
+    ) -> Result<ExactSum, SolveError> {
         match values {
             Ok(values) => product(values),
             Err(error) => self.operator().stand_in().and(Err(error)),
@@ -100,25 +100,25 @@ impl ProblemOnDevice for DeviceProblem {
         held.is_some_and(|held| held.is_on(self.there.passes.stream().device()))
     }
 
-    fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_residual(&self, x: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         let Workspace { passes, product, .. } = &mut *self.workspace();
         self.with_product(self.rows_of(passes, x), |x| {
             self.operator().residual(passes, self.there.b.view(), x, &mut product.view_mut())
         })
     }
 
-    fn squared_norm(&self, x: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_norm(&self, x: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         let Workspace { passes, .. } = &*self.workspace();
         let x = self.rows_of(passes, x)?;
         passes.dot(x, x).map_err(solve_error)
     }
 
-    fn squared_energy(&self, v: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_energy(&self, v: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         let Workspace { passes, product, .. } = &mut *self.workspace();
         self.with_product(self.rows_of(passes, v), |v| self.operator().apply_dot(passes, v, &mut product.view_mut()))
     }
 
-    fn squared_energy_of_error(&self, v: &dyn DeviceSnapshot, w: &dyn DeviceSnapshot) -> Result<f64, SolveError> {
+    fn squared_energy_of_error(&self, v: &dyn DeviceSnapshot, w: &dyn DeviceSnapshot) -> Result<ExactSum, SolveError> {
         let Workspace { passes, product, difference } = &mut *self.workspace();
         let mut subtract = || {
             let [v, w] = [self.rows_of(passes, v)?, self.rows_of(passes, w)?];

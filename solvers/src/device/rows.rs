@@ -1,6 +1,6 @@
 //! The rows of A that this rank has on its device: all of them, or a share.
 
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 use recoup_device::{DeviceView, DeviceViewMut};
 
 use super::error::solve_error;
@@ -77,12 +77,12 @@ impl DeviceRows {
         passes: &DevicePasses,
         x: DeviceView<'_, f64>,
         y: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         match self {
             Self::Whole(whole) => whole.apply_dot(passes, x, y).map_err(solve_error),
             Self::Share(share) => {
                 share.apply(passes, x, y)?;
-                share.dot(passes, x, y.as_view())
+                passes.dot(x, y.as_view()).map_err(solve_error)
             }
         }
     }
@@ -97,12 +97,12 @@ impl DeviceRows {
         b: DeviceView<'_, f64>,
         x: DeviceView<'_, f64>,
         r: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         match self {
             Self::Whole(whole) => whole.residual(passes, b, x, r).map_err(solve_error),
             Self::Share(share) => {
                 share.subtract_product(passes, b, x, r)?;
-                share.dot(passes, r.as_view(), r.as_view())
+                passes.dot(r.as_view(), r.as_view()).map_err(solve_error)
             }
         }
     }
@@ -116,7 +116,7 @@ impl DeviceRows {
         passes: &DevicePasses,
         sweep: DeviceSweep<'_>,
         target: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         match self {
             Self::Whole(whole) => whole.jacobi_sweep(passes, sweep, target).map_err(solve_error),
             Self::Share(share) => share.jacobi_sweep(passes, sweep, target),

@@ -3,10 +3,9 @@
 //! Promises: the bits of the host's operator on as many ranks. A rank whose device fails sends
 //! zeros and returns the error: the others learn of it where all ranks agree next.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use recoup_core::{Comm, CommError, Operator, SolveError};
+use recoup_core::{Comm, CommError, ExactSum, Operator, SolveError};
 use recoup_device::{Device, DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
 
 use super::error::solve_error;
@@ -25,8 +24,6 @@ pub struct DeviceShare {
 struct ShareRows {
     form: ShareForm,
     count: usize,
-    /// Rows that need no values of other ranks.
-    inside: Range<usize>,
     /// Rows whose values others need.
     sent: DeviceRowList,
 }
@@ -62,32 +59,19 @@ impl DeviceShare {
         if let Some(planes) = known.downcast_ref::<DistributedPoisson3d>() {
             let halo = planes.halo().over(system.comm.dup()?);
             let form = ShareForm::Slab(slab_of(planes));
-            return Self::with(stream, form, planes.inside(), halo, planes.rows()).map(Some);
+            return Self::with(stream, form, halo, planes.rows()).map(Some);
         }
         let Some(matrix) = known.downcast_ref::<DistributedCsr>() else { return Ok(None) };
         let halo = matrix.halo().over(system.comm.dup()?);
         let local = DeviceOperator::of(stream, matrix.local().as_ref()).map_err(solve_error)?;
         let local = local.expect("a matrix has a form on a device");
         let beyond = DeviceBeyond::of(stream, matrix.beyond()).map_err(solve_error)?;
-        Self::with(
-            stream,
-            ShareForm::Rows(Box::new(MatrixShare { local, beyond })),
-            matrix.inside(),
-            halo,
-            matrix.rows(),
-        )
-        .map(Some)
+        Self::with(stream, ShareForm::Rows(Box::new(MatrixShare { local, beyond })), halo, matrix.rows()).map(Some)
     }
 
-    fn with(
-        stream: &Stream,
-        form: ShareForm,
-        inside: Range<usize>,
-        halo: Halo,
-        count: usize,
-    ) -> Result<Self, SolveError> {
+    fn with(stream: &Stream, form: ShareForm, halo: Halo, count: usize) -> Result<Self, SolveError> {
         let sent = DeviceRowList::of(stream, &halo.sent_rows()).map_err(solve_error)?;
-        Self::linked(Arc::new(ShareRows { form, count, inside, sent }), halo, stream.device())
+        Self::linked(Arc::new(ShareRows { form, count, sent }), halo, stream.device())
     }
 
     fn linked(rows: Arc<ShareRows>, halo: Halo, device: &Device) -> Result<Self, SolveError> {
@@ -158,23 +142,9 @@ impl DeviceShare {
             ShareForm::Slab(slab) => passes.slab_apply(slab, x, halo, y),
             ShareForm::Rows(rows) => {
                 rows.local.apply(passes, x, y)?;
-                passes.add_beyond(&rows.beyond, halo, y)
+                passes.apply_beyond(&rows.local, &rows.beyond, x, halo, y)
             }
         }
-    }
-
-    /// `x . y`, in the order of a product on several ranks: the rows inside, then those around
-    /// them.
-    pub(super) fn dot(
-        &self,
-        passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        y: DeviceView<'_, f64>,
-    ) -> Result<f64, SolveError> {
-        let part = |rows: Range<usize>| passes.dot(x.slice(rows.clone()), y.slice(rows));
-        let Range { start, end } = self.rows.inside;
-        let all = || Ok(part(start..end)? + (part(0..start)? + part(end..self.rows())?));
-        all().map_err(solve_error)
     }
 
     /// `r = b - A x`.
@@ -196,14 +166,14 @@ impl DeviceShare {
         passes: &DevicePasses,
         sweep: DeviceSweep<'_>,
         target: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         let DeviceSweep { b, inverse_diagonal, omega, x } = sweep;
         self.subtract_product(passes, b, x, target)?;
         let squares = match &self.rows.form {
             ShareForm::Slab(slab) => {
                 passes.plane_squares(slab.side, slab.planes, target.as_view()).map_err(solve_error)?
             }
-            ShareForm::Rows(_) => self.dot(passes, target.as_view(), target.as_view())?,
+            ShareForm::Rows(_) => passes.dot(target.as_view(), target.as_view()).map_err(solve_error)?,
         };
         passes.relax(omega, inverse_diagonal, x, target).map_err(solve_error)?;
         Ok(squares)

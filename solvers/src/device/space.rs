@@ -1,6 +1,6 @@
 //! The space of a device: its vectors, and the passes over them.
 
-use recoup_core::{Borrowed, BorrowedMut, SolveError};
+use recoup_core::{Borrowed, BorrowedMut, ExactSum, SolveError};
 use recoup_device::{DeviceVec, DeviceView, DeviceViewMut};
 
 use super::error::solve_error;
@@ -57,11 +57,11 @@ impl Space for DeviceSystem<'_> {
         self.operator().apply(self.passes(), x.view(), &mut write(y)?)
     }
 
-    fn multiply_dot(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<f64, SolveError> {
+    fn multiply_dot(&self, x: &DeviceDoubles, y: &mut DeviceDoubles) -> Result<ExactSum, SolveError> {
         self.operator().apply_dot(self.passes(), x.view(), &mut write(y)?)
     }
 
-    fn residual(&self, x: &DeviceDoubles, r: &mut DeviceDoubles) -> Result<f64, SolveError> {
+    fn residual(&self, x: &DeviceDoubles, r: &mut DeviceDoubles) -> Result<ExactSum, SolveError> {
         self.operator().residual(self.passes(), self.rhs(), x.view(), &mut write(r)?)
     }
 
@@ -99,11 +99,11 @@ impl Space for DeviceSystem<'_> {
         self.passes().divide_by(divisor, &mut write(y)?).map_err(solve_error)
     }
 
-    fn dot(&self, x: &DeviceDoubles, y: &DeviceDoubles) -> Result<f64, SolveError> {
+    fn dot(&self, x: &DeviceDoubles, y: &DeviceDoubles) -> Result<ExactSum, SolveError> {
         self.passes().dot(x.view(), y.view()).map_err(solve_error)
     }
 
-    fn multi_dot(&self, w: &DeviceDoubles, basis: &[DeviceDoubles], h: &mut [f64]) -> Result<(), SolveError> {
+    fn multi_dot(&self, w: &DeviceDoubles, basis: &[DeviceDoubles], h: &mut [ExactSum]) -> Result<(), SolveError> {
         self.passes().multi_dot(w.view(), basis, h).map_err(solve_error)
     }
 
@@ -123,7 +123,7 @@ impl Space for DeviceSystem<'_> {
         basis: &[DeviceDoubles],
         h: &[f64],
         w: &mut DeviceDoubles,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         self.passes().multi_axpy_norm(alpha, basis, h, &mut write(w)?).map_err(solve_error)
     }
 }
@@ -135,7 +135,7 @@ impl JacobiPasses for DeviceSystem<'_> {
         omega: f64,
         x: &mut DeviceDoubles,
         room: &mut DeviceDoubles,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         let sweep = DeviceSweep { b: self.rhs(), inverse_diagonal: inverse_diagonal.view(), omega, x: x.view() };
         let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut write(room)?)?;
         std::mem::swap(x, room);
@@ -176,7 +176,7 @@ impl CgPasses for DeviceSystem<'_> {
         inverse: &DevicePreconditioner,
         u: &[DeviceDoubles],
         r: &mut DeviceDoubles,
-        sums: &mut [f64],
+        sums: &mut [ExactSum],
     ) -> Result<(), SolveError> {
         let done = self.passes().cg_residual_step(alpha, q.view(), inverse.inverse(), u, &mut write(r)?, sums);
         done.map_err(solve_error)
@@ -210,7 +210,7 @@ impl CgPasses for DeviceSystem<'_> {
     fn preconditioned_dot(
         &self,
         z: &PreconditionedResidual<'_, DeviceDoubles, DevicePreconditioner>,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         let r = z.r.view();
         let (source, inverse) = source_of_z(z);
         let sum = match inverse {
@@ -222,7 +222,7 @@ impl CgPasses for DeviceSystem<'_> {
 }
 
 impl BicgstabPasses for DeviceSystem<'_> {
-    fn two_dots(&self, t: &DeviceDoubles, s: &DeviceDoubles) -> Result<[f64; 2], SolveError> {
+    fn two_dots(&self, t: &DeviceDoubles, s: &DeviceDoubles) -> Result<[ExactSum; 2], SolveError> {
         self.passes().bicgstab_products(t.view(), s.view()).map_err(solve_error)
     }
 
@@ -233,7 +233,7 @@ impl BicgstabPasses for DeviceSystem<'_> {
         half_steps: &HalfSteps<'_, DeviceDoubles>,
         x: &mut DeviceDoubles,
         r: &mut DeviceDoubles,
-    ) -> Result<[f64; 2], SolveError> {
+    ) -> Result<[ExactSum; 2], SolveError> {
         let HalfSteps { p, s, t, shadow } = half_steps;
         let s = s.map(|s| s.view());
         let sources = BicgstabVectors { p: p.view(), s, t: t.view(), shadow: shadow.view() };

@@ -52,7 +52,7 @@ impl<'a> DeviceSystem<'a> {
             let what = "number of rows on a device";
             return Err(SolveError::Parameter { what, value: rows as f64, expected: "less than 2^32" });
         }
-        let passes = DevicePasses::load(device).map_err(solve_error)?;
+        let passes = DevicePasses::load(device).map_err(solve_error)?.in_chunks(system.a.chunk_rows());
         let operator = DeviceRows::of(&passes, system)?;
         let b = DeviceVec::copy_of(passes.stream(), system.b).map_err(solve_error)?;
         let zones = Arc::new(ZoneRing::new(device, FreezeSettings::default()));

@@ -21,12 +21,11 @@
 //!         [s + *y, q + *y * *y]
 //!     })
 //! });
-//! assert_eq!((sum, squares), (15000.0, 45000.0));
+//! assert_eq!((sum.rounded(), squares.rounded()), (15000.0, 45000.0));
 //! ```
 //!
 //! Promises: the same bits for any number of threads, as sums are formed per block of [`BLOCK`]
-//! rows, blocks added in order into at most [`CHUNKS_MAX`] chunks, chunks added in order. No
-//! allocation per call once [`Pool::reserve_sums`] has seen the number of sums. A call that finds
+//! rows, blocks added in order into chunks, chunks added exactly. No allocation per call once [`Pool::reserve_sums`] has seen the number of sums. A call that finds
 //! the pool busy (another thread, or a call within a call) does all parts itself, with the same
 //! bits.
 //!
@@ -37,11 +36,13 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+pub use recoup_core::BLOCK;
+use recoup_core::ExactSum;
 use recoup_team::{Team, TeamJob};
 
-use crate::kernels::sys::{RowSlices, for_blocks, for_chunks, for_rows, for_slabs, sum_blocks};
-pub use crate::kernels::team::{BLOCK, CHUNKS_MAX};
-use crate::kernels::team::{Crew, Partition, add, run_on, sum_alone};
+use crate::kernels::sys::{RowSlices, SumRoom, for_blocks, for_rows, for_slabs, sum_blocks};
+pub use crate::kernels::team::{CHUNKS_MAX, SummedRows};
+use crate::kernels::team::{Crew, Partition, add_chunks, run_on};
 
 /// Sums of one pass that need no [`Pool::reserve_sums`].
 const SUMS_RESERVED: usize = 8;
@@ -50,8 +51,8 @@ const SUMS_ON_STACK: usize = 128;
 /// A fixed set of threads with a static partition of the rows.
 pub struct Pool {
     team: Team,
-    /// Room for partial sums; whoever holds it has the workers to itself.
-    partials: Mutex<Vec<f64>>,
+    /// Room for sums; whoever holds it has the workers to itself.
+    room: Mutex<SumRoom>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -68,7 +69,9 @@ impl Pool {
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let team = Team::new(threads.clamp(1, CHUNKS_MAX), "rows").expect("the system grants a thread");
-        Self { team, partials: Mutex::new(vec![0.0; CHUNKS_MAX * SUMS_RESERVED]) }
+        let pool = Self { team, room: Mutex::default() };
+        pool.reserve_sums(SUMS_RESERVED);
+        pool
     }
 
     /// Number of threads that work.
@@ -79,10 +82,7 @@ impl Pool {
 
     /// Makes room for passes with up to `sums` sums, so that they allocate nothing.
     pub fn reserve_sums(&self, sums: usize) {
-        let mut partials = self.partials.lock().unwrap_or_else(PoisonError::into_inner);
-        if partials.len() < CHUNKS_MAX * sums {
-            partials.resize(CHUNKS_MAX * sums, 0.0);
-        }
+        self.room.lock().unwrap_or_else(PoisonError::into_inner).reserve(self.threads() * sums);
     }
 
     /// Calls `body` with the rows of `0..n` and these rows of `vectors`, all of length `n`: once
@@ -126,18 +126,18 @@ impl Pool {
         for_blocks(self, n, blocks, vectors, body);
     }
 
-    /// Calls `body` for each block of rows in `0..n` and adds up what it returns.
+    /// Calls `body` for each block of `rows` and adds up what it returns.
     ///
     /// # Panics
-    /// When a vector has another length than `n`, or a thread panicked.
+    /// When a vector has another length than there are rows, or a thread panicked.
     pub fn sum_rows<const K: usize, V: RowSlices>(
         &self,
-        n: usize,
+        rows: impl Into<SummedRows>,
         vectors: V,
         body: impl Fn(Range<usize>, V::View) -> [f64; K] + Sync,
-    ) -> [f64; K] {
-        let mut sums = [0.0; K];
-        self.sum_rows_into(n, vectors, &mut sums, |rows, view, sums| {
+    ) -> [ExactSum; K] {
+        let mut sums = [ExactSum::ZERO; K];
+        self.sum_rows_into(rows, vectors, &mut sums, |rows, view, sums| {
             for (sum, partial) in sums.iter_mut().zip(body(rows, view)) {
                 *sum += partial;
             }
@@ -149,25 +149,25 @@ impl Pool {
     /// argument.
     ///
     /// # Panics
-    /// When a vector has another length than `n`, or a thread panicked.
+    /// When a vector has another length than there are rows, or a thread panicked.
     pub fn sum_rows_into<V: RowSlices>(
         &self,
-        n: usize,
+        rows: impl Into<SummedRows>,
         vectors: V,
-        sums: &mut [f64],
+        sums: &mut [ExactSum],
         body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
     ) {
-        sum_blocks(self, Partition::new(n, BLOCK), vectors, sums, body);
+        sum_blocks(self, Partition::summed(rows.into()), vectors, sums, body);
     }
 
     /// The workers, if they are free and worth waking for this many chunks.
-    fn enter(&self, chunks: usize) -> Option<MutexGuard<'_, Vec<f64>>> {
-        if self.threads() == 1 || chunks < 2 { None } else { self.try_partials() }
+    fn enter(&self, chunks: usize) -> Option<MutexGuard<'_, SumRoom>> {
+        if self.threads() == 1 || chunks < 2 { None } else { self.try_room() }
     }
 
-    /// The room for partial sums, unless another thread is using it.
-    fn try_partials(&self) -> Option<MutexGuard<'_, Vec<f64>>> {
-        match self.partials.try_lock() {
+    /// The room for sums, unless another thread is using it.
+    fn try_room(&self) -> Option<MutexGuard<'_, SumRoom>> {
+        match self.room.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -187,23 +187,18 @@ impl Crew for Pool {
         }
     }
 
-    fn sum_chunks(&self, partition: &Partition, sums: &mut [f64], body: &(dyn Fn(usize, &mut [f64]) + Sync)) {
-        sums.fill(0.0);
-        let room = partition.chunks() * sums.len();
-        if let Some(mut partials) = self.enter(partition.chunks()).filter(|_| !sums.is_empty()) {
-            if partials.len() < room {
-                partials.resize(room, 0.0);
-            }
-            let partials = &mut partials[..room];
-            partials.fill(0.0);
-            for_chunks(&self.team, partition, partials, body);
-            partials.chunks_exact(sums.len()).for_each(|partial| add(sums, partial));
-        } else if sums.len() <= SUMS_ON_STACK {
-            sum_alone(partition, sums, &mut [0.0; SUMS_ON_STACK], body);
-        } else if let Some(mut partials) = self.try_partials().filter(|partials| partials.len() >= sums.len()) {
-            sum_alone(partition, sums, &mut partials, body);
+    fn sum_chunks(&self, partition: &Partition, sums: &mut [ExactSum], body: &(dyn Fn(usize, &mut [f64]) + Sync)) {
+        sums.fill(ExactSum::ZERO);
+        let count = sums.len();
+        let chunks = 0..partition.chunks();
+        if let Some(mut room) = self.enter(chunks.len()).filter(|_| count > 0) {
+            room.sum_chunks(&self.team, partition, sums, body);
+        } else if count <= SUMS_ON_STACK {
+            add_chunks(chunks, sums, &mut [0.0; SUMS_ON_STACK][..count], body);
+        } else if let Some(mut room) = self.try_room().filter(|room| room.chunks.len() >= count) {
+            add_chunks(chunks, sums, &mut room.chunks[..count], body);
         } else {
-            sum_alone(partition, sums, &mut vec![0.0; sums.len()], body);
+            add_chunks(chunks, sums, &mut vec![0.0; count], body);
         }
     }
 }
@@ -217,7 +212,7 @@ mod tests {
     }
 
     fn sum(pool: &Pool, x: &[f64]) -> u64 {
-        pool.sum_rows(x.len(), (), |rows, ()| [x[rows].iter().sum()])[0].to_bits()
+        pool.sum_rows(x.len(), (), |rows, ()| [x[rows].iter().sum()])[0].rounded().to_bits()
     }
 
     #[test]

@@ -10,9 +10,10 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 
+use recoup_core::{BLOCK, ExactSum};
 use recoup_team::Team;
 
-use crate::kernels::team::{Alone, BLOCK, Crew, Partition, block_start, run_on};
+use crate::kernels::team::{Alone, Crew, Partition, add_chunks, block_start, run_on};
 
 /// Vectors that can be lent by disjoint row ranges: `&mut [f64]`, tuples and `Vec`s of them, `()`.
 ///
@@ -255,12 +256,13 @@ pub(crate) fn for_blocks<V: RowSlices>(
     });
 }
 
-/// Sums what `body` adds to its last argument over the blocks of each chunk, then over the chunks.
+/// Sums what `body` adds to its last argument over the blocks of each chunk, then the chunks
+/// exactly.
 pub(crate) fn sum_blocks<V: RowSlices>(
     pool: &impl Crew,
     partition: Partition,
     vectors: V,
-    sums: &mut [f64],
+    sums: &mut [ExactSum],
     body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
 ) {
     let lent = vectors.lend(partition.n);
@@ -273,22 +275,47 @@ pub(crate) fn sum_blocks<V: RowSlices>(
     });
 }
 
-/// Calls `body` for each chunk of one part with its piece of `partials`, `sums` values per chunk.
-pub(crate) fn for_chunks(
-    team: &Team,
-    partition: &Partition,
-    partials: &mut [f64],
-    body: &(dyn Fn(usize, &mut [f64]) + Sync),
-) {
-    let sums = partials.len() / partition.chunks();
-    let partials = Disjoint::new(partials);
-    let part_sums = |part: usize| {
-        for chunk in partition.part(part, team.threads()) {
-            // SAFETY: each chunk belongs to one part, and each part runs once.
-            body(chunk, unsafe { partials.range(chunk * sums..(chunk + 1) * sums) });
+/// Room for the sums of each thread, and for those of the chunk it is at.
+#[derive(Default)]
+pub(crate) struct SumRoom {
+    pub(crate) sums: Vec<ExactSum>,
+    pub(crate) chunks: Vec<f64>,
+}
+
+impl SumRoom {
+    /// Makes room for `count` values in all.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        if self.chunks.len() < count {
+            self.sums.resize(count, ExactSum::ZERO);
+            self.chunks.resize(count, 0.0);
         }
-    };
-    run_on(team, &part_sums);
+    }
+
+    /// Adds what `body` adds for each chunk to `sums`, by the threads of `team`.
+    pub(crate) fn sum_chunks(
+        &mut self,
+        team: &Team,
+        partition: &Partition,
+        sums: &mut [ExactSum],
+        body: &(dyn Fn(usize, &mut [f64]) + Sync),
+    ) {
+        let threads = team.threads();
+        let count = sums.len();
+        self.reserve(threads * count);
+        let own = &mut self.sums[..threads * count];
+        own.fill(ExactSum::ZERO);
+        let of_threads = Disjoint::new(own);
+        let rooms = Disjoint::new(&mut self.chunks[..threads * count]);
+        run_on(team, &|part: usize| {
+            let places = part * count..(part + 1) * count;
+            // SAFETY: each part runs once, and the places of two do not overlap.
+            let (own, room) = unsafe { (of_threads.range(places.clone()), rooms.range(places)) };
+            add_chunks(partition.part(part, threads), own, room, body);
+        });
+        for own in self.sums[..threads * count].chunks_exact(count) {
+            sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += *own);
+        }
+    }
 }
 
 /// Numbers whose zero is all bits zero.

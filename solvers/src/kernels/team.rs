@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use recoup_core::{BLOCK, ExactSum, chunk_rows};
 use recoup_team::{Team, TeamJob};
 
-/// Rows summed in one go.
-pub const BLOCK: usize = 1024;
-/// Most partial sums kept of one pass: blocks are added into this many chunks of equal length.
+/// Most pieces that rows are cut into for the threads of a pass without sums.
 pub const CHUNKS_MAX: usize = 256;
+
 /// Runs `job` for all parts, on the workers of `team` and the calling thread; on this one alone
 /// while another has the workers.
 pub(crate) fn run_on(team: &Team, job: TeamJob<'_>) {
@@ -29,9 +29,8 @@ pub(crate) trait Crew {
     /// Calls `job` once for each part, on the workers when they are free and there is work for two.
     fn run(&self, chunks: usize, job: TeamJob<'_>);
 
-    /// Calls `body` once for each chunk with zeros to add to, and adds these up in the order of the
-    /// chunks.
-    fn sum_chunks(&self, partition: &Partition, sums: &mut [f64], body: &(dyn Fn(usize, &mut [f64]) + Sync));
+    /// Calls `body` once for each chunk with zeros to add to, and adds these up exactly.
+    fn sum_chunks(&self, partition: &Partition, sums: &mut [ExactSum], body: &(dyn Fn(usize, &mut [f64]) + Sync));
 }
 
 /// The calling thread alone.
@@ -46,32 +45,39 @@ impl Crew for Alone {
         job(0);
     }
 
-    fn sum_chunks(&self, partition: &Partition, sums: &mut [f64], body: &(dyn Fn(usize, &mut [f64]) + Sync)) {
-        sums.fill(0.0);
-        let mut room = vec![0.0; sums.len()];
-        sum_alone(partition, sums, &mut room, body);
+    fn sum_chunks(&self, partition: &Partition, sums: &mut [ExactSum], body: &(dyn Fn(usize, &mut [f64]) + Sync)) {
+        sums.fill(ExactSum::ZERO);
+        add_chunks(0..partition.chunks(), sums, &mut vec![0.0; sums.len()], body);
     }
 }
 
-/// `sums += partial`.
-pub(crate) fn add(sums: &mut [f64], partial: &[f64]) {
-    for (sum, value) in sums.iter_mut().zip(partial) {
-        *sum += value;
-    }
-}
-
-/// The sums of all chunks on this thread, in the same order.
-pub(crate) fn sum_alone(
-    partition: &Partition,
-    sums: &mut [f64],
+/// Adds to `sums` those of some chunks, each made in `room`.
+pub(crate) fn add_chunks(
+    chunks: Range<usize>,
+    sums: &mut [ExactSum],
     room: &mut [f64],
     body: &(dyn Fn(usize, &mut [f64]) + Sync),
 ) {
-    let partial = &mut room[..sums.len()];
-    for chunk in 0..partition.chunks() {
-        partial.fill(0.0);
-        body(chunk, partial);
-        add(sums, partial);
+    for chunk in chunks {
+        room.fill(0.0);
+        body(chunk, room);
+        sums.iter_mut().zip(&*room).for_each(|(sum, value)| *sum += *value);
+    }
+}
+
+/// The rows of a rank in a pass with sums, and how many make one double of a sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SummedRows {
+    /// Rows of this rank.
+    pub rows: usize,
+    /// Rows of a chunk, as [`Operator::chunk_rows`](recoup_core::Operator::chunk_rows) has them.
+    pub chunk_rows: usize,
+}
+
+/// Rows of an operator without a grid that has no others.
+impl From<usize> for SummedRows {
+    fn from(rows: usize) -> Self {
+        Self { rows, chunk_rows: chunk_rows(rows, 1) }
     }
 }
 
@@ -90,10 +96,9 @@ impl Partition {
         Self { n, chunk_rows: units.div_ceil(CHUNKS_MAX).max(1) * unit }
     }
 
-    /// Rows of a chunk; the last may have fewer.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn chunk_rows(&self) -> usize {
-        self.chunk_rows
+    /// Cuts rows into the chunks of their sums.
+    pub(crate) fn summed(SummedRows { rows, chunk_rows }: SummedRows) -> Self {
+        Self { n: rows, chunk_rows }
     }
 
     /// Number of chunks.

@@ -6,8 +6,10 @@
 
 use std::ops::Range;
 
-use crate::Pool;
+use recoup_core::ExactSum;
+
 use crate::kernels::simd::{Operand, axpy_block, axpy_four_block, dot_block, dot_four_block, round_block};
+use crate::{Pool, SummedRows};
 pub use sys::{RowsMut, Vector, VectorElement};
 
 mod sys;
@@ -48,15 +50,15 @@ impl<T: VectorElement> AsRef<[T]> for Vector<T> {
 
 /// `x . y`.
 #[must_use]
-pub fn dot(pool: &Pool, x: &[f64], y: &[f64]) -> f64 {
-    let [sum] = pool.sum_rows(x.len(), (), |rows, ()| [dot_block(&x[rows.clone()], &y[rows])]);
+pub fn dot(pool: &Pool, rows: impl Into<SummedRows>, x: &[f64], y: &[f64]) -> ExactSum {
+    let [sum] = pool.sum_rows(rows, (), |rows, ()| [dot_block(&x[rows.clone()], &y[rows])]);
     sum
 }
 
 /// `x . x`.
 #[must_use]
-pub fn norm_squared(pool: &Pool, x: &[f64]) -> f64 {
-    dot(pool, x, x)
+pub fn norm_squared(pool: &Pool, rows: impl Into<SummedRows>, x: &[f64]) -> ExactSum {
+    dot(pool, rows, x, x)
 }
 
 /// `target = x`.
@@ -88,9 +90,15 @@ pub fn xpay<'y>(pool: &Pool, x: &[f64], beta: f64, y: impl Into<RowsMut<'y>>) {
 }
 
 /// `h_j = w . v_j` for each vector of `basis`, in one pass over `w`: as many sums as `h` is long.
-pub fn multi_dot<E: Operand, B: AsRef<[E]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h: &mut [f64]) {
+pub fn multi_dot<E: Operand, B: AsRef<[E]> + Sync>(
+    pool: &Pool,
+    rows: impl Into<SummedRows>,
+    w: &[f64],
+    basis: &[B],
+    h: &mut [ExactSum],
+) {
     assert_eq!(basis.len(), h.len(), "one sum for each basis vector");
-    pool.sum_rows_into(w.len(), (), h, |rows, (), h| {
+    pool.sum_rows_into(rows, (), h, |rows, (), h| {
         let w = &w[rows.clone()];
         let part = |v| &B::as_ref(v)[rows.clone()];
         let (h_fours, h_rest) = h.as_chunks_mut::<4>();
@@ -121,13 +129,13 @@ pub fn multi_axpy<'w, E: Operand, B: AsRef<[E]> + Sync>(
 /// `w += alpha sum_j h_j v_j` in one pass over `w`, and the new `w . w`.
 pub fn multi_axpy_norm<'w, E: Operand, B: AsRef<[E]> + Sync>(
     pool: &Pool,
+    rows: impl Into<SummedRows>,
     alpha: f64,
     basis: &[B],
     h: &[f64],
     w: impl Into<RowsMut<'w>>,
-) -> f64 {
-    let w = w.into();
-    let [sum] = pool.sum_rows(w.len(), w, |rows, w| {
+) -> ExactSum {
+    let [sum] = pool.sum_rows(rows, w.into(), |rows, w| {
         multi_axpy_block(alpha, basis, h, &rows, w);
         [dot_block(w, w)]
     });
@@ -137,12 +145,13 @@ pub fn multi_axpy_norm<'w, E: Operand, B: AsRef<[E]> + Sync>(
 /// `w -= sum_j h_j v_j`, rounded to floats and stored in `target`, too; and the new `w . w`.
 pub(crate) fn subtract_rounded(
     pool: &Pool,
+    rows: SummedRows,
     basis: &[Vector<f32>],
     h: &[f64],
     w: &mut Vector,
     target: &mut Vector<f32>,
-) -> f64 {
-    let [sum] = pool.sum_rows(w.len(), (w.rows_mut(), target.rows_mut()), |rows, (w, target)| {
+) -> ExactSum {
+    let [sum] = pool.sum_rows(rows, (w.rows_mut(), target.rows_mut()), |rows, (w, target)| {
         multi_axpy_block(-1.0, basis, h, &rows, w);
         round_block(w, target);
         [dot_block(w, w)]

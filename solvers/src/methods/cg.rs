@@ -28,7 +28,8 @@
 mod passes;
 
 use recoup_core::{
-    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    BreakdownReason, ExactSum, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError,
+    Status,
 };
 
 pub use passes::{CgPasses, DeflatedParts, PreconditionedResidual};
@@ -235,15 +236,15 @@ impl<'a, S: CgPasses> Cg<'a, S> {
 
     /// `r = r - alpha q`, `z = M^-1 r`, and the sums of both.
     fn residual_step(&mut self, alpha: f64) -> Result<Sums, SolveError> {
-        let mut all = [0.0; SUMS_MAX];
+        let mut all = [ExactSum::ZERO; SUMS_MAX];
         let sums = &mut all[..2 + self.deflation.len()];
         self.system.residual_step(alpha, &self.q, &self.inverse, &self.deflation.u, &mut self.r, sums)?;
         self.store_z()?;
         if let Some(z) = &self.z {
             sums[1] = self.system.dot(&self.r, z)?;
         }
-        self.system.host().comm.sum(sums)?;
-        let [r_r, r_z, deflated @ ..] = all;
+        self.system.host().comm.sum_exact(sums)?;
+        let [r_r, r_z, deflated @ ..] = all.map(|sum| sum.rounded());
         Ok(Sums { r_r, r_z, deflated })
     }
 
@@ -411,7 +412,8 @@ impl<S: CgPasses> Cg<'_, S> {
         let mut magnitudes = vec![0.0; p.len()];
         let known = a.abs_apply(&x, &mut magnitudes).transpose()?;
         let squares = magnitudes.iter().zip(*b).zip(&p).map(|((ax, b), p)| ((ax + b.abs()) * p).powi(2));
-        let [squares, unknown] = sum_over_ranks(&self.system, [squares.sum(), f64::from(u8::from(known.is_none()))])?;
+        let unknown = f64::from(u8::from(known.is_none()));
+        let [squares, unknown] = sum_over_ranks(&self.system, [squares.collect(), unknown.into()])?;
         if unknown > 0.0 {
             return Ok(0.0);
         }

@@ -7,7 +7,7 @@
 //! direction is valid, however inaccurate: it costs two vectors and 16 bytes per row and iteration,
 //! never the convergence.
 
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 
 use crate::Space;
 use crate::methods::shared::sum_over_ranks;
@@ -170,7 +170,7 @@ impl<S: Space> Deflation<S> {
     }
 
     /// Computes this rank's share of `u_i . r`.
-    pub(crate) fn local_parts(&self, space: &S, r: &S::Vector, sums: &mut [f64]) -> Result<(), SolveError> {
+    pub(crate) fn local_parts(&self, space: &S, r: &S::Vector, sums: &mut [ExactSum]) -> Result<(), SolveError> {
         if self.is_empty() { Ok(()) } else { space.multi_dot(r, &self.u, sums) }
     }
 
@@ -192,11 +192,11 @@ impl<S: Space> Deflation<S> {
 
 /// `v_i . r` over all ranks, for each of `vectors`.
 fn products<S: Space>(space: &S, vectors: &[S::Vector], r: &S::Vector) -> Result<[f64; DIRECTIONS_MAX], SolveError> {
-    let mut sums = [0.0; DIRECTIONS_MAX];
+    let mut sums = [ExactSum::ZERO; DIRECTIONS_MAX];
     let used = &mut sums[..vectors.len()];
     space.multi_dot(r, vectors, used)?;
-    space.host().comm.sum(used)?;
-    Ok(sums)
+    space.host().comm.sum_exact(used)?;
+    Ok(sums.map(|sum| sum.rounded()))
 }
 
 /// `w . A w`, with `A w` left in `product`.

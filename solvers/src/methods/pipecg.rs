@@ -31,7 +31,11 @@
 //! The residual norm reported is the recurrence's, whose distance from the true one no bound of
 //! CG's explains: [`recoup_core::ResidualKind::Unknown`].
 
-use recoup_core::{BreakdownReason, Iteration, MethodProfile, Progress, Registered, Resume, Role, SolveError, Status};
+use std::ops::Range;
+
+use recoup_core::{
+    BreakdownReason, ExactSum, Iteration, MethodProfile, Progress, Registered, Resume, Role, SolveError, Status,
+};
 
 use crate::kernels::simd::{dot_block, pursue_block};
 use crate::methods::cg::CG;
@@ -192,28 +196,30 @@ impl<'a> PipelinedCg<'a> {
         let r = &self.r[..];
         let w = &self.w[..];
         let u = self.preconditioned.as_ref().map_or(r, |of| &of.u);
-        let sums =
-            system.pool.sum_rows(r.len(), (), |rows, ()| sums_block(&r[rows.clone()], &u[rows.clone()], &w[rows]));
+        let block = |rows: Range<usize>, ()| sums_block(&r[rows.clone()], &u[rows.clone()], &w[rows]);
+        let sums = system.pool.sum_rows(system.rows(), (), block);
         self.reduce(sums)
     }
 
     /// The sums over all ranks; `m = M^-1 w` and `n = A m` meanwhile. They say what P takes out of
     /// m and n.
-    fn reduce(&mut self, sums: [f64; SUMS]) -> Result<(), SolveError> {
+    fn reduce(&mut self, sums: [ExactSum; SUMS]) -> Result<(), SolveError> {
         let system = &self.system;
         let preconditioner = self.preconditioner;
         let w = &self.w;
         let n = &mut self.n;
         let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
-        let mut all = [0.0; SUMS + DIRECTIONS_MAX];
+        let mut all = [ExactSum::ZERO; SUMS + DIRECTIONS_MAX];
         let all = &mut all[..SUMS + self.deflation.len()];
         all[..SUMS].copy_from_slice(&sums);
         self.deflation.local_parts(system, w, &mut all[SUMS..])?;
         let mut worked = Ok(());
-        system.comm.sum_while(all, &mut || {
+        system.comm.sum_exact_while(all, &mut || {
             worked = multiply(system, preconditioner, w, m.as_deref_mut(), n);
         })?;
-        let (sums, parts) = all.split_at(SUMS);
+        let mut rounded = [0.0; SUMS + DIRECTIONS_MAX];
+        rounded.iter_mut().zip(&*all).for_each(|(value, sum)| *value = sum.rounded());
+        let (sums, parts) = rounded[..all.len()].split_at(SUMS);
         self.scalars[..SUMS].copy_from_slice(sums);
         if let Some(m) = m {
             self.deflation.remove_from_product(system, parts, m, n)?;
@@ -223,8 +229,9 @@ impl<'a> PipelinedCg<'a> {
 
     /// Advances in one pass the four directions and what they change; returns this rank's part of
     /// the sums.
-    fn advance(&mut self, alpha: f64, beta: f64) -> [f64; SUMS] {
-        let pool = self.system.pool;
+    fn advance(&mut self, alpha: f64, beta: f64) -> [ExactSum; SUMS] {
+        let System { pool, .. } = self.system;
+        let rows = self.system.rows();
         let n = &self.n[..];
         let x = self.x.rows_mut();
         let p = self.p.rows_mut();
@@ -233,7 +240,7 @@ impl<'a> PipelinedCg<'a> {
         let w = self.w.rows_mut();
         let z = self.z.rows_mut();
         let Some(Preconditioned { u, q, m }) = &mut self.preconditioned else {
-            return pool.sum_rows(n.len(), ((x, p), (r, s), (w, z)), |rows, ((x, p), (r, s), (w, z))| {
+            return pool.sum_rows(rows, ((x, p), (r, s), (w, z)), |rows, ((x, p), (r, s), (w, z))| {
                 pursue_block(alpha, beta, r, p, x);
                 pursue_block(-alpha, beta, w, s, r);
                 pursue_block(-alpha, beta, &n[rows], z, w);
@@ -243,7 +250,7 @@ impl<'a> PipelinedCg<'a> {
         let u = u.rows_mut();
         let q = q.rows_mut();
         let m = &m[..];
-        pool.sum_rows(n.len(), ((x, p), (r, s), (w, z), (u, q)), |rows, ((x, p), (r, s), (w, z), (u, q))| {
+        pool.sum_rows(rows, ((x, p), (r, s), (w, z), (u, q)), |rows, ((x, p), (r, s), (w, z), (u, q))| {
             // p = u + beta p, x = x + alpha p
             pursue_block(alpha, beta, u, p, x);
             // q = m + beta q, u = u - alpha q

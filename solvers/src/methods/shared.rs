@@ -1,18 +1,21 @@
 //! Norms and residuals over all ranks, limits, and roles, for all methods.
 
-use recoup_core::{BreakdownReason, Progress, Resume, Role, SafePoint, SolveError, Status};
+use recoup_core::{BreakdownReason, ExactSum, Progress, Resume, Role, SafePoint, SolveError, Status};
 
 use crate::kernels::vector::norm_squared;
 use crate::{Space, Stop, System};
 
 /// The sums of `local` over all ranks.
-pub(crate) fn sum_over_ranks<const K: usize>(space: &impl Space, mut local: [f64; K]) -> Result<[f64; K], SolveError> {
-    space.host().comm.sum(&mut local)?;
-    Ok(local)
+pub(crate) fn sum_over_ranks<const K: usize>(
+    space: &impl Space,
+    mut local: [ExactSum; K],
+) -> Result<[f64; K], SolveError> {
+    space.host().comm.sum_exact(&mut local)?;
+    Ok(local.map(|sum| sum.rounded()))
 }
 
 /// Square root of the sum of `local` over all ranks.
-pub(crate) fn global_norm(space: &impl Space, local: f64) -> Result<f64, SolveError> {
+pub(crate) fn global_norm(space: &impl Space, local: ExactSum) -> Result<f64, SolveError> {
     let [squared] = sum_over_ranks(space, [local])?;
     Ok(squared.sqrt())
 }
@@ -36,7 +39,7 @@ pub(crate) fn rhs_norm(system: &System<'_>) -> Result<f64, SolveError> {
     let largest = system.b.iter().fold(0.0_f64, |largest, b| largest.max(b.abs()));
     // The exponents of the largest values, in an order that integers keep.
     let largest = f64::from_bits(system.comm.max(largest.to_bits() as i64)? as u64);
-    let found = global_norm(system, norm_squared(system.pool, system.b))?;
+    let found = global_norm(system, norm_squared(system.pool, system.rows(), system.b))?;
     let expected = "1e-130 to 1e130: scale the problem";
     let is_lost = largest > 0.0 && !RHS_NORMS.contains(&found);
     let value = if found.is_finite() && found > 0.0 { found } else { largest };

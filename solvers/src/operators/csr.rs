@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
+use recoup_core::{CommError, ExactSum, JacobiSweep, Operator, chunk_rows, row_hash, slice_rows};
 
 pub use self::error::CsrError;
 use self::simd::Pattern;
@@ -21,7 +21,7 @@ use crate::kernels::BLOCK;
 use crate::kernels::simd::{dot_block, relax_block, residual_block};
 use crate::kernels::sys::AlignedBuffer;
 use crate::kernels::vector::norm_squared;
-use crate::{LocalRows, Pool};
+use crate::{LocalRows, Pool, SummedRows};
 
 /// Slot of the values among the arrays of a product: apart from those of x and y.
 const VALUES_SLOT: usize = 3;
@@ -150,9 +150,25 @@ impl Csr {
         (0..self.n()).map(of_row).max().unwrap_or(0)
     }
 
-    /// `y = A x` for the rows `rows` of one block.
+    /// `y += A x` for the rows `rows`, if `ADDS`, else `y = A x`: entries are added one by one.
+    pub(crate) fn multiply_from<const ADDS: bool>(&self, rows: &Range<usize>, x: &[f64], mut y: &mut [f64]) {
+        let mut first = rows.start;
+        while first < rows.end {
+            let end = rows.end.min((first / BLOCK + 1) * BLOCK);
+            let (own, others) = y.split_at_mut(end - first);
+            self.pattern.multiply::<ADDS>(first, &self.values, x, own);
+            first = end;
+            y = others;
+        }
+    }
+
+    /// `y = A x` for the rows `rows`.
     pub(crate) fn multiply(&self, rows: &Range<usize>, x: &[f64], y: &mut [f64]) {
-        self.pattern.multiply(rows.start / BLOCK, &self.values, x, y);
+        self.multiply_from::<false>(rows, x, y);
+    }
+
+    fn summed_rows(&self) -> SummedRows {
+        SummedRows { rows: self.n(), chunk_rows: self.chunk_rows() }
     }
 
     /// The largest of `size` over the rows.
@@ -170,6 +186,10 @@ impl Operator for Csr {
         self.grid
     }
 
+    fn chunk_rows(&self) -> usize {
+        chunk_rows(self.n(), slice_rows(self.grid))
+    }
+
     fn nonzeros(&self) -> u64 {
         self.values.len() as u64
     }
@@ -180,9 +200,7 @@ impl Operator for Csr {
 
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         self.pool.for_rows(self.n(), y, |rows, y| {
-            for (first, y) in rows.step_by(BLOCK).zip(y.chunks_mut(BLOCK)) {
-                self.multiply(&(first..first + y.len()), x, y);
-            }
+            self.multiply(&rows, x, y);
         });
         Ok(())
     }
@@ -196,30 +214,30 @@ impl Operator for Csr {
         Ok(())
     }
 
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
-        let [sum] = self.pool.sum_rows(self.n(), y, |rows, y| {
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
+        let [sum] = self.pool.sum_rows(self.summed_rows(), y, |rows, y| {
             self.multiply(&rows, x, y);
             [dot_block(&x[rows], y)]
         });
         Ok(sum)
     }
 
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
-        let [sum] = self.pool.sum_rows(self.n(), r, |rows, r| {
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {
+        let [sum] = self.pool.sum_rows(self.summed_rows(), r, |rows, r| {
             self.multiply(&rows, x, r);
             [residual_block(&b[rows], r)]
         });
         Ok(sum)
     }
 
-    fn squared_norm(&self, x: &[f64]) -> f64 {
-        norm_squared(&self.pool, x)
+    fn squared_norm(&self, x: &[f64]) -> ExactSum {
+        norm_squared(&self.pool, self.summed_rows(), x)
     }
 
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<ExactSum, CommError> {
         let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
         let x = &*x;
-        let [residual_squared] = self.pool.sum_rows(self.n(), target, |rows, target| {
+        let [residual_squared] = self.pool.sum_rows(self.summed_rows(), target, |rows, target| {
             self.multiply(&rows, x, target);
             let sum = residual_block(&b[rows.clone()], target);
             relax_block(omega, &inverse_diagonal[rows.clone()], &x[rows], target);
@@ -247,9 +265,9 @@ impl Operator for Csr {
         Some(Ok(()))
     }
 
-    fn frobenius_squared(&self) -> Option<f64> {
+    fn frobenius_squared(&self) -> Option<ExactSum> {
         let squares = |row| self.row(row).1.iter().map(|value| value * value).sum::<f64>();
-        let [sum] = self.pool.sum_rows(self.n(), (), |rows, ()| [rows.map(squares).sum()]);
+        let [sum] = self.pool.sum_rows(self.summed_rows(), (), |rows, ()| [rows.map(squares).sum()]);
         Some(sum)
     }
 

@@ -12,12 +12,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
+use recoup_core::{CommError, ExactSum, JacobiSweep, Operator, chunk_rows, row_hash};
 
-use crate::Pool;
 use crate::kernels::BLOCK;
 use crate::kernels::simd::{GridSegment, dot_block, multiply_line, residual_block};
 use crate::kernels::vector::norm_squared;
+use crate::{Pool, SummedRows};
 
 /// The Laplacian on `n^3` points, or some planes of it, and the threads that apply it.
 #[derive(Debug)]
@@ -165,8 +165,12 @@ impl Poisson3d {
         });
     }
 
+    fn summed_rows(&self) -> SummedRows {
+        SummedRows { rows: self.rows(), chunk_rows: self.chunk_rows() }
+    }
+
     /// Does one Jacobi sweep in place, and returns the sum of squares of the residual before.
-    pub(crate) fn sweep_in_place(&self, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
+    pub(crate) fn sweep_in_place(&self, sweep: JacobiSweep<'_>, around: Around<'_>) -> ExactSum {
         sweep::sweep_in_place(self, sweep, around)
     }
 }
@@ -188,6 +192,10 @@ impl Operator for Poisson3d {
         [self.n, self.n, self.planes.len()]
     }
 
+    fn chunk_rows(&self) -> usize {
+        chunk_rows(self.n.pow(3), self.n * self.n)
+    }
+
     fn nonzeros(&self) -> u64 {
         let n = self.n as u64;
         let planes = self.planes.len() as u64;
@@ -205,27 +213,27 @@ impl Operator for Poisson3d {
         Ok(())
     }
 
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
-        let [sum] = self.pool.sum_rows(self.rows(), y, |rows, y| {
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
+        let [sum] = self.pool.sum_rows(self.summed_rows(), y, |rows, y| {
             self.multiply(&rows, x, Around::default(), y);
             [dot_block(&x[rows], y)]
         });
         Ok(sum)
     }
 
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
-        let [sum] = self.pool.sum_rows(self.rows(), r, |rows, r| {
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {
+        let [sum] = self.pool.sum_rows(self.summed_rows(), r, |rows, r| {
             self.multiply(&rows, x, Around::default(), r);
             [residual_block(&b[rows], r)]
         });
         Ok(sum)
     }
 
-    fn squared_norm(&self, x: &[f64]) -> f64 {
-        norm_squared(&self.pool, x)
+    fn squared_norm(&self, x: &[f64]) -> ExactSum {
+        norm_squared(&self.pool, self.summed_rows(), x)
     }
 
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<ExactSum, CommError> {
         Ok(self.sweep_in_place(sweep, Around::default()))
     }
 
@@ -242,9 +250,9 @@ impl Operator for Poisson3d {
         Some(Ok(()))
     }
 
-    fn frobenius_squared(&self) -> Option<f64> {
+    fn frobenius_squared(&self) -> Option<ExactSum> {
         let diagonal = 36.0 * self.rows() as f64;
-        Some(diagonal + (self.nonzeros() - self.rows() as u64) as f64)
+        Some((diagonal + (self.nonzeros() - self.rows() as u64) as f64).into())
     }
 
     fn largest_row_sum(&self) -> Option<f64> {

@@ -7,10 +7,11 @@
 //! magnitudes (N. J. Higham, T. Mary 2019, doi 10.1137/18M1226312), there are N = nnz of them in
 //! each of two sums, and `sum |a_ij| <= sqrt(nnz) ||A||_F`.
 
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 
 use crate::System;
-use crate::kernels::vector::{dot, norm_squared};
+use crate::kernels::vector::dot;
+use crate::methods::shared::sum_over_ranks;
 use crate::rhs::random_value;
 
 /// Seeds of u and v.
@@ -33,10 +34,10 @@ impl System<'_> {
         let [mut au, mut av] = [vec![0.0; n], vec![0.0; n]];
         self.a.apply(&u, &mut au)?;
         self.a.apply(&v, &mut av)?;
-        let squares = norm_squared(self.pool, &au) + norm_squared(self.pool, &av);
-        let mut sums = [dot(self.pool, &u, &av), dot(self.pool, &v, &au), squares, self.a.nonzeros() as f64];
-        self.comm.sum(&mut sums)?;
-        let [uav, vau, squares, nonzeros] = sums;
+        let dot = |x: &[f64], y: &[f64]| dot(self.pool, self.rows(), x, y);
+        let squares = dot(&au, &au) + dot(&av, &av);
+        let local = [dot(&u, &av), dot(&v, &au), squares, ExactSum::from(self.a.nonzeros() as f64)];
+        let [uav, vau, squares, nonzeros] = sum_over_ranks(self, local)?;
         let difference = (uav - vau).abs();
         let frobenius = (1.5 * squares).sqrt();
         let rounding = SPREAD * nonzeros * f64::EPSILON * frobenius;

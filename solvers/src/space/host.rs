@@ -1,6 +1,6 @@
 //! The space of this process: vectors in its memory, passes by the threads of its pool.
 
-use recoup_core::{Borrowed, BorrowedMut, SolveError, Values, ValuesMut};
+use recoup_core::{Borrowed, BorrowedMut, ExactSum, SolveError, Values, ValuesMut};
 
 use super::Space;
 use crate::kernels::vector::{axpy, copy, dot, multi_axpy, multi_axpy_norm, multi_dot, xpay};
@@ -44,11 +44,11 @@ impl Space for System<'_> {
         Ok(self.a.apply(x, y)?)
     }
 
-    fn multiply_dot(&self, x: &Vector, y: &mut Vector) -> Result<f64, SolveError> {
+    fn multiply_dot(&self, x: &Vector, y: &mut Vector) -> Result<ExactSum, SolveError> {
         Ok(self.a.apply_dot(x, y)?)
     }
 
-    fn residual(&self, x: &Vector, r: &mut Vector) -> Result<f64, SolveError> {
+    fn residual(&self, x: &Vector, r: &mut Vector) -> Result<ExactSum, SolveError> {
         Ok(self.a.residual(self.b, x, r)?)
     }
 
@@ -81,12 +81,12 @@ impl Space for System<'_> {
         Ok(())
     }
 
-    fn dot(&self, x: &Vector, y: &Vector) -> Result<f64, SolveError> {
-        Ok(dot(self.pool, x, y))
+    fn dot(&self, x: &Vector, y: &Vector) -> Result<ExactSum, SolveError> {
+        Ok(dot(self.pool, self.rows(), x, y))
     }
 
-    fn multi_dot(&self, w: &Vector, basis: &[Vector], h: &mut [f64]) -> Result<(), SolveError> {
-        multi_dot(self.pool, w, basis, h);
+    fn multi_dot(&self, w: &Vector, basis: &[Vector], h: &mut [ExactSum]) -> Result<(), SolveError> {
+        multi_dot(self.pool, self.rows(), w, basis, h);
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Space for System<'_> {
         Ok(())
     }
 
-    fn multi_axpy_norm(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<f64, SolveError> {
-        Ok(multi_axpy_norm(self.pool, alpha, basis, h, w))
+    fn multi_axpy_norm(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<ExactSum, SolveError> {
+        Ok(multi_axpy_norm(self.pool, self.rows(), alpha, basis, h, w))
     }
 }

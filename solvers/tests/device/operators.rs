@@ -8,6 +8,7 @@ use super::support::{Both, compare, positive, wave};
 
 /// Compares all passes that take a product with an operator.
 fn compare_operator(both: &Both, here: &dyn Operator) {
+    let both = &both.for_rows_of(here);
     let passes = &both.passes;
     let there = &DeviceOperator::of(passes.stream(), here).unwrap().unwrap();
     let n = here.rows();

@@ -34,7 +34,7 @@ fn measured_here(operator: &dyn Operator, b: &[f64], x: &[f64], w: &[f64]) -> Me
         operator.apply_dot(x, &mut product).unwrap(),
         operator.apply_dot(&difference, &mut product).unwrap(),
     ];
-    Measured(sums.map(f64::to_bits))
+    Measured(sums.map(|sum| sum.rounded().to_bits()))
 }
 
 /// A frozen copy, and its owner, who continues at once.
@@ -61,7 +61,7 @@ fn measured_there(problem: &DeviceProblem, device: &Device, x: &[f64], w: &[f64]
         problem.squared_energy(x)?,
         problem.squared_energy_of_error(x, w)?,
     ];
-    Ok(Measured(sums.map(f64::to_bits)))
+    Ok(Measured(sums.map(|sum| sum.rounded().to_bits())))
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A device for a test, and the account at its end.
 
+use recoup_core::Operator;
 use recoup_cuda_double::{Double, DoubleReport, Settings};
 use recoup_device::{Device, DeviceVec};
 use recoup_solvers::Pool;
@@ -32,6 +33,12 @@ impl Both {
         });
     }
 
+    /// Both, to sum as the rows of `a` are summed.
+    pub(crate) fn for_rows_of(&self, a: &dyn Operator) -> Self {
+        let passes = DevicePasses::load(self.passes.stream().device()).unwrap();
+        Self { passes: passes.in_chunks(a.chunk_rows()), pool: Pool::new(1) }
+    }
+
     /// A copy on the device.
     pub(crate) fn there(&self, values: &[f64]) -> DeviceVec<f64> {
         DeviceVec::copy_of(self.passes.stream(), values).unwrap()
@@ -51,9 +58,11 @@ impl Both {
 }
 
 /// Compares numbers by their bits.
-pub(crate) fn compare(label: &str, found: &[f64], expected: &[f64]) {
+pub(crate) fn compare(label: &str, found: &[impl Into<f64> + Copy], expected: &[impl Into<f64> + Copy]) {
     assert_eq!(found.len(), expected.len(), "{label}");
-    let differs = found.iter().zip(expected).position(|(found, expected)| found.to_bits() != expected.to_bits());
+    let found: Vec<f64> = found.iter().map(|&value| value.into()).collect();
+    let expected: Vec<f64> = expected.iter().map(|&value| value.into()).collect();
+    let differs = found.iter().zip(&expected).position(|(found, expected)| found.to_bits() != expected.to_bits());
     if let Some(at) = differs {
         panic!("{label}, n {}: value {at} is {:e}, expected {:e}", found.len(), found[at], expected[at]);
     }

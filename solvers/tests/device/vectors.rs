@@ -1,10 +1,16 @@
 //! Passes over vectors, and the fused ones of CG and BiCGSTAB.
 
+use recoup_core::ExactSum;
 use recoup_device::DeviceVec;
 use recoup_solvers::device::{BicgstabVectors, CgInverse, IterateStep};
-use recoup_solvers::{BLOCK, CHUNKS_MAX, DeflatedParts, Vector, vector};
+use recoup_solvers::{BLOCK, CHUNKS_MAX, DeflatedParts, Pool, Vector, vector};
 
 use super::support::{Both, LENGTHS, compare, positive, wave};
+
+/// `x . y`.
+fn dot(pool: &Pool, x: &[f64], y: &[f64]) -> ExactSum {
+    vector::dot(pool, x.len(), x, y)
+}
 
 #[test]
 fn sums_have_the_hosts_bits() {
@@ -12,15 +18,15 @@ fn sums_have_the_hosts_bits() {
         for n in [0].into_iter().chain(LENGTHS).chain([CHUNKS_MAX * BLOCK + 1029]) {
             let x = wave(n, 0);
             let y = wave(n, 1);
-            let dot = both.passes.dot(both.there(&x).view(), both.there(&y).view()).unwrap();
-            compare("dot", &[dot], &[vector::dot(&both.pool, &x, &y)]);
+            let found = both.passes.dot(both.there(&x).view(), both.there(&y).view()).unwrap();
+            compare("dot", &[found], &[dot(&both.pool, &x, &y)]);
         }
         for n in LENGTHS {
             let d = positive(n);
             let r = wave(n, 2);
             let z: Vec<f64> = r.iter().zip(&d).map(|(r, d)| r / d).collect();
             let sum = both.passes.scaled_dot(both.there(&d).view(), both.there(&r).view()).unwrap();
-            compare("scaled dot", &[sum], &[vector::dot(&both.pool, &r, &z)]);
+            compare("scaled dot", &[sum], &[dot(&both.pool, &r, &z)]);
         }
     });
 }
@@ -73,13 +79,13 @@ fn compare_many(both: &Both, n: usize, count: usize) {
     let there = both.all_there(&basis);
     let mut w = wave(n, 99);
     let mut w_there = both.there(&w);
-    let mut expected = vec![1.0; count];
-    let mut found = vec![2.0; count];
-    vector::multi_dot(pool, &w, &basis, &mut expected);
+    let mut expected = vec![ExactSum::from(1.0); count];
+    let mut found = vec![ExactSum::from(2.0); count];
+    vector::multi_dot(pool, n, &w, &basis, &mut expected);
     passes.multi_dot(w_there.view(), &there, &mut found).unwrap();
     compare("multi_dot", &found, &expected);
     let h: Vec<f64> = (0..count).map(|j| 0.1 + j as f64 * 0.7).collect();
-    let expected = vector::multi_axpy_norm(pool, -1.5, &basis, &h, &mut w);
+    let expected = vector::multi_axpy_norm(pool, n, -1.5, &basis, &h, &mut w);
     let found = passes.multi_axpy_norm(-1.5, &there, &h, &mut w_there.view_mut()).unwrap();
     compare("norm of multi_axpy", &[found], &[expected]);
     both.compare("multi_axpy_norm", &w_there, &w);
@@ -131,9 +137,9 @@ fn steps_of_cg_have_the_hosts_bits() {
             // r = r - alpha q
             vector::axpy(pool, -0.37, &q, &mut r);
             let z = preconditioned(diagonal.as_deref(), &r);
-            let mut expected = vec![vector::dot(pool, &r, &r), vector::dot(pool, &r, &z)];
-            expected.extend(u.iter().map(|u| vector::dot(pool, u, &r)));
-            let mut found = vec![0.0; 2 + deflated];
+            let mut expected = vec![dot(pool, &r, &r), dot(pool, &r, &z)];
+            expected.extend(u.iter().map(|u| dot(pool, u, &r)));
+            let mut found = vec![ExactSum::ZERO; 2 + deflated];
             let q_there = both.there(&q);
             let target = &mut r_there.view_mut();
             passes.cg_residual_step(0.37, q_there.view(), inverse, &u_there, target, &mut found).unwrap();
@@ -175,14 +181,14 @@ fn steps_of_bicgstab_have_the_hosts_bits() {
             let mut x_there = both.there(&x);
             let mut r_there = both.there(&r);
             let products = passes.bicgstab_products(t_there.view(), r_there.view()).unwrap();
-            compare("products", &products, &[vector::dot(pool, &t, &r), vector::dot(pool, &t, &t)]);
+            compare("products", &products, &[dot(pool, &t, &r), dot(pool, &t, &t)]);
             let s = (case % 2 == 1).then(|| wave(n, 6));
             let s_there = s.as_ref().map(|s| both.there(s));
             let second = s.as_ref().unwrap_or(&r);
             let [alpha, omega, beta] = [0.7, -0.3, 1.9];
             x.iter_mut().zip(&p).zip(second).for_each(|((x, p), s)| *x += alpha * p + omega * s);
             vector::axpy(pool, -omega, &t, &mut r);
-            let expected = [vector::dot(pool, &r, &r), vector::dot(pool, &shadow, &r)];
+            let expected = [dot(pool, &r, &r), dot(pool, &shadow, &r)];
             let sources = BicgstabVectors {
                 p: p_there.view(),
                 s: s_there.as_ref().map(DeviceVec::view),

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError};
+use recoup_core::{Comm, CommError, ExactSum};
 
 use super::callbacks::CommCallbacks;
 use super::program_thread::ProgramThread;
-use crate::exact_sum::ExactSums;
 
 /// A communicator whose calls the program makes.
 ///
@@ -110,17 +109,22 @@ impl Comm for CallbackComm {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a communicator, which this is")]
-    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        let mine: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let mut sums = ExactSums::default();
-        sums.clear(values.len());
-        for (rank, part) in self.gather(&mine)?.into_iter().enumerate() {
+    fn sum_exact_while(&self, sums: &mut [ExactSum], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        let mine: Vec<u8> = sums.iter().flat_map(ExactSum::words).flat_map(|word| word.to_le_bytes()).collect();
+        let all = self.gather(&mine);
+        work();
+        sums.fill(ExactSum::ZERO);
+        for (rank, part) in all?.into_iter().enumerate() {
             if part.len() != mine.len() {
-                return Err(CommError::Length { rank, expected: values.len(), found: part.len() / 8 });
+                return Err(CommError::Length {
+                    rank,
+                    expected: sums.len(),
+                    found: part.len() / (8 * ExactSum::WORDS),
+                });
             }
-            sums.add(&self::values(&part).collect::<Vec<_>>());
+            let words: Vec<i64> = part.as_chunks().0.iter().map(|word| i64::from_le_bytes(*word)).collect();
+            sums.iter_mut().zip(words.as_chunks().0).for_each(|(sum, words)| *sum += ExactSum::of_words(*words));
         }
-        sums.round(values);
         Ok(())
     }
 

@@ -3,11 +3,10 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError};
+use recoup_core::{Comm, CommError, ExactSum};
 
 use super::fault::MpiFault;
 use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire, WordReduction};
-use crate::exact_sum::ExactSums;
 
 /// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
 const VALUES: i32 = 1;
@@ -21,8 +20,8 @@ pub struct Mpi {
     rank: usize,
     size: usize,
     family: Arc<Family>,
-    /// The sums of this rank and those of all, kept for the next call.
-    sums: RefCell<[ExactSums; 2]>,
+    /// Words of the sums of this rank and of all, kept for the next call.
+    words: RefCell<[Vec<i64>; 2]>,
 }
 
 impl Mpi {
@@ -30,7 +29,7 @@ impl Mpi {
         let rank = raw.rank()?;
         let size = raw.size()?;
         family.join(raw);
-        Ok(Self { raw, rank, size, family, sums: RefCell::default() })
+        Ok(Self { raw, rank, size, family, words: RefCell::default() })
     }
 
     fn pending(&self) -> PendingCalls<'_> {
@@ -119,24 +118,21 @@ impl Comm for Mpi {
         self.size
     }
 
-    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        self.sum_while(values, &mut || {})
-    }
-
-    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
-        if self.size == 1 || values.is_empty() {
+    fn sum_exact_while(&self, sums: &mut [ExactSum], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        if self.size == 1 || sums.is_empty() {
             work();
             return Ok(());
         }
-        let [own, all] = &mut *self.sums.borrow_mut();
-        [&mut *own, all].into_iter().for_each(|sums| sums.clear(values.len()));
-        own.add(values);
+        let [own, all] = &mut *self.words.borrow_mut();
+        own.clear();
+        own.extend(sums.iter().flat_map(ExactSum::words));
+        all.resize(own.len(), 0);
         let mut pending = self.pending();
-        let begun = pending.reduce(WordReduction::Sum, &own.words, &mut all.words);
+        let begun = pending.reduce(WordReduction::Sum, own, all);
         work();
         begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
         drop(pending);
-        all.round(values);
+        sums.iter_mut().zip(all.as_chunks().0).for_each(|(sum, words)| *sum = ExactSum::of_words(*words));
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use recoup::comm::ProgramThread;
-use recoup::core::{CommError, Operator};
+use recoup::core::{CommError, ExactSum, Operator};
 
 use crate::status::OPERATOR;
 
@@ -67,8 +67,8 @@ impl Operator for CallbackOperator {
         if code == 0 { Ok(()) } else { Err(CommError::Callback { what: OPERATOR, code }) }
     }
 
-    fn frobenius_squared(&self) -> Option<f64> {
-        self.frobenius_squared
+    fn frobenius_squared(&self) -> Option<ExactSum> {
+        self.frobenius_squared.map(ExactSum::from)
     }
 
     fn largest_row_sum(&self) -> Option<f64> {

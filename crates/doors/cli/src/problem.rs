@@ -116,9 +116,9 @@ impl LinearProblem {
     pub(crate) fn relative_residual(&self, x: &[f64]) -> Result<f64> {
         let mut r = vec![0.0; self.n()];
         let residual = self.operator.residual(&self.rhs, x, &mut r)?;
-        let mut squares = [residual, self.rhs.iter().map(|b| b * b).sum::<f64>()];
-        self.comm.sum(&mut squares)?;
-        let [residual, rhs] = squares.map(f64::sqrt);
+        let mut squares = [residual, self.operator.squared_norm(&self.rhs)];
+        self.comm.sum_exact(&mut squares)?;
+        let [residual, rhs] = squares.map(|squared| squared.sqrt());
         Ok(if rhs > 0.0 { residual / rhs } else { residual })
     }
 }

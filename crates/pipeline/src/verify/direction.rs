@@ -5,7 +5,7 @@
 //! `||p' - p||_A <= delta ||p||_A`. An error spread evenly below e has `||p' - p||_A^2` about `e^2
 //! trace(A) / 3`, which gives the first bound to try; the error found decides.
 
-use recoup_core::{Bound, Comm, Operator, summed};
+use recoup_core::{Bound, Comm, ExactSum, Operator, summed};
 use recoup_model::residual_bound::Verdict;
 
 use super::problem::ResidualOps;
@@ -34,9 +34,9 @@ impl EnergyNorm {
     /// known. Collective.
     pub(crate) fn new(operator: &dyn Operator, frobenius: f64, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let diagonal = operator.diagonal();
-        let mut sums = [diagonal.iter().flatten().sum(), f64::from(u8::from(diagonal.is_none()))];
-        comm.sum(&mut sums)?;
-        let [known, unknown] = sums;
+        let mut sums = [diagonal.iter().flatten().copied().collect(), f64::from(u8::from(diagonal.is_none())).into()];
+        comm.sum_exact(&mut sums)?;
+        let [known, unknown] = sums.map(|sum: ExactSum| sum.rounded());
         let n = operator.global_rows() as f64;
         let trace = if unknown == 0.0 { known } else { n.sqrt() * frobenius };
         // A is symmetric where it gives a norm, and then ||A||_2 <= ||A||_inf.
@@ -71,7 +71,7 @@ impl EnergyNorm {
 }
 
 /// Sums a measure over all ranks.
-fn over_ranks(mine: Result<f64, PipelineError>, comm: &dyn Comm) -> Result<f64, PipelineError> {
+fn over_ranks(mine: Result<ExactSum, PipelineError>, comm: &dyn Comm) -> Result<f64, PipelineError> {
     let [sum] = summed(comm, mine.map(|mine| [mine]))?;
     Ok(sum)
 }
@@ -175,7 +175,7 @@ impl Judge for RecurrenceBound<'_> {
 
     fn first_bound(&mut self) -> Result<Bound, PipelineError> {
         let rows = self.measures.operator().rows() as f64;
-        let mine = self.measures.squared_norm(self.v).map(|squared| [squared, rows]);
+        let mine = self.measures.squared_norm(self.v).map(|squared| [squared, rows.into()]);
         let [squared, n] = summed(self.comm, mine)?;
         // e = delta min(||v||, ||r||) / sqrt(n)
         let e = self.delta * squared.sqrt().min(self.residual_norm) / n.sqrt();

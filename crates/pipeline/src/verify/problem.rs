@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use recoup_core::{
-    Comm, CommError, DeviceSnapshot, ElementType, Fingerprint, Operator, PROBES, Probe, ProblemOnDevice, Projection,
-    SolveError, VariableRecord, agreed, gather_words, probe_value, vector_fingerprint,
+    Comm, CommError, DeviceSnapshot, ElementType, ExactSum, Fingerprint, Operator, PROBES, Probe, ProblemOnDevice,
+    Projection, SolveError, VariableRecord, agreed, gather_words, probe_value, vector_fingerprint,
 };
 
 use crate::error::{PipelineError, device_values_error};
@@ -170,7 +170,7 @@ impl ResidualOps {
     }
 
     /// ResidualOps `||b - A x||^2` for one right-hand side.
-    pub(crate) fn squared_residual(&mut self, x: VectorView<'_>, column: usize) -> Result<f64, PipelineError> {
+    pub(crate) fn squared_residual(&mut self, x: VectorView<'_>, column: usize) -> Result<ExactSum, PipelineError> {
         if let Some(values) = x.device {
             return self.problem().squared_residual(values).map_err(in_variable(x.record));
         }
@@ -179,7 +179,7 @@ impl ResidualOps {
     }
 
     /// ResidualOps `x . x`.
-    pub(crate) fn squared_norm(&self, x: VectorView<'_>) -> Result<f64, PipelineError> {
+    pub(crate) fn squared_norm(&self, x: VectorView<'_>) -> Result<ExactSum, PipelineError> {
         match x.device {
             None => Ok(self.operator().squared_norm(x.host)),
             Some(values) => self.problem().squared_norm(values).map_err(in_variable(x.record)),
@@ -187,13 +187,13 @@ impl ResidualOps {
     }
 
     /// ResidualOps `|| |A| |x| ||^2`; `None` where the entries are not known.
-    pub(crate) fn squared_abs_product(&mut self, x: &[f64]) -> Option<Result<f64, PipelineError>> {
+    pub(crate) fn squared_abs_product(&mut self, x: &[f64]) -> Option<Result<ExactSum, PipelineError>> {
         let applied = self.reference.operator.abs_apply(x, &mut self.product)?;
         Some(applied.map(|()| self.operator().squared_norm(&self.product)).map_err(PipelineError::from))
     }
 
     /// ResidualOps `v . A v`.
-    pub(crate) fn squared_energy(&mut self, v: VectorView<'_>) -> Result<f64, PipelineError> {
+    pub(crate) fn squared_energy(&mut self, v: VectorView<'_>) -> Result<ExactSum, PipelineError> {
         match v.device {
             None => Ok(self.reference.operator.apply_dot(v.host, &mut self.product)?),
             Some(values) => self.problem().squared_energy(values).map_err(in_variable(v.record)),
@@ -205,7 +205,7 @@ impl ResidualOps {
         &mut self,
         v: VectorView<'_>,
         w: VectorView<'_>,
-    ) -> Result<f64, PipelineError> {
+    ) -> Result<ExactSum, PipelineError> {
         if let Some((own, decoded)) = v.device.zip(w.device) {
             return self.problem().squared_energy_of_error(own, decoded).map_err(in_variable(v.record));
         }

@@ -3,9 +3,10 @@
 #![expect(unsafe_code, reason = "a launch trusts its arguments, and a kernel takes a share as its addresses")]
 
 use bytemuck::{Pod, Zeroable};
-use recoup_device::{DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
+use recoup_device::{Argument, DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
 
 use super::launch::{DevicePasses, rows_of};
+use super::operators::DeviceOperator;
 use crate::operators::Beyond;
 
 /// Some planes of the cube of a 7-point Laplacian; the planes around them come with each product.
@@ -57,11 +58,12 @@ struct BeyondAddresses {
     starts: u64,
     columns: u64,
     values: u64,
+    low: u64,
 }
 
 // SAFETY: zeros are numbers.
 unsafe impl Zeroable for BeyondAddresses {}
-// SAFETY: four 8-byte numbers, any bytes of which are numbers, with nothing between them.
+// SAFETY: five 8-byte numbers, any bytes of which are numbers, with nothing between them.
 unsafe impl Pod for BeyondAddresses {}
 
 /// Numbers of rows.
@@ -93,6 +95,7 @@ impl DeviceBeyond {
             starts: *starts.view().address(),
             columns: *columns.view().address(),
             values: *values.view().address(),
+            low: u64::from(beyond.low),
         };
         Ok(Self {
             addresses,
@@ -136,22 +139,29 @@ impl DevicePasses {
         unsafe { self.for_rows(&self.kernels.slab_apply, n, &[&form, &n, &x, &*y]) }
     }
 
-    /// `y += B halo` for the rows with entries in columns of other ranks.
+    /// `y = A x` for the rows with entries in columns of other ranks; `local` has those between rows
+    /// of this one.
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn add_beyond(
+    ///
+    /// # Panics
+    /// For a `local` that is no matrix.
+    pub fn apply_beyond(
         &self,
+        local: &DeviceOperator,
         beyond: &DeviceBeyond,
+        x: DeviceView<'_, f64>,
         halo: DeviceView<'_, f64>,
         y: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), DeviceError> {
+        assert_eq!([local.rows(); 2], [x.len(), y.len()], "a share and its vectors");
         assert!(beyond.halo <= halo.len() && beyond.rows_end <= y.len(), "a share and its vectors");
+        assert!(local.is_matrix(), "rows of a matrix");
+        let arguments: [&dyn Argument; 6] = [local.argument(), &beyond.addresses, &beyond.count, &x, &halo, &*y];
         // SAFETY: as the kernel is declared; all columns are below the length of the halo and all
         // rows, each once, below that of y.
-        unsafe {
-            self.for_rows(&self.kernels.add_beyond, beyond.count, &[&beyond.addresses, &beyond.count, &halo, &*y])
-        }
+        unsafe { self.for_rows(&self.kernels.apply_beyond, beyond.count, &arguments) }
     }
 
     /// Copies the values of some rows, one after the other.

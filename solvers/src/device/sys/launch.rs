@@ -6,14 +6,14 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
+use recoup_core::ExactSum;
 use recoup_device::{
     Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceVec, DeviceView, DeviceViewMut, Grid, HostBuffer,
     HostRead, Stream,
 };
 
 use super::room::SumRoom;
-use crate::kernels::BLOCK;
-use crate::kernels::team::Partition;
+use crate::kernels::{BLOCK, SummedRows};
 
 /// The kernels of all passes, as CUDA C.
 pub const KERNEL_SOURCE: &str = concat!(
@@ -52,7 +52,7 @@ macro_rules! kernels {
 kernels! {
     sum_chunks, dot, scaled_dot, axpy, xpay, scaled_copy, divide, divide_by, relax, multi_dot, multi_axpy,
     combine, stencil_apply, stencil_apply_dot, stencil_residual, slices_apply, slices_apply_dot, slices_residual,
-    plane_squares, slab_apply, add_beyond, gather, cg_residual_step, cg_iterate_step, cg_restart_direction, bicgstab_products, bicgstab_iterate_step,
+    plane_squares, slab_apply, apply_beyond, gather, cg_residual_step, cg_iterate_step, cg_restart_direction, bicgstab_products, bicgstab_iterate_step,
     bicgstab_direction_step,
 }
 
@@ -109,6 +109,36 @@ pub struct DevicePasses {
     stream: Stream,
     pub(super) kernels: PassKernels,
     room: Mutex<SumRoom>,
+    /// Rows of a chunk of the sums; `None` where vectors are of no operator.
+    chunk_rows: Option<usize>,
+}
+
+/// The rows of a pass with sums; `Rows` in `sums.cuh`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct ChunkedRows {
+    n: u32,
+    chunk: u32,
+}
+
+// SAFETY: zeros are numbers.
+unsafe impl Zeroable for ChunkedRows {}
+// SAFETY: two 4-byte numbers, any bytes of which are numbers, with nothing between them.
+unsafe impl Pod for ChunkedRows {}
+
+impl ChunkedRows {
+    fn chunks(self) -> u32 {
+        self.n.div_ceil(self.chunk)
+    }
+
+    fn chunk_blocks(self) -> u32 {
+        self.chunk.div_ceil(BLOCK as u32)
+    }
+
+    /// Number of blocks, each within a chunk.
+    pub(super) fn blocks(self) -> u32 {
+        self.n / self.chunk * self.chunk_blocks() + (self.n % self.chunk).div_ceil(BLOCK as u32)
+    }
 }
 
 impl fmt::Debug for DevicePasses {
@@ -131,7 +161,19 @@ impl DevicePasses {
     fn of_source(device: &Device, source: &str) -> Result<Self, DeviceError> {
         let module = DeviceModule::load(device, source, "solvers.cuh")?;
         let kernels = PassKernels::load(&module)?;
-        Ok(Self { stream: Stream::new(device)?, kernels, room: Mutex::new(SumRoom::new(device)?) })
+        Ok(Self { stream: Stream::new(device)?, kernels, room: Mutex::new(SumRoom::new(device)?), chunk_rows: None })
+    }
+
+    /// Sums as the rows of an operator are summed, in chunks of so many rows.
+    #[must_use]
+    pub fn in_chunks(self, chunk_rows: usize) -> Self {
+        Self { chunk_rows: Some(chunk_rows), ..self }
+    }
+
+    /// The chunks of `n` rows.
+    pub(super) fn chunked(&self, n: u32) -> ChunkedRows {
+        let chunk = self.chunk_rows.unwrap_or_else(|| SummedRows::from(n as usize).chunk_rows);
+        ChunkedRows { n, chunk: u32::try_from(chunk).unwrap_or(u32::MAX) }
     }
 
     /// The stream of all passes.
@@ -145,8 +187,8 @@ impl DevicePasses {
     /// # Errors
     /// [`DeviceError::Driver`] when the device has no more.
     pub fn reserve_sums(&self, n: usize, sums: usize) -> Result<(), DeviceError> {
-        let chunks = Partition::new(n, BLOCK).chunks();
-        self.room().reserve(n.div_ceil(BLOCK) * sums, chunks * sums)
+        let rows = self.chunked(rows_of([n]));
+        self.room().reserve(rows.blocks() as usize * sums, rows.chunks() as usize * sums)
     }
 
     fn room(&self) -> MutexGuard<'_, SumRoom> {
@@ -178,7 +220,7 @@ impl DevicePasses {
         n: u32,
         arguments: &[&dyn Argument],
     ) -> Result<(), DeviceError> {
-        let blocks = n.div_ceil(BLOCK as u32);
+        let blocks = self.chunked(n).blocks();
         // SAFETY: the caller's promise is the same.
         unsafe { self.launch(kernel, blocks.div_ceil(LANE_THREADS / LANES), LANE_THREADS, arguments) }
     }
@@ -216,21 +258,21 @@ impl DevicePasses {
         &self,
         n: u32,
         pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
-    ) -> Result<[f64; K], DeviceError> {
-        let mut sums = [0.0; K];
+    ) -> Result<[ExactSum; K], DeviceError> {
+        let mut sums = [ExactSum::ZERO; K];
         self.sums_into(n, &mut sums, pass)?;
         Ok(sums)
     }
 
     /// Works as [`DevicePasses::sums`] for a number of sums known at run time: the blocks of each
-    /// chunk are added on the device, the chunks here, both in order.
+    /// chunk are added on the device, in order, the chunks here, exactly.
     pub(super) fn sums_into(
         &self,
         n: u32,
-        sums: &mut [f64],
+        sums: &mut [ExactSum],
         pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
-        sums.fill(0.0);
+        sums.fill(ExactSum::ZERO);
         if n == 0 || sums.is_empty() {
             return Ok(());
         }
@@ -239,7 +281,7 @@ impl DevicePasses {
         let values = fetch(&self.stream, &room.host, room.chunks.slice(0..chunks * sums.len()))?;
         let values: &[f64] = bytemuck::cast_slice(&values);
         for (sum, own) in sums.iter_mut().zip(values.chunks_exact(chunks)) {
-            *sum = own.iter().fold(0.0, |total, value| total + value);
+            *sum = own.iter().copied().collect();
         }
         Ok(())
     }
@@ -253,21 +295,21 @@ impl DevicePasses {
         room: &mut SumRoom,
         pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
     ) -> Result<usize, DeviceError> {
-        let partition = Partition::new(n as usize, BLOCK);
-        let blocks = n.div_ceil(BLOCK as u32);
-        room.reserve(blocks as usize * count, partition.chunks() * count)?;
+        let rows = self.chunked(n);
+        let [blocks, chunks] = [rows.blocks(), rows.chunks()];
+        room.reserve(blocks as usize * count, chunks as usize * count)?;
         let of_blocks = room.blocks.view_mut();
         pass(&of_blocks)?;
         let of_chunks = room.chunks.view_mut();
-        let chunk_blocks = partition.chunk_rows().div_ceil(BLOCK) as u32;
-        let [chunks, count] = [partition.chunks() as u32, count as u32];
+        let chunk_blocks = rows.chunk_blocks();
+        let count = count as u32;
         // SAFETY: as the kernel is declared; it reads a value for each block and sum and writes one
         // for each chunk and sum, for which there is room.
         unsafe {
             let arguments: [&dyn Argument; 6] = [&blocks, &chunk_blocks, &chunks, &count, &of_blocks, &of_chunks];
             self.for_rows(&self.kernels.sum_chunks, chunks * count, &arguments)?;
         }
-        Ok(partition.chunks())
+        Ok(chunks as usize)
     }
 
     /// Runs such a pass for what it does to vectors. Its sums are not fetched.
@@ -277,21 +319,21 @@ impl DevicePasses {
         pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let room = &mut *self.room();
-        room.reserve(n.div_ceil(BLOCK as u32) as usize, 0)?;
+        room.reserve(self.chunked(n).blocks() as usize, 0)?;
         pass(&room.blocks.view_mut())
     }
 
-    /// Runs a pass that leaves `count` values, and returns their sum, in order.
+    /// Runs a pass that leaves `count` values, and returns their sum.
     pub(super) fn sum_of_values(
         &self,
         count: usize,
         pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
-    ) -> Result<f64, DeviceError> {
+    ) -> Result<ExactSum, DeviceError> {
         let room = &mut *self.room();
         room.reserve(0, count)?;
         pass(&room.chunks.view_mut())?;
         let values = fetch(&self.stream, &room.host, room.chunks.slice(0..count))?;
-        Ok(bytemuck::cast_slice::<u8, f64>(&values).iter().fold(0.0, |total, value| total + value))
+        Ok(bytemuck::cast_slice::<u8, f64>(&values).iter().copied().collect())
     }
 }
 
@@ -314,7 +356,7 @@ mod tests {
     use recoup_cuda_double::{Double, DoubleReport, Settings};
 
     /// The double's account of a pass: `x . y` of 1000 values with these kernels.
-    fn account(source: &str, is_swapped: bool) -> (Result<f64, DeviceError>, DoubleReport) {
+    fn account(source: &str, is_swapped: bool) -> (Result<ExactSum, DeviceError>, DoubleReport) {
         let double = Double::load();
         double.reset(&Settings::default());
         let run = || {
@@ -335,13 +377,14 @@ mod tests {
     #[test]
     fn without_a_defect_nothing_is_found() {
         let (result, report) = account(KERNEL_SOURCE, false);
-        assert_eq!(result, Ok(1000.0));
+        assert_eq!(result, Ok(ExactSum::from(1000.0)));
         assert!(report.is_clean(), "{report}");
     }
 
     #[test]
     fn a_bound_of_a_kernel_that_is_off_by_one_is_found() {
-        let source = KERNEL_SOURCE.replace("end = min(begin + BLOCK, n);", "end = min(begin + BLOCK, n + 1);");
+        let source = KERNEL_SOURCE
+            .replace("end = min(u64(begin) + BLOCK, chunk_end);", "end = min(u64(begin) + BLOCK, chunk_end + 1);");
         assert_ne!(source, KERNEL_SOURCE);
         let (result, report) = account(&source, false);
         assert!(result.is_err_and(|error| error.is_lost()));
@@ -359,7 +402,7 @@ mod tests {
         let [x, y] = [x.view(), y.view()];
         // SAFETY: as the kernel is declared; both have 1000 rows, and it writes a value.
         let pass = |sums: &DeviceViewMut<'_, f64>| unsafe {
-            passes.for_blocks(&passes.kernels.dot, 1000, &[&1000_u32, &x, &y, sums])
+            passes.for_blocks(&passes.kernels.dot, 1000, &[&passes.chunked(1000), &x, &y, sums])
         };
         assert_eq!(passes.launch_sums(1000, 1, room, pass), Ok(1));
     }

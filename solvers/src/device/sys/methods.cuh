@@ -6,10 +6,10 @@ DEVICE double preconditioned(const double* diagonal, const double* r, u32 i) {
 }
 
 // r = r - alpha q; r . r, r . D^-1 r, u_j . r
-extern "C" __global__ void cg_residual_step(u32 n, double alpha, const double* __restrict__ q,
+extern "C" __global__ void cg_residual_step(Rows all, double alpha, const double* __restrict__ q,
                                             const double* __restrict__ diagonal, Vectors u, u32 count,
                                             double* __restrict__ r, double* sums) {
-    BlockRows rows(n);
+    BlockRows rows(all);
     double squares = 0.0;
     double products = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) {
@@ -51,8 +51,8 @@ extern "C" __global__ void cg_restart_direction(u32 n, const double* r, const do
 }
 
 // t . s, t . t
-extern "C" __global__ void bicgstab_products(u32 n, const double* t, const double* s, double* sums) {
-    BlockRows rows(n);
+extern "C" __global__ void bicgstab_products(Rows all, const double* t, const double* s, double* sums) {
+    BlockRows rows(all);
     double products = 0.0;
     double squares = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) {
@@ -64,11 +64,11 @@ extern "C" __global__ void bicgstab_products(u32 n, const double* t, const doubl
 }
 
 // x = x + (alpha p + omega s), r = r - omega t; r . r, shadow . r. Without s, r is s.
-extern "C" __global__ void bicgstab_iterate_step(u32 n, double alpha, double omega, const double* __restrict__ p,
+extern "C" __global__ void bicgstab_iterate_step(Rows all, double alpha, double omega, const double* __restrict__ p,
                                                  const double* __restrict__ s, const double* __restrict__ t,
                                                  const double* __restrict__ shadow, double* __restrict__ x,
                                                  double* __restrict__ r, double* sums) {
-    BlockRows rows(n);
+    BlockRows rows(all);
     double squares = 0.0;
     double products = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) {

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "a launch trusts its arguments")]
 
+use recoup_core::ExactSum;
 use recoup_device::{Argument, DeviceError, DeviceVec, DeviceView, DeviceViewMut};
 
 use super::launch::{CoefficientTable, DevicePasses, VectorTable, rows_of};
@@ -61,7 +62,7 @@ impl DevicePasses {
         inverse: CgInverse<'_>,
         u: &[impl AsRef<DeviceVec<f64>>],
         r: &mut DeviceViewMut<'_, f64>,
-        sums: &mut [f64],
+        sums: &mut [ExactSum],
     ) -> Result<(), DeviceError> {
         let n = rows_of([q.len(), r.len()]);
         assert_eq!(sums.len(), 2 + u.len(), "one sum for each direction and two more");
@@ -69,7 +70,8 @@ impl DevicePasses {
         let count = u.len() as u32;
         let diagonal = inverse.argument(n);
         self.sums_into(n, sums, |sums| {
-            let arguments: [&dyn Argument; 8] = [&n, &alpha, &q, diagonal, &table, &count, &*r, sums];
+            let rows = self.chunked(n);
+            let arguments: [&dyn Argument; 8] = [&rows, &alpha, &q, diagonal, &table, &count, &*r, sums];
             // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes r and a
             // value for each block and sum.
             unsafe { self.for_blocks(&self.kernels.cg_residual_step, n, &arguments) }
@@ -125,12 +127,16 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn bicgstab_products(&self, t: DeviceView<'_, f64>, s: DeviceView<'_, f64>) -> Result<[f64; 2], DeviceError> {
+    pub fn bicgstab_products(
+        &self,
+        t: DeviceView<'_, f64>,
+        s: DeviceView<'_, f64>,
+    ) -> Result<[ExactSum; 2], DeviceError> {
         let n = rows_of([t.len(), s.len()]);
         self.sums(n, |sums| {
             // SAFETY: as the kernel is declared; it reads n rows, and writes two values for each
             // block.
-            unsafe { self.for_blocks(&self.kernels.bicgstab_products, n, &[&n, &t, &s, sums]) }
+            unsafe { self.for_blocks(&self.kernels.bicgstab_products, n, &[&self.chunked(n), &t, &s, sums]) }
         })
     }
 
@@ -146,12 +152,13 @@ impl DevicePasses {
         sources: BicgstabVectors<'_>,
         x: &mut DeviceViewMut<'_, f64>,
         r: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<[f64; 2], DeviceError> {
+    ) -> Result<[ExactSum; 2], DeviceError> {
         let BicgstabVectors { p, s, t, shadow } = sources;
         let n = rows_of([p.len(), t.len(), shadow.len(), x.len(), r.len(), s.map_or(p.len(), |s| s.len())]);
         let s: &dyn Argument = s.as_ref().map_or(&NO_VECTOR, |s| s);
         self.sums(n, |sums| {
-            let arguments: [&dyn Argument; 10] = [&n, &alpha, &omega, &p, s, &t, &shadow, &*x, &*r, sums];
+            let rows = self.chunked(n);
+            let arguments: [&dyn Argument; 10] = [&rows, &alpha, &omega, &p, s, &t, &shadow, &*x, &*r, sums];
             // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes x, r
             // and two values for each block.
             unsafe { self.for_blocks(&self.kernels.bicgstab_iterate_step, n, &arguments) }

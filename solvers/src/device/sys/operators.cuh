@@ -31,9 +31,11 @@ struct Slices {
     const double* values;
 
     // Row i of A x, in column order.
-    __device__ double row(const double* x, u32 i) const {
+    __device__ double row(const double* x, u32 i) const { return row_from(0.0, x, i); }
+
+    // The same, added to `total` entry by entry.
+    __device__ double row_from(double total, const double* x, u32 i) const {
         u64 entry = starts[i / SLICE] + i % SLICE;
-        double total = 0.0;
         for (u32 left = lengths[i]; left > 0; left--) {
             total += values[entry] * x[columns[entry]];
             entry += SLICE;
@@ -51,8 +53,8 @@ DEVICE void apply(const A& a, u32 n, const double* x, double* y) {
 
 // y = A x; x . y
 template <class A>
-DEVICE void apply_dot(const A& a, u32 n, const double* __restrict__ x, double* __restrict__ y, double* sums) {
-    BlockRows rows(n);
+DEVICE void apply_dot(const A& a, Rows all, const double* __restrict__ x, double* __restrict__ y, double* sums) {
+    BlockRows rows(all);
     double lane = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) {
         double product = a.row(x, i);
@@ -64,9 +66,9 @@ DEVICE void apply_dot(const A& a, u32 n, const double* __restrict__ x, double* _
 
 // r = b - A x; r . r
 template <class A>
-DEVICE void residual(const A& a, u32 n, const double* __restrict__ b, const double* __restrict__ x,
+DEVICE void residual(const A& a, Rows all, const double* __restrict__ b, const double* __restrict__ x,
                      double* __restrict__ r, double* sums) {
-    BlockRows rows(n);
+    BlockRows rows(all);
     double lane = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) {
         double value = b[i] - a.row(x, i);
@@ -78,12 +80,12 @@ DEVICE void residual(const A& a, u32 n, const double* __restrict__ b, const doub
 
 #define OPERATOR_KERNELS(NAME, FORM)                                                                                \
     extern "C" __global__ void NAME##_apply(FORM a, u32 n, const double* x, double* y) { apply(a, n, x, y); }       \
-    extern "C" __global__ void NAME##_apply_dot(FORM a, u32 n, const double* x, double* y, double* sums) {          \
-        apply_dot(a, n, x, y, sums);                                                                                \
+    extern "C" __global__ void NAME##_apply_dot(FORM a, Rows all, const double* x, double* y, double* sums) {       \
+        apply_dot(a, all, x, y, sums);                                                                                \
     }                                                                                                               \
-    extern "C" __global__ void NAME##_residual(FORM a, u32 n, const double* b, const double* x, double* r,          \
+    extern "C" __global__ void NAME##_residual(FORM a, Rows all, const double* b, const double* x, double* r,       \
                                                double* sums) {                                                      \
-        residual(a, n, b, x, r, sums);                                                                              \
+        residual(a, all, b, x, r, sums);                                                                              \
     }
 
 OPERATOR_KERNELS(stencil, Stencil)
@@ -120,17 +122,23 @@ struct Beyond {
     const u64* starts;
     const u32* columns;
     const double* values;
+    // Columns below this one come before those of this rank.
+    u64 low;
 };
 
-// y = y + B halo for the rows that have such entries, each row's summed first
-extern "C" __global__ void add_beyond(Beyond b, u32 count, const double* halo, double* y) {
+// y = A x for the rows that have such entries, in column order
+extern "C" __global__ void apply_beyond(Slices a, Beyond b, u32 count, const double* x, const double* halo,
+                                        double* y) {
     u32 k = own_row();
     if (k >= count) return;
-    double total = -0.0;
-    for (u64 entry = b.starts[k]; entry < b.starts[k + 1]; entry++) {
-        total += b.values[entry] * halo[b.columns[entry]];
-    }
-    y[b.rows[k]] += total;
+    u64 entry = b.starts[k];
+    u64 end = b.starts[k + 1];
+    u32 i = b.rows[k];
+    double total = 0.0;
+    for (; entry < end && b.columns[entry] < b.low; entry++) total += b.values[entry] * halo[b.columns[entry]];
+    total = a.row_from(total, x, i);
+    for (; entry < end; entry++) total += b.values[entry] * halo[b.columns[entry]];
+    y[i] = total;
 }
 
 // The values of some rows, one after the other.

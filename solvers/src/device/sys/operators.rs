@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "a launch trusts its arguments, and a kernel takes a matrix as its addresses")]
 
 use bytemuck::{Pod, Zeroable};
-use recoup_core::Operator;
+use recoup_core::{ExactSum, Operator};
 use recoup_device::{Argument, DeviceError, DeviceKernel, DeviceVec, DeviceView, DeviceViewMut, Stream};
 
 use super::launch::{DevicePasses, rows_of};
@@ -90,7 +90,13 @@ impl DeviceOperator {
         self.rows as usize
     }
 
-    fn argument(&self) -> &dyn Argument {
+    /// Returns whether kernels take it as `Slices`.
+    pub(super) fn is_matrix(&self) -> bool {
+        matches!(self.form, OperatorForm::Slices(_))
+    }
+
+    /// What kernels take for it.
+    pub(super) fn argument(&self) -> &dyn Argument {
         match &self.form {
             OperatorForm::Stencil { side } => side,
             OperatorForm::Slices(slices) => &slices.addresses,
@@ -138,10 +144,11 @@ impl DeviceOperator {
         passes: &DevicePasses,
         x: DeviceView<'_, f64>,
         y: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, DeviceError> {
+    ) -> Result<ExactSum, DeviceError> {
         let n = rows_of([self.rows(), x.len(), y.len()]);
         let [sum] = passes.sums(n, |sums| {
-            let arguments: [&dyn Argument; 5] = [self.argument(), &n, &x, &*y, sums];
+            let rows = passes.chunked(n);
+            let arguments: [&dyn Argument; 5] = [self.argument(), &rows, &x, &*y, sums];
             // SAFETY: as for `apply`, and a value for each block.
             unsafe { passes.for_blocks(self.kernels(passes).apply_dot, n, &arguments) }
         })?;
@@ -158,7 +165,7 @@ impl DeviceOperator {
         b: DeviceView<'_, f64>,
         x: DeviceView<'_, f64>,
         r: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, DeviceError> {
+    ) -> Result<ExactSum, DeviceError> {
         let n = rows_of([self.rows(), b.len(), x.len(), r.len()]);
         let [sum] = passes.sums(n, |sums| self.launch_residual(passes, b, x, r, sums))?;
         Ok(sum)
@@ -172,7 +179,8 @@ impl DeviceOperator {
         r: &mut DeviceViewMut<'_, f64>,
         sums: &DeviceViewMut<'_, f64>,
     ) -> Result<(), DeviceError> {
-        let arguments: [&dyn Argument; 6] = [self.argument(), &self.rows, &b, &x, &*r, sums];
+        let rows = passes.chunked(self.rows);
+        let arguments: [&dyn Argument; 6] = [self.argument(), &rows, &b, &x, &*r, sums];
         // SAFETY: as for `apply_dot`; the caller has compared the lengths.
         unsafe { passes.for_blocks(self.kernels(passes).residual, self.rows, &arguments) }
     }
@@ -187,7 +195,7 @@ impl DeviceOperator {
         passes: &DevicePasses,
         sweep: DeviceSweep<'_>,
         target: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, DeviceError> {
+    ) -> Result<ExactSum, DeviceError> {
         let DeviceSweep { b, inverse_diagonal, omega, x } = sweep;
         let n = rows_of([self.rows(), b.len(), x.len(), target.len()]);
         let residual_squared = match self.form {
@@ -220,7 +228,12 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub(crate) fn plane_squares(&self, side: u32, planes: u32, r: DeviceView<'_, f64>) -> Result<f64, DeviceError> {
+    pub(crate) fn plane_squares(
+        &self,
+        side: u32,
+        planes: u32,
+        r: DeviceView<'_, f64>,
+    ) -> Result<ExactSum, DeviceError> {
         assert_eq!(r.len(), side as usize * side as usize * planes as usize, "planes of a cube");
         self.sum_of_values(planes as usize, |sums| {
             // SAFETY: as the kernel is declared; r has the rows of the planes, as asserted, and

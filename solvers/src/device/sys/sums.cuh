@@ -1,4 +1,4 @@
-// Sums over rows in the order of the host: the lanes of a block, the blocks of a chunk, the chunks.
+// Sums over rows in the order of the host: the lanes of a block, the blocks of a chunk, the chunks exactly.
 //
 // Sixteen threads share a block of 1024 rows: thread l has rows l, l + 16, .. and is lane l of the host's sum. The lanes
 // are added in a tree by shuffles. A second kernel adds the blocks of each chunk; the host adds the chunks.
@@ -39,6 +39,12 @@ DEVICE double sum_lanes(double lane) {
     return lane;
 }
 
+// The rows of a pass with sums, and how many make a chunk: each begins with a block.
+struct Rows {
+    u32 n;
+    u32 chunk;
+};
+
 // The rows of one block, as one of its threads sees them.
 struct BlockRows {
     u32 block;
@@ -47,13 +53,18 @@ struct BlockRows {
     u32 begin;
     u32 end;
 
-    __device__ explicit BlockRows(u32 n) {
+    __device__ explicit BlockRows(Rows rows) {
+        u64 n = rows.n;
+        u64 chunk = rows.chunk;
+        u32 per_chunk = (rows.chunk - 1) / BLOCK + 1;
         u32 thread = own_row();
         block = thread / LANES;
         lane = thread % LANES;
-        blocks = n / BLOCK + (n % BLOCK != 0);
-        begin = min(block * BLOCK, n);
-        end = min(begin + BLOCK, n);
+        blocks = rows.n / rows.chunk * per_chunk + (rows.n % rows.chunk + BLOCK - 1) / BLOCK;
+        u64 chunk_begin = block / per_chunk * chunk;
+        u64 chunk_end = min(chunk_begin + chunk, n);
+        begin = min(chunk_begin + block % per_chunk * BLOCK, n);
+        end = min(u64(begin) + BLOCK, chunk_end);
     }
 
     // Sum number `index` of this block becomes `total`, as its first thread has it.

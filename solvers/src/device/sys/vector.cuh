@@ -1,15 +1,15 @@
 // Passes over vectors: those of kernels/vector.rs, with their names.
 
-extern "C" __global__ void dot(u32 n, const double* x, const double* y, double* sums) {
-    BlockRows rows(n);
+extern "C" __global__ void dot(Rows all, const double* x, const double* y, double* sums) {
+    BlockRows rows(all);
     double lane = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) lane += x[i] * y[i];
     rows.add_up(0, lane, sums);
 }
 
 // r . D^-1 r
-extern "C" __global__ void scaled_dot(u32 n, const double* diagonal, const double* r, double* sums) {
-    BlockRows rows(n);
+extern "C" __global__ void scaled_dot(Rows all, const double* diagonal, const double* r, double* sums) {
+    BlockRows rows(all);
     double lane = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) lane += r[i] * (r[i] / diagonal[i]);
     rows.add_up(0, lane, sums);
@@ -52,8 +52,8 @@ extern "C" __global__ void relax(u32 n, double omega, const double* inverse_diag
 }
 
 // h_j = w . v_j: groups of four vectors in eight lanes, two vectors for each half of the threads; the others in sixteen.
-extern "C" __global__ void multi_dot(u32 n, const double* w, Vectors basis, u32 count, double* sums) {
-    BlockRows rows(n);
+extern "C" __global__ void multi_dot(Rows all, const double* w, Vectors basis, u32 count, double* sums) {
+    BlockRows rows(all);
     u32 lane = rows.lane % HALF;
     u32 whole = count / 4 * 4;
     for (u32 four = 0; four < whole; four += 4) {
@@ -82,9 +82,9 @@ extern "C" __global__ void multi_dot(u32 n, const double* w, Vectors basis, u32 
 }
 
 // w = w + sum_j c_j v_j, from the left; w . w
-extern "C" __global__ void multi_axpy(u32 n, Vectors basis, Coefficients coefficients, u32 count, double* w,
+extern "C" __global__ void multi_axpy(Rows all, Vectors basis, Coefficients coefficients, u32 count, double* w,
                                       double* sums) {
-    BlockRows rows(n);
+    BlockRows rows(all);
     double lane = 0.0;
     for (u32 i = rows.begin + rows.lane; i < rows.end; i += LANES) {
         double value = w[i];

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "a launch trusts its arguments")]
 
+use recoup_core::ExactSum;
 use recoup_device::{Argument, DeviceError, DeviceVec, DeviceView, DeviceViewMut};
 
 use super::launch::{CoefficientTable, DevicePasses, TABLE, VectorTable, rows_of};
@@ -14,11 +15,11 @@ impl DevicePasses {
     ///
     /// # Errors
     /// [`DeviceError::Driver`] when the device fails, as for all passes.
-    pub fn dot(&self, x: DeviceView<'_, f64>, y: DeviceView<'_, f64>) -> Result<f64, DeviceError> {
+    pub fn dot(&self, x: DeviceView<'_, f64>, y: DeviceView<'_, f64>) -> Result<ExactSum, DeviceError> {
         let n = rows_of([x.len(), y.len()]);
         let [sum] = self.sums(n, |sums| {
             // SAFETY: as the kernel is declared; it reads n rows and writes a value for each block.
-            unsafe { self.for_blocks(&self.kernels.dot, n, &[&n, &x, &y, sums]) }
+            unsafe { self.for_blocks(&self.kernels.dot, n, &[&self.chunked(n), &x, &y, sums]) }
         })?;
         Ok(sum)
     }
@@ -27,11 +28,11 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn scaled_dot(&self, diagonal: DeviceView<'_, f64>, r: DeviceView<'_, f64>) -> Result<f64, DeviceError> {
+    pub fn scaled_dot(&self, diagonal: DeviceView<'_, f64>, r: DeviceView<'_, f64>) -> Result<ExactSum, DeviceError> {
         let n = rows_of([diagonal.len(), r.len()]);
         let [sum] = self.sums(n, |sums| {
             // SAFETY: as for `dot`.
-            unsafe { self.for_blocks(&self.kernels.scaled_dot, n, &[&n, &diagonal, &r, sums]) }
+            unsafe { self.for_blocks(&self.kernels.scaled_dot, n, &[&self.chunked(n), &diagonal, &r, sums]) }
         })?;
         Ok(sum)
     }
@@ -128,11 +129,11 @@ impl DevicePasses {
         &self,
         w: DeviceView<'_, f64>,
         basis: &[impl AsRef<DeviceVec<f64>>],
-        h: &mut [f64],
+        h: &mut [ExactSum],
     ) -> Result<(), DeviceError> {
         assert_eq!(basis.len(), h.len(), "one sum for each basis vector");
         let n = rows_of([w.len()]);
-        let blocks = w.len().div_ceil(crate::BLOCK);
+        let blocks = self.chunked(n).blocks() as usize;
         self.sums_into(n, h, |sums| {
             // A table is whole groups of four, so the groups are those of the host.
             for (part, vectors) in basis.chunks(TABLE).enumerate() {
@@ -141,7 +142,7 @@ impl DevicePasses {
                 let own = sums.as_view().slice(part * TABLE * blocks..sums.len());
                 // SAFETY: as the kernel is declared; it reads n rows of `count` vectors and writes
                 // a value for each block and vector, from the place of this table on.
-                unsafe { self.for_blocks(&self.kernels.multi_dot, n, &[&n, &w, &table, &count, &own]) }?;
+                unsafe { self.for_blocks(&self.kernels.multi_dot, n, &[&self.chunked(n), &w, &table, &count, &own]) }?;
             }
             Ok(())
         })
@@ -171,7 +172,7 @@ impl DevicePasses {
         basis: &[impl AsRef<DeviceVec<f64>>],
         h: &[f64],
         w: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<f64, DeviceError> {
+    ) -> Result<ExactSum, DeviceError> {
         if basis.is_empty() {
             return self.dot(w.as_view(), w.as_view());
         }
@@ -194,7 +195,8 @@ impl DevicePasses {
             let table = VectorTable::new(vectors, n);
             let coefficients = CoefficientTable::new(h.iter().map(|h| alpha * h));
             let count = vectors.len() as u32;
-            let arguments: [&dyn Argument; 6] = [&n, &table, &coefficients, &count, w, sums];
+            let rows = self.chunked(n);
+            let arguments: [&dyn Argument; 6] = [&rows, &table, &coefficients, &count, w, sums];
             // SAFETY: as the kernel is declared; it reads n rows of `count` vectors, and writes
             // w, borrowed to be written by the callers, and a value for each block.
             unsafe { self.for_blocks(&self.kernels.multi_axpy, n, &arguments) }?;

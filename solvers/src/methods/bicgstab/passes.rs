@@ -1,6 +1,6 @@
 //! The passes of BiCGSTAB over its vectors.
 
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 
 use crate::kernels::simd::dot_block;
 use crate::{Space, System, Vector};
@@ -20,7 +20,7 @@ pub struct HalfSteps<'s, V> {
 /// The passes of BiCGSTAB in a space.
 pub trait BicgstabPasses: Space {
     /// Local parts of `t . s` and `t . t`.
-    fn two_dots(&self, t: &Self::Vector, s: &Self::Vector) -> Result<[f64; 2], SolveError>;
+    fn two_dots(&self, t: &Self::Vector, s: &Self::Vector) -> Result<[ExactSum; 2], SolveError>;
 
     /// `x += alpha M^-1 p + omega M^-1 s`, `r = s - omega t`, where s stands in r; the local parts
     /// of `r . r` and `shadow . r`.
@@ -31,7 +31,7 @@ pub trait BicgstabPasses: Space {
         half_steps: &HalfSteps<'_, Self::Vector>,
         x: &mut Self::Vector,
         r: &mut Self::Vector,
-    ) -> Result<[f64; 2], SolveError>;
+    ) -> Result<[ExactSum; 2], SolveError>;
 
     /// `p = r + beta (p - omega v)`.
     fn direction_step(
@@ -45,8 +45,8 @@ pub trait BicgstabPasses: Space {
 }
 
 impl BicgstabPasses for System<'_> {
-    fn two_dots(&self, t: &Vector, s: &Vector) -> Result<[f64; 2], SolveError> {
-        Ok(self.pool.sum_rows(s.len(), (), |rows, ()| {
+    fn two_dots(&self, t: &Vector, s: &Vector) -> Result<[ExactSum; 2], SolveError> {
+        Ok(self.pool.sum_rows(self.rows(), (), |rows, ()| {
             let t = &t[rows.clone()];
             [dot_block(t, &s[rows]), dot_block(t, t)]
         }))
@@ -59,9 +59,9 @@ impl BicgstabPasses for System<'_> {
         half_steps: &HalfSteps<'_, Vector>,
         x: &mut Vector,
         r: &mut Vector,
-    ) -> Result<[f64; 2], SolveError> {
+    ) -> Result<[ExactSum; 2], SolveError> {
         let HalfSteps { p, s, t, shadow } = *half_steps;
-        Ok(self.pool.sum_rows(t.len(), (x.rows_mut(), r.rows_mut()), |rows, (x, r)| {
+        Ok(self.pool.sum_rows(self.rows(), (x.rows_mut(), r.rows_mut()), |rows, (x, r)| {
             let p = &p[rows.clone()];
             let t = &t[rows.clone()];
             match s {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 
 use crate::kernels::simd::{
     axpy_block, descend_block, descend_scaled_block, dot_block, reduce_block, scale_block, scaled_dot_block,
@@ -39,7 +39,7 @@ pub trait CgPasses: Space {
         inverse: &Self::Inverse<'_>,
         u: &[Self::Vector],
         r: &mut Self::Vector,
-        sums: &mut [f64],
+        sums: &mut [ExactSum],
     ) -> Result<(), SolveError>;
 
     /// `x += alpha p`, `p = z + beta p`, and `p -= sum_i parts_i w_i`.
@@ -65,7 +65,7 @@ pub trait CgPasses: Space {
     fn preconditioned_dot(
         &self,
         z: &PreconditionedResidual<'_, Self::Vector, Self::Inverse<'_>>,
-    ) -> Result<f64, SolveError>;
+    ) -> Result<ExactSum, SolveError>;
 }
 
 /// The form of z in a pass on the host. An identity and a diagonal are applied to each block of r
@@ -122,10 +122,10 @@ impl CgPasses for System<'_> {
         inverse: &Self::Inverse<'_>,
         u: &[Vector],
         r: &mut Vector,
-        sums: &mut [f64],
+        sums: &mut [ExactSum],
     ) -> Result<(), SolveError> {
         let diagonal = inverse.diagonal();
-        self.pool.sum_rows_into(q.len(), r.rows_mut(), sums, |rows, r, sums| {
+        self.pool.sum_rows_into(self.rows(), r.rows_mut(), sums, |rows, r, sums| {
             reduce_block(alpha, &q[rows.clone()], r);
             let r_r = dot_block(r, r);
             sums[0] += r_r;
@@ -168,13 +168,17 @@ impl CgPasses for System<'_> {
         Ok(())
     }
 
-    fn preconditioned_dot(&self, z: &PreconditionedResidual<'_, Vector, Self::Inverse<'_>>) -> Result<f64, SolveError> {
+    fn preconditioned_dot(
+        &self,
+        z: &PreconditionedResidual<'_, Vector, Self::Inverse<'_>>,
+    ) -> Result<ExactSum, SolveError> {
         let r = z.r;
         Ok(match HostZ::new(z) {
-            HostZ::Values(z) => dot(self.pool, r, z),
+            HostZ::Values(z) => dot(self.pool, self.rows(), r, z),
             HostZ::Quotients { diagonal, .. } => {
-                let local =
-                    self.pool.sum_rows(r.len(), (), |rows, ()| [scaled_dot_block(&diagonal[rows.clone()], &r[rows])]);
+                let local = self
+                    .pool
+                    .sum_rows(self.rows(), (), |rows, ()| [scaled_dot_block(&diagonal[rows.clone()], &r[rows])]);
                 local[0]
             }
         })

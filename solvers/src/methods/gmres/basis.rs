@@ -8,7 +8,7 @@
 //! D. B. Szyld 2003, doi 10.1137/S1064827502406415) column j may err by a share that grows as the
 //! residual falls; that of the first column limits what a cycle can gain, [`BasisStorage::floor`].
 
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 
 use super::passes::GmresPasses;
 use crate::Vector;
@@ -118,7 +118,7 @@ impl<S: GmresPasses> Basis<S> {
     }
 
     /// Local parts of the products of the slot of vector `h.len()` with the vectors before.
-    pub(super) fn dot(&self, system: &S, h: &mut [f64]) -> Result<(), SolveError> {
+    pub(super) fn dot(&self, system: &S, h: &mut [ExactSum]) -> Result<(), SolveError> {
         let j = h.len();
         match self.storage {
             BasisStorage::Double => system.multi_dot(&self.doubles[j], &self.doubles[..j], h),
@@ -128,7 +128,7 @@ impl<S: GmresPasses> Basis<S> {
 
     /// `w -= sum_j h_j v_j` for the slot w of vector `h.len()`, rounded to what is stored, and the
     /// local part of the new `w . w`.
-    pub(super) fn subtract(&mut self, system: &S, h: &[f64]) -> Result<f64, SolveError> {
+    pub(super) fn subtract(&mut self, system: &S, h: &[f64]) -> Result<ExactSum, SolveError> {
         match self.storage {
             BasisStorage::Double => {
                 let (known, rest) = self.doubles.split_at_mut(h.len());

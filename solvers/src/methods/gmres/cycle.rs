@@ -4,7 +4,7 @@
 //! another and asks for the combination that leaves the smallest residual.
 
 use nalgebra::DVectorView;
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 
 use super::basis::{Basis, BasisStorage};
 use super::harvest::{Start, harvest};
@@ -30,6 +30,8 @@ pub(super) struct Cycle<S: GmresPasses> {
     /// Products of the newest vector with those before, in units of the stored vectors.
     products: Vec<f64>,
     coefficients: Vec<f64>,
+    /// Room for the sums of the coefficients.
+    sums: Vec<ExactSum>,
     pub(super) small: LeastSquares,
     pub(super) state: CycleState,
     /// Names of the basis vectors as variables.
@@ -54,6 +56,7 @@ impl<S: GmresPasses> Cycle<S> {
             scales: vec![1.0; m + 1],
             products: vec![0.0; m + 1],
             coefficients: vec![0.0; m + 1],
+            sums: vec![ExactSum::ZERO; m + 1],
             small: LeastSquares::new(m),
             state: CycleState::Plain,
             names: (0..=m).map(|j| Basis::<S>::name(storage, j)).collect(),
@@ -168,8 +171,10 @@ impl<S: GmresPasses> Cycle<S> {
         let j = self.columns();
         let coefficients = &mut self.coefficients[..=j];
         // c_i = (w . v_i) / (v_i . v_i)
-        self.basis.dot(system, coefficients)?;
-        system.host().comm.sum(coefficients)?;
+        let sums = &mut self.sums[..=j];
+        self.basis.dot(system, sums)?;
+        system.host().comm.sum_exact(sums)?;
+        coefficients.iter_mut().zip(&*sums).for_each(|(c, sum)| *c = sum.rounded());
         let mut removed = 0.0;
         for ((c, scale), product) in coefficients.iter_mut().zip(&self.scales).zip(&mut self.products) {
             removed += (*c * scale).powi(2);

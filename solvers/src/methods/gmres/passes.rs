@@ -1,6 +1,6 @@
 //! The passes of GMRES over its basis that no other method has.
 
-use recoup_core::SolveError;
+use recoup_core::{ExactSum, SolveError};
 
 use crate::kernels::vector::{combine, multi_axpy, multi_dot, scaled_copy, subtract_rounded, widen};
 use crate::{Space, System, Vector};
@@ -29,7 +29,7 @@ pub trait GmresPasses: Space {
     }
 
     /// Local parts of `h_j = w . v_j` for each vector of `basis`.
-    fn dot_floats(&self, _w: &Self::Vector, _basis: &[Vector<f32>], _h: &mut [f64]) -> Result<(), SolveError> {
+    fn dot_floats(&self, _w: &Self::Vector, _basis: &[Vector<f32>], _h: &mut [ExactSum]) -> Result<(), SolveError> {
         Err(NO_FLOATS)
     }
 
@@ -41,7 +41,7 @@ pub trait GmresPasses: Space {
         _h: &[f64],
         _w: &mut Self::Vector,
         _target: &mut Vector<f32>,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         Err(NO_FLOATS)
     }
 
@@ -76,8 +76,8 @@ impl GmresPasses for System<'_> {
         Ok(Vector::zeros_of(self.pool, self.a.rows(), slot))
     }
 
-    fn dot_floats(&self, w: &Vector, basis: &[Vector<f32>], h: &mut [f64]) -> Result<(), SolveError> {
-        multi_dot(self.pool, w, basis, h);
+    fn dot_floats(&self, w: &Vector, basis: &[Vector<f32>], h: &mut [ExactSum]) -> Result<(), SolveError> {
+        multi_dot(self.pool, self.rows(), w, basis, h);
         Ok(())
     }
 
@@ -87,8 +87,8 @@ impl GmresPasses for System<'_> {
         h: &[f64],
         w: &mut Vector,
         target: &mut Vector<f32>,
-    ) -> Result<f64, SolveError> {
-        Ok(subtract_rounded(self.pool, basis, h, w, target))
+    ) -> Result<ExactSum, SolveError> {
+        Ok(subtract_rounded(self.pool, self.rows(), basis, h, w, target))
     }
 
     fn add_floats(&self, basis: &[Vector<f32>], h: &[f64], target: &mut Vector) -> Result<(), SolveError> {

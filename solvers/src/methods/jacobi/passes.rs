@@ -1,6 +1,6 @@
 //! The sweep of Jacobi's method.
 
-use recoup_core::{JacobiSweep, SolveError};
+use recoup_core::{ExactSum, JacobiSweep, SolveError};
 
 use crate::{Space, System, Vector};
 
@@ -14,7 +14,7 @@ pub trait JacobiPasses: Space {
         omega: f64,
         x: &mut Self::Vector,
         room: &mut Self::Vector,
-    ) -> Result<f64, SolveError>;
+    ) -> Result<ExactSum, SolveError>;
 }
 
 impl JacobiPasses for System<'_> {
@@ -24,7 +24,7 @@ impl JacobiPasses for System<'_> {
         omega: f64,
         x: &mut Vector,
         room: &mut Vector,
-    ) -> Result<f64, SolveError> {
+    ) -> Result<ExactSum, SolveError> {
         let squared = self.a.jacobi_sweep(JacobiSweep { b: self.b, inverse_diagonal, omega, x, target: room })?;
         if !self.a.sweeps_in_place() {
             std::mem::swap(x, room);

@@ -101,14 +101,17 @@ impl Pattern {
         first + self.row_starts[local] as usize..first + self.row_starts[local + 1] as usize
     }
 
-    /// `y = A x` for the first rows of block `block`, as many as `y` is long.
+    /// `y += A x` for the rows from `first` on, as many of its block as `y` is long, if `ADDS`, else
+    /// `y = A x`: entries are added one by one.
     #[inline]
-    pub(super) fn multiply(&self, block: usize, values: &[f64], x: &[f64], y: &mut [f64]) {
+    pub(super) fn multiply<const ADDS: bool>(&self, first: usize, values: &[f64], x: &[f64], y: &mut [f64]) {
+        let block = first / BLOCK;
+        let offset = first % BLOCK;
         let entries = self.block_starts[block]..self.block_starts[block + 1];
         let columns = &self.columns[entries.clone()];
         let values = &values[entries];
-        let starts = &self.row_starts[block * (BLOCK + 1)..][..=y.len()];
-        assert!(y.len() <= BLOCK, "{} rows of one block", y.len());
+        let starts = &self.row_starts[block * (BLOCK + 1) + offset..][..=y.len()];
+        assert!(offset + y.len() <= BLOCK, "{} rows of one block", y.len());
         assert!(x.len() == self.rows, "x has {} values, the matrix {} columns", x.len(), self.rows);
         for (bounds, y) in starts.windows(2).zip(y) {
             let start = bounds[0] as usize;
@@ -119,7 +122,7 @@ impl Pattern {
                 prefetch(columns.as_ptr().wrapping_add(entry + PREFETCH_ENTRIES));
                 entry += ENTRIES_PER_LINE;
             }
-            let mut sum = 0.0;
+            let mut sum = if ADDS { *y } else { 0.0 };
             for entry in start..end {
                 // SAFETY: by the invariant of `Pattern` the entry lies within the block's columns
                 // and values, slices of one length, and the column is below `rows`, the length of

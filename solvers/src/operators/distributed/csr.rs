@@ -2,21 +2,20 @@
 //!
 //! A rank keeps the entries between its own rows as a matrix of its own, which preconditioners of
 //! one rank work on, and the entries in columns of other ranks beside it: 16 bytes each and 12 for
-//! each row that has some. A product sums the first, then the second, so its bits differ from those
-//! of one rank by rounding.
+//! each row that has some. A product adds the entries of a row in the order of their columns, so it
+//! has the bits of one rank.
 
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError, JacobiSweep, Operator, gather_json, row_hash};
+use recoup_core::{Comm, CommError, ExactSum, JacobiSweep, Operator, gather_json, row_hash};
 
 use super::halo::{Halo, HaloPlan};
 use super::{LocalRows, RowPartition};
-use crate::kernels::BLOCK;
 use crate::kernels::simd::{dot_block, relax_block, residual_block};
 use crate::kernels::vector::norm_squared;
-use crate::{Csr, CsrError, Pool};
+use crate::{Csr, CsrError, Pool, SummedRows};
 
 /// The reason why rows of several ranks do not make a matrix.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -52,10 +51,11 @@ struct SharedRows {
     /// The entries between rows of this rank.
     local: Arc<Csr>,
     beyond: Beyond,
-    /// The longest run of blocks without entries beyond, as rows.
+    /// The longest run of chunks without entries beyond, as rows.
     inside: Range<usize>,
     first_row: usize,
     global_rows: usize,
+    chunk_rows: usize,
     grid: [usize; 3],
     largest_column_sum: f64,
     pool: Arc<Pool>,
@@ -73,6 +73,8 @@ pub(crate) struct Beyond {
     pub(crate) values: Vec<f64>,
     /// Global columns of the halo, ascending.
     globals: Vec<u32>,
+    /// Number of them before this rank's own.
+    pub(crate) low: u32,
 }
 
 impl DistributedCsr {
@@ -102,11 +104,12 @@ impl DistributedCsr {
         let plan = Arc::new(plan(comm.as_ref(), partition, &beyond.globals)?);
         let largest_column_sum = largest_column_sum(comm.as_ref(), &plan, &local, &beyond)?;
         let shared = SharedRows {
-            inside: beyond.longest_run_without(own.len()),
+            inside: beyond.longest_run_without(own.len(), partition.chunk_rows()),
             local: Arc::new(local.with_pool(Arc::clone(&pool))),
             beyond,
             first_row: own.start,
             global_rows: partition.rows(),
+            chunk_rows: partition.chunk_rows(),
             grid: [own.len(), 1, 1],
             largest_column_sum,
             pool,
@@ -143,16 +146,14 @@ impl DistributedCsr {
         &self.shared.beyond
     }
 
-    /// Returns a run of blocks of rows that need no halo.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn inside(&self) -> Range<usize> {
-        self.shared.inside.clone()
-    }
-
     /// Returns the halo.
     #[cfg(feature = "cuda")]
     pub(crate) fn halo(&self) -> &Halo {
         &self.halo
+    }
+
+    fn summed_rows(&self) -> SummedRows {
+        SummedRows { rows: self.rows(), chunk_rows: self.chunk_rows() }
     }
 
     /// Works as [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
@@ -161,24 +162,35 @@ impl DistributedCsr {
         x: &[f64],
         target: &mut [f64],
         finish: impl Fn(Range<usize>, &mut [f64]) -> f64 + Sync,
-    ) -> Result<f64, CommError> {
+    ) -> Result<ExactSum, CommError> {
         let shared = &*self.shared;
-        self.halo.sum(&shared.pool, x, shared.inside.clone(), target, |rows, halo, y| {
-            shared.local.multiply(&rows, x, y);
-            shared.beyond.add(&rows, halo, y);
+        self.halo.sum(&shared.pool, shared.chunk_rows, x, shared.inside.clone(), target, |rows, halo, y| {
+            shared.multiply(&rows, x, halo, y);
             finish(rows, y)
         })
     }
 }
 
 impl SharedRows {
+    /// `y = A x` for the rows `rows`.
+    fn multiply(&self, rows: &Range<usize>, x: &[f64], halo: &[f64], y: &mut [f64]) {
+        let beyond = self.beyond.places(rows);
+        if beyond.is_empty() {
+            return self.local.multiply(rows, x, y);
+        }
+        y.fill(0.0);
+        self.beyond.add(beyond.clone(), 0..self.beyond.low, halo, rows.start, y);
+        self.local.multiply_from::<true>(rows, x, y);
+        self.beyond.add(beyond, self.beyond.low..u32::MAX, halo, rows.start, y);
+    }
+
     /// Global columns and values of a row, ascending.
     fn row(&self, row: usize) -> impl Iterator<Item = (u64, f64)> {
         let (columns, values) = self.local.row(row);
         let first = self.first_row as u64;
         let local = columns.iter().zip(values).map(move |(&column, &value)| (first + u64::from(column), value));
         let beyond = |(column, value): (u32, f64)| (u64::from(self.beyond.globals[column as usize]), value);
-        let [low, high] = self.beyond.row_around(row, self.first_row);
+        let [low, high] = self.beyond.row_around(row);
         low.map(beyond).chain(local).chain(high.map(beyond))
     }
 
@@ -200,38 +212,41 @@ impl Beyond {
     }
 
     /// The entries of a row in columns before this rank's, and those after.
-    fn row_around(&self, row: usize, first_row: usize) -> [impl Iterator<Item = (u32, f64)>; 2] {
-        let low = self.globals.partition_point(|&column| (column as usize) < first_row) as u32;
-        [0..low, low..u32::MAX].map(|range| self.row(row).filter(move |(column, _)| range.contains(column)))
+    fn row_around(&self, row: usize) -> [impl Iterator<Item = (u32, f64)>; 2] {
+        [0..self.low, self.low..u32::MAX].map(|range| self.row(row).filter(move |(column, _)| range.contains(column)))
     }
 
-    /// `y += B halo` for the rows `rows`.
-    fn add(&self, rows: &Range<usize>, halo: &[f64], y: &mut [f64]) {
-        let first = self.rows.partition_point(|&row| (row as usize) < rows.start);
-        for (row, bounds) in self.rows[first..].iter().zip(self.starts[first..].windows(2)) {
-            let row = *row as usize;
-            if row >= rows.end {
-                break;
+    /// The positions in `rows` of those between `rows`.
+    fn places(&self, rows: &Range<usize>) -> Range<usize> {
+        let [first, end] = [rows.start, rows.end].map(|end| self.rows.partition_point(|&row| (row as usize) < end));
+        first..end
+    }
+
+    /// `y += B halo` for the rows at `places`, `y` counted from `first`: the entries at positions
+    /// `within` the halo, one by one.
+    fn add(&self, places: Range<usize>, within: Range<u32>, halo: &[f64], first: usize, y: &mut [f64]) {
+        for (row, bounds) in self.rows[places.clone()].iter().zip(self.starts[places.start..].windows(2)) {
+            let y = &mut y[*row as usize - first];
+            for (&column, value) in self.columns[bounds[0]..bounds[1]].iter().zip(&self.values[bounds[0]..bounds[1]]) {
+                if within.contains(&column) {
+                    *y += value * halo[column as usize];
+                }
             }
-            let entries = bounds[0]..bounds[1];
-            let columns = &self.columns[entries.clone()];
-            let values = &self.values[entries];
-            y[row - rows.start] += columns.iter().zip(values).map(|(&j, value)| value * halo[j as usize]).sum::<f64>();
         }
     }
 
-    /// The longest run of whole blocks, of `n` rows in all, in which no row has entries.
-    fn longest_run_without(&self, n: usize) -> Range<usize> {
+    /// The longest run of whole chunks, of `n` rows in all, in which no row has entries.
+    fn longest_run_without(&self, n: usize, chunk: usize) -> Range<usize> {
         let mut longest = 0..0;
         let mut free_from = 0;
-        let blocks = self.rows.iter().map(|&row| row as usize / BLOCK).chain([n.div_ceil(BLOCK)]);
-        for block in blocks {
-            if block > free_from && block - free_from > longest.len() {
-                longest = free_from..block;
+        let chunks = self.rows.iter().map(|&row| row as usize / chunk).chain([n.div_ceil(chunk)]);
+        for chunk in chunks {
+            if chunk > free_from && chunk - free_from > longest.len() {
+                longest = free_from..chunk;
             }
-            free_from = block + 1;
+            free_from = chunk + 1;
         }
-        longest.start * BLOCK..(longest.end * BLOCK).min(n)
+        longest.start * chunk..(longest.end * chunk).min(n)
     }
 }
 
@@ -248,6 +263,7 @@ fn split(rows: &LocalRows, own: &Range<usize>, n: usize) -> Result<(Csr, Beyond)
     beyond.globals = rows.columns.iter().copied().filter(|&column| !is_own(column)).collect();
     beyond.globals.sort_unstable();
     beyond.globals.dedup();
+    beyond.low = beyond.globals.partition_point(|&column| (column as usize) < own.start) as u32;
     let mut row_starts = vec![0];
     let mut columns = Vec::new();
     let mut values = Vec::new();
@@ -344,6 +360,10 @@ impl Operator for DistributedCsr {
         self.shared.global_rows as u64
     }
 
+    fn chunk_rows(&self) -> usize {
+        self.shared.chunk_rows
+    }
+
     fn grid(&self) -> [usize; 3] {
         self.shared.grid
     }
@@ -363,11 +383,10 @@ impl Operator for DistributedCsr {
 
     fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         let shared = &*self.shared;
-        let first = self.shared.first_row;
         self.halo.exchange(x, &mut || {}, |halo| {
             for (row, y) in y.iter_mut().enumerate() {
                 let (columns, values) = shared.local.row(row);
-                let [low, high] = shared.beyond.row_around(row, first);
+                let [low, high] = shared.beyond.row_around(row);
                 let add_halo = |sum: f64, (j, value): (u32, f64)| sum + value * halo[j as usize];
                 let low = low.fold(0.0, add_halo);
                 let local = columns.iter().zip(values).fold(low, |sum, (&j, value)| sum + value * x[j as usize]);
@@ -376,19 +395,19 @@ impl Operator for DistributedCsr {
         })
     }
 
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.sum(x, y, |rows, y| dot_block(&x[rows], y))
     }
 
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {
         self.sum(x, r, |rows, r| residual_block(&b[rows], r))
     }
 
-    fn squared_norm(&self, x: &[f64]) -> f64 {
-        norm_squared(&self.shared.pool, x)
+    fn squared_norm(&self, x: &[f64]) -> ExactSum {
+        norm_squared(&self.shared.pool, self.summed_rows(), x)
     }
 
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<ExactSum, CommError> {
         let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
         let x = &*x;
         self.sum(x, target, |rows, target| {
@@ -409,16 +428,18 @@ impl Operator for DistributedCsr {
                 for (row, y) in rows.zip(y) {
                     let (columns, values) = shared.local.row(row);
                     let local = columns.iter().zip(values).map(|(&j, value)| (value * x[j as usize]).abs());
-                    let beyond = shared.beyond.row(row).map(|(j, value)| (value * halo[j as usize]).abs());
-                    *y = local.chain(beyond).sum();
+                    let [low, high] = shared.beyond.row_around(row);
+                    let beyond = |(j, value): (u32, f64)| (value * halo[j as usize]).abs();
+                    *y = low.map(beyond).chain(local).chain(high.map(beyond)).sum();
                 }
             });
         }))
     }
 
-    fn frobenius_squared(&self) -> Option<f64> {
-        let beyond = self.shared.beyond.values.iter().map(|value| value * value).sum::<f64>();
-        self.shared.local.frobenius_squared().map(|local| local + beyond)
+    fn frobenius_squared(&self) -> Option<ExactSum> {
+        let squares = |row| self.shared.row(row).map(|(_, value)| value * value).sum::<f64>();
+        let [sum] = self.shared.pool.sum_rows(self.summed_rows(), (), |rows, ()| [rows.map(squares).sum()]);
+        Some(sum)
     }
 
     fn largest_row_sum(&self) -> Option<f64> {

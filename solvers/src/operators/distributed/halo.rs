@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use recoup_core::{Comm, CommError};
+use recoup_core::{Comm, CommError, ExactSum};
 
-use crate::Pool;
+use crate::{Pool, SummedRows};
 
 /// The rows that this rank sends, and the numbers of values that it receives.
 #[derive(Debug, Default)]
@@ -95,24 +95,26 @@ impl Halo {
     }
 
     /// Calls `block` for blocks of rows with these rows of `target`, and sums what it returns: for
-    /// the rows `inside`, which need no halo, while the halo travels. Blocks are counted from where
-    /// `inside` begins and ends.
+    /// the rows `inside`, whole chunks which need no halo, while the halo travels.
     pub(super) fn sum(
         &self,
         pool: &Pool,
+        chunk_rows: usize,
         x: &[f64],
         inside: Range<usize>,
         target: &mut [f64],
         block: impl Fn(Range<usize>, &[f64], &mut [f64]) -> f64 + Sync,
-    ) -> Result<f64, CommError> {
+    ) -> Result<ExactSum, CommError> {
         let (before, rest) = target.split_at_mut(inside.start);
         let (middle, after) = rest.split_at_mut(inside.len());
         let pass = |first: usize, part: &mut [f64], halo: &[f64]| {
-            let [sum] =
-                pool.sum_rows(part.len(), part, |rows, part| [block(rows.start + first..rows.end + first, halo, part)]);
+            let summed = SummedRows { rows: part.len(), chunk_rows };
+            let block =
+                |rows: Range<usize>, part: &mut [f64]| [block(rows.start + first..rows.end + first, halo, part)];
+            let [sum] = pool.sum_rows(summed, part, block);
             sum
         };
-        let mut sum_inside = 0.0;
+        let mut sum_inside = ExactSum::ZERO;
         let mut work = || sum_inside = pass(inside.start, middle, &[]);
         let around = self.exchange(x, &mut work, |halo| pass(0, before, halo) + pass(inside.end, after, halo))?;
         Ok(sum_inside + around)

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError, JacobiSweep, Operator};
+use recoup_core::{Comm, CommError, ExactSum, JacobiSweep, Operator};
 
 use super::RowPartition;
 use super::halo::{Halo, HaloPlan};
@@ -32,8 +32,8 @@ impl DistributedPoisson3d {
         let ranks = comm.size();
         let plane = n * n;
         assert!(ranks <= n, "{ranks} ranks share {n} planes");
-        let rows = RowPartition::even(n, 1, ranks).range(rank);
-        let slab = Poisson3d::slab(n, rows.clone()).with_pool(pool);
+        let rows = RowPartition::even(n * plane, plane, ranks).range(rank);
+        let slab = Poisson3d::slab(n, rows.start / plane..rows.end / plane).with_pool(pool);
         let has_below = rank > 0;
         let has_above = rank + 1 < ranks;
         let n_rows = slab.rows();
@@ -46,8 +46,9 @@ impl DistributedPoisson3d {
             plan.sends.push((partner, sent.map(|row| row as u32).collect()));
             plan.receives.push((partner, plane));
         }
-        let end = n_rows - plane * usize::from(has_above);
-        let inside = (plane * usize::from(has_below)).min(end)..end;
+        let chunk = slab.chunk_rows();
+        let end = if has_above { (n_rows - plane) / chunk * chunk } else { n_rows };
+        let inside = (chunk * usize::from(has_below)).min(end)..end;
         Self { slab: Arc::new(slab), inside, halo: Halo::new(Arc::new(plan), comm) }
     }
 
@@ -63,12 +64,6 @@ impl DistributedPoisson3d {
         &self.slab
     }
 
-    /// Returns the rows that need no halo.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn inside(&self) -> Range<usize> {
-        self.inside.clone()
-    }
-
     /// Returns the halo.
     #[cfg(feature = "cuda")]
     pub(crate) fn halo(&self) -> &Halo {
@@ -81,9 +76,9 @@ impl DistributedPoisson3d {
         x: &[f64],
         target: &mut [f64],
         finish: impl Fn(Range<usize>, &mut [f64]) -> f64 + Sync,
-    ) -> Result<f64, CommError> {
+    ) -> Result<ExactSum, CommError> {
         let slab = &*self.slab;
-        self.halo.sum(slab.pool(), x, self.inside.clone(), target, |rows, halo, y| {
+        self.halo.sum(slab.pool(), slab.chunk_rows(), x, self.inside.clone(), target, |rows, halo, y| {
             slab.multiply(&rows, x, slab.around(halo), y);
             finish(rows, y)
         })
@@ -112,6 +107,10 @@ impl Operator for DistributedPoisson3d {
         self.slab.grid()
     }
 
+    fn chunk_rows(&self) -> usize {
+        self.slab.chunk_rows()
+    }
+
     fn nonzeros(&self) -> u64 {
         self.slab.nonzeros()
     }
@@ -124,19 +123,19 @@ impl Operator for DistributedPoisson3d {
         self.with_around(x, |around| self.slab.multiply_in_order(x, around, y))
     }
 
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.sum(x, y, |rows, y| dot_block(&x[rows], y))
     }
 
-    fn squared_norm(&self, x: &[f64]) -> f64 {
+    fn squared_norm(&self, x: &[f64]) -> ExactSum {
         self.slab.squared_norm(x)
     }
 
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {
         self.sum(x, r, |rows, r| residual_block(&b[rows], r))
     }
 
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<ExactSum, CommError> {
         // The sweep overwrites x, so x is read for the halo before, and nothing overlaps.
         let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
         self.halo.exchange_and_change(x, |x, halo| {
@@ -157,7 +156,7 @@ impl Operator for DistributedPoisson3d {
         Some(self.with_around(x, |around| self.slab.multiply_absolutes(x, around, y)))
     }
 
-    fn frobenius_squared(&self) -> Option<f64> {
+    fn frobenius_squared(&self) -> Option<ExactSum> {
         self.slab.frobenius_squared()
     }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use recoup_core::chunk_rows;
+
 use crate::operators::stencil::poisson_row;
 
 /// Contiguous rows for each rank.
@@ -9,19 +11,23 @@ use crate::operators::stencil::poisson_row;
 pub struct RowPartition {
     /// First row of each rank, and the number of rows.
     starts: Vec<usize>,
+    chunk_rows: usize,
 }
 
 impl RowPartition {
-    /// `rows` rows in pieces that are whole units of `unit` rows where there is a unit for every
-    /// rank, else in pieces of nearly equal length.
+    /// `rows` rows in pieces of nearly equal length: of whole chunks of the sums over rows where
+    /// there is a chunk for every rank, else of whole units of `unit` rows, the slices of a grid,
+    /// where there is a unit for every rank.
     ///
     /// # Panics
     /// For no ranks, and for units that do not fill the rows.
     #[must_use]
     pub fn even(rows: usize, unit: usize, ranks: usize) -> Self {
         assert!(ranks > 0 && unit > 0 && rows.is_multiple_of(unit), "{rows} rows in units of {unit} for {ranks} ranks");
-        let unit = if rows / unit >= ranks { unit } else { 1 };
-        Self { starts: (0..=ranks).map(|rank| rows / unit * rank / ranks * unit).collect() }
+        let chunk_rows = chunk_rows(rows, unit);
+        let unit = [chunk_rows, unit].into_iter().find(|unit| rows.div_ceil(*unit) >= ranks).unwrap_or(1);
+        let units = rows.div_ceil(unit);
+        Self { starts: (0..=ranks).map(|rank| (units * rank / ranks * unit).min(rows)).collect(), chunk_rows }
     }
 
     /// Rows in all.
@@ -43,6 +49,11 @@ impl RowPartition {
     #[must_use]
     pub fn range(&self, rank: usize) -> Range<usize> {
         self.starts[rank]..self.starts[rank + 1]
+    }
+
+    /// Rows of a chunk of the sums.
+    pub(super) fn chunk_rows(&self) -> usize {
+        self.chunk_rows
     }
 
     /// The rank that has a row.

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use recoup_core::JacobiSweep;
+use recoup_core::{ExactSum, JacobiSweep};
 
 use super::{Around, Poisson3d};
 use crate::kernels::simd::{Star, sweep_line};
@@ -51,7 +51,7 @@ struct Ring<'a> {
 
 /// Sweeps, and returns the sum of squares of the residual before, formed plane by plane. A slab of
 /// less than about four planes has no room in the target, and allocates it.
-pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
+pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: Around<'_>) -> ExactSum {
     let JacobiSweep { b, omega, x, target, .. } = sweep;
     let n = cube.n;
     let planes = cube.planes.len();
@@ -76,7 +76,7 @@ pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: A
             slabs.sweep(rows.start / plane, x, room, sums);
         });
     }
-    sums.iter().sum()
+    sums.iter().copied().collect()
 }
 
 impl Slabs<'_> {
@@ -185,7 +185,7 @@ mod tests {
             let swept = |a: &dyn Operator| {
                 let mut x = start.clone();
                 let mut target = vec![f64::NAN; rows];
-                let mut squared = 0.0;
+                let mut squared = ExactSum::ZERO;
                 for _ in 0..3 {
                     let b = &b[..];
                     let inverse_diagonal = &inverse_diagonal[..];
@@ -204,6 +204,7 @@ mod tests {
                 assert_eq!(x, expected, "n {n}, {threads} threads");
                 assert_eq!(*seen.get_or_insert(sum), sum, "n {n}, {threads} threads");
                 // Two orders of one sum of n^3 squares, all positive.
+                let [sum, squared] = [sum, squared].map(|sum| sum.rounded());
                 assert!((sum - squared).abs() <= 2.0 * rows as f64 * f64::EPSILON * squared, "n {n}");
             }
         }

@@ -3,6 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
+use recoup::core::slice_rows;
+
 /// Extents of a grid, the one whose index runs fastest first: `40x30x20`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowGrid(pub(crate) [usize; 3]);
@@ -15,14 +17,7 @@ impl RowGrid {
 
     /// The points of a slice across the last direction that has more than one.
     pub(crate) fn slice(self) -> usize {
-        let [x, y, z] = self.0;
-        if z > 1 {
-            x * y
-        } else if y > 1 {
-            x
-        } else {
-            1
-        }
+        slice_rows(self.0)
     }
 
     /// The grid of a rank that has this many rows; `None` where they are no whole slices.

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use recoup::SystemClock;
-use recoup::core::{Clock, Comm, CommError};
+use recoup::core::{Clock, Comm, CommError, ExactSum};
 
 use crate::inject::last_words::exchanging;
 
@@ -58,12 +58,8 @@ impl Comm for Watched {
         self.inner.size()
     }
 
-    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        self.seen(|inner| inner.sum(values))
-    }
-
-    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
-        self.seen(|inner| inner.sum_while(values, work))
+    fn sum_exact_while(&self, sums: &mut [ExactSum], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        self.seen(|inner| inner.sum_exact_while(sums, work))
     }
 
     fn min(&self, value: i64) -> Result<i64, CommError> {

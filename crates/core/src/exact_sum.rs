@@ -6,6 +6,8 @@
 //! Kulisch's long accumulator; R. Neal, arXiv 1505.05571.) Promises: the same bits on every
 //! communicator, for every order and every MPI.
 
+use std::ops::{Add, AddAssign};
+
 /// Limbs of a sum, and three counts: of NaN, of infinity and of minus infinity.
 const WORDS: usize = LIMBS + 3;
 /// 2^-1074 up to the largest double, and the carries of 2^31 of them in the last word.
@@ -14,27 +16,92 @@ const LIMB_BITS: usize = 32;
 /// The exponent of the lowest bit of all.
 const LOWEST: i32 = -1074;
 
-/// Sums of several values, each of which may be added to those of other ranks word by word.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ExactSums {
-    pub(crate) words: Vec<i64>,
+/// A sum of at most 2^31 doubles, exact until it is rounded.
+#[derive(Clone, Copy, Debug)]
+pub struct ExactSum {
+    words: [i64; WORDS],
 }
 
-impl ExactSums {
-    /// Makes sums of nothing, one for each value.
-    pub(crate) fn clear(&mut self, values: usize) {
-        self.words.clear();
-        self.words.resize(values * WORDS, 0);
+impl ExactSum {
+    /// The sum of nothing.
+    pub const ZERO: Self = Self { words: [0; WORDS] };
+
+    /// Number of words of a sum.
+    pub const WORDS: usize = WORDS;
+
+    /// Returns its words. The sum of two is that of their words, one by one.
+    #[must_use]
+    pub fn words(&self) -> &[i64; WORDS] {
+        &self.words
     }
 
-    /// Adds a value to each sum.
-    pub(crate) fn add(&mut self, values: &[f64]) {
-        self.words.chunks_exact_mut(WORDS).zip(values).for_each(|(words, value)| add(words, *value));
+    /// Returns the sum that has these words.
+    #[must_use]
+    pub fn of_words(words: [i64; WORDS]) -> Self {
+        Self { words }
     }
 
-    /// Puts each sum, rounded, into `values`.
-    pub(crate) fn round(&self, values: &mut [f64]) {
-        values.iter_mut().zip(self.words.chunks_exact(WORDS)).for_each(|(value, words)| *value = rounded(words));
+    /// Returns the double nearest to the sum.
+    #[must_use]
+    pub fn rounded(&self) -> f64 {
+        rounded(&self.words)
+    }
+
+    /// Returns the root of the rounded sum.
+    #[must_use]
+    pub fn sqrt(&self) -> f64 {
+        self.rounded().sqrt()
+    }
+}
+
+impl AddAssign<f64> for ExactSum {
+    fn add_assign(&mut self, value: f64) {
+        add(&mut self.words, value);
+    }
+}
+
+impl AddAssign for ExactSum {
+    fn add_assign(&mut self, other: Self) {
+        self.words.iter_mut().zip(other.words).for_each(|(word, other)| *word += other);
+    }
+}
+
+impl Add for ExactSum {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl From<f64> for ExactSum {
+    fn from(value: f64) -> Self {
+        let mut sum = Self::ZERO;
+        sum += value;
+        sum
+    }
+}
+
+impl From<ExactSum> for f64 {
+    fn from(sum: ExactSum) -> Self {
+        sum.rounded()
+    }
+}
+
+impl FromIterator<f64> for ExactSum {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        values.into_iter().fold(Self::ZERO, |mut sum, value| {
+            sum += value;
+            sum
+        })
+    }
+}
+
+/// Compares what both are rounded to.
+impl PartialEq for ExactSum {
+    fn eq(&self, other: &Self) -> bool {
+        self.rounded() == other.rounded()
     }
 }
 
@@ -108,12 +175,7 @@ mod tests {
     use super::*;
 
     fn sum(values: &[f64]) -> f64 {
-        let mut sums = ExactSums::default();
-        sums.clear(1);
-        values.iter().for_each(|&value| sums.add(&[value]));
-        let mut found = [0.0];
-        sums.round(&mut found);
-        found[0]
+        values.iter().copied().collect::<ExactSum>().rounded()
     }
 
     /// Values of all sizes from a linear congruence.
@@ -139,17 +201,9 @@ mod tests {
             let expected = sum(&values);
             let mut reversed = values.clone();
             reversed.reverse();
-            let mut grouped = ExactSums::default();
-            grouped.clear(1);
-            for part in values.chunks(7) {
-                let mut sums = ExactSums::default();
-                sums.clear(1);
-                part.iter().for_each(|&value| sums.add(&[value]));
-                grouped.words.iter_mut().zip(sums.words).for_each(|(word, other)| *word += other);
-            }
-            let mut found = [0.0];
-            grouped.round(&mut found);
-            assert_eq!([sum(&reversed), found[0]].map(f64::to_bits), [expected.to_bits(); 2], "seed {seed}");
+            let parts = values.chunks(7).map(|part| part.iter().copied().collect::<ExactSum>());
+            let grouped = parts.fold(ExactSum::ZERO, ExactSum::add).rounded();
+            assert_eq!([sum(&reversed), grouped].map(f64::to_bits), [expected.to_bits(); 2], "seed {seed}");
             let negated: Vec<f64> = values.iter().map(|value| -value).collect();
             assert_eq!(sum(&negated), -expected);
         }
