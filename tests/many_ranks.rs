@@ -21,7 +21,7 @@ const SAVED_AT: u64 = 15;
 const RTOL: f64 = 1e-8;
 const THETA: f64 = 0.5;
 /// Ranks that save, and ranks that continue.
-const SWITCHES: [(usize, usize); 4] = [(3, 3), (4, 2), (2, 3), (1, 4)];
+const SWITCHES: [(usize, usize); 5] = [(3, 3), (4, 2), (2, 3), (1, 4), (7, 3)];
 
 /// The global right-hand sides: random ones, of which the last is tiny.
 fn columns() -> Vec<Vec<f64>> {
@@ -145,8 +145,7 @@ fn a_block_of_some_ranks_comes_back_on_others_within_the_bound_of_each_column() 
         let resumed = solve_block(dir.path(), Scheme::Lossy, going_on, u64::MAX);
         for (column, record) in manifest.columns.iter().enumerate() {
             let found = residual_norm(&b[column], &resumed.first[column]);
-            // Sums of other ranks round otherwise.
-            let limit = (1.0 + THETA) * record.true_norm.unwrap() * (1.0 + 1e-10);
+            let limit = (1.0 + THETA) * record.true_norm.unwrap();
             assert!(found <= limit, "{saving} to {going_on}, column {column}: {found:e} after, {limit:e} allowed");
             let end = residual_norm(&b[column], &resumed.last[column]);
             assert!(end <= RTOL * norm(&b[column]) * (1.0 + 1e-6), "{saving} to {going_on}, column {column}: {end:e}");
@@ -156,6 +155,7 @@ fn a_block_of_some_ranks_comes_back_on_others_within_the_bound_of_each_column() 
 
 #[test]
 fn an_exact_block_of_some_ranks_goes_on_bit_for_bit() {
+    let whole = solve_block(tempfile::tempdir().unwrap().path(), Scheme::Exact, 1, u64::MAX);
     for (saving, going_on) in SWITCHES {
         let dir = tempfile::tempdir().unwrap();
         let saved = solve_block(dir.path(), Scheme::Exact, saving, SAVED_AT);
@@ -163,11 +163,9 @@ fn an_exact_block_of_some_ranks_goes_on_bit_for_bit() {
         for (column, (saved, resumed)) in saved.last.iter().zip(&resumed.first).enumerate() {
             assert_eq!(bits(saved), bits(resumed), "{saving} to {going_on}, column {column}");
         }
-        if saving == going_on {
-            let whole = solve_block(tempfile::tempdir().unwrap().path(), Scheme::Exact, saving, u64::MAX);
-            assert_eq!(whole.iteration, resumed.iteration);
-            assert!(whole.last.iter().zip(&resumed.last).all(|(whole, resumed)| bits(whole) == bits(resumed)));
-        }
+        assert_eq!(whole.iteration, resumed.iteration, "{saving} to {going_on}");
+        let is_same = |(whole, resumed): (&Vec<f64>, &Vec<f64>)| bits(whole) == bits(resumed);
+        assert!(whole.last.iter().zip(&resumed.last).all(is_same), "{saving} to {going_on}");
     }
 }
 
@@ -210,16 +208,15 @@ fn march(dir: &Path, scheme: Scheme, ranks: usize, life: u64) -> (Vec<f64>, u64)
 
 #[test]
 fn a_time_loop_of_some_ranks_goes_on_in_its_step_on_others() {
-    let whole = |ranks| march(tempfile::tempdir().unwrap().path(), Scheme::None, ranks, u64::MAX).0;
-    let alone = whole(1);
+    let alone = march(tempfile::tempdir().unwrap().path(), Scheme::None, 1, u64::MAX).0;
     for scheme in [Scheme::Exact, Scheme::Lossy] {
         for (saving, going_on) in SWITCHES {
             let dir = tempfile::tempdir().unwrap();
             march(dir.path(), scheme, saving, 90);
             let (resumed, first) = march(dir.path(), scheme, going_on, u64::MAX);
             assert!(0 < first && first < STEPS, "step {first}");
-            if scheme == Scheme::Exact && saving == going_on {
-                assert_eq!(bits(&resumed), bits(&whole(going_on)));
+            if scheme == Scheme::Exact {
+                assert_eq!(bits(&resumed), bits(&alone));
             }
             // Every step ends within the tolerance, and A damps what a step leaves.
             let off: Vec<f64> = resumed.iter().zip(&alone).map(|(resumed, alone)| resumed - alone).collect();

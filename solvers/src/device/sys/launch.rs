@@ -413,7 +413,7 @@ mod tests {
         let double = Double::load();
         for seed in 0..20 {
             double.reset(&Settings { seed, ..Settings::default() });
-            let passes = DevicePasses::load(&Device::open(0).unwrap()).unwrap();
+            let passes = DevicePasses::load(&Device::open(0).unwrap()).unwrap().in_chunks(1000);
             let [x, y] = [0.5, 2.0].map(|value| DeviceVec::copy_of(passes.stream(), &[value; 1000]).unwrap());
             test(&passes, &x, &y);
             drop((x, y, passes));
