@@ -4,8 +4,9 @@
     scripts/petsc-tutorials.py --recoup target/release/recoup --seeds 2
 
 Each line of tests/exec/tutorials.txt is a program of KSP, SNES or TS and its options. It is run as
-it is, then below `recoup exec`, and then once for each seed with kills at random times: the same
-line starts it again until it ends. The output and the exit code must be those of the plain run;
+it is, then below `recoup exec`, and then once for each seed with kills: each falls on a random one
+of the products, norms and saves that the undisturbed run had, and the same line starts the program
+again until it ends. The output and the exit code must be those of the plain run;
 after a resume within a solve, numbers may differ in their last digits. A table says what came out,
 and the exit code is 1 if a pair differs. The sources are those of the PETSc that pkg-config knows,
 from --source (a folder, or PETSc's archive) or from PyPI.
@@ -16,7 +17,6 @@ import concurrent.futures
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -74,56 +74,43 @@ def build(name, folder, work):
     return (program, "") if made.returncode == 0 else (None, made.stderr.strip().splitlines()[0])
 
 
-def descendants(pid):
-    """Every process below this one."""
-    found = []
-    for child in Path(f"/proc/{pid}/task").glob("*/children"):
+def end_session(session):
+    """Ends what a killed job has left."""
+    for folder in Path("/proc").glob("[0-9]*"):
         try:
-            for below in child.read_text().split():
-                found += [int(below), *descendants(int(below))]
-        except OSError:
+            if os.getsid(int(folder.name)) == session:
+                os.kill(int(folder.name), signal.SIGKILL)
+        except ProcessLookupError:
             pass  # it has ended
-    return found
-
-
-def is_program(pid, program):
-    try:
-        return os.readlink(f"/proc/{pid}/exe") == str(program)
-    except OSError:
-        return False
 
 
 class Ended:
-    """A run that has ended: its code (None if it was killed here), output, and seconds."""
+    """A run that has ended: its code (None if it took too long), output, and events."""
 
-    def __init__(self, words, folder, program, kill=None):
+    def __init__(self, words, folder, more):
         environment = {
             **os.environ, "OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-        start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", **more}
+        start = time.monotonic()
+        events = folder / "events"
+        events.unlink(missing_ok=True)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             run = subprocess.Popen(words, cwd=folder, env=environment, stdout=out, stderr=err,
                                    stdin=subprocess.DEVNULL, start_new_session=True)
             try:
-                self.code = run.wait(kill[0] if kill else LIMIT_SECONDS)
+                self.code = run.wait(LIMIT_SECONDS)
             except subprocess.TimeoutExpired:
                 self.code = None
-                below = [run.pid, *descendants(run.pid)]
-                ranks = [pid for pid in below if is_program(pid, program)]
-                # Either one rank is lost, and its launcher ends the job, or the whole node is.
-                for pid in ranks[:1] if kill and kill[1] and ranks else below:
-                    try:
-                        os.kill(pid, signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
+                run.kill()
                 run.wait()
+            end_session(run.pid)
             for file in (out, err):
                 file.seek(0)
             self.out, self.err = out.read(), err.read()
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.seconds = time.monotonic() - start
-        self.cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        # What the first rank did; 0 if it was killed.
+        self.events = int(events.read_text()) if events.exists() else None
         line = [line for line in self.err.splitlines() if " calls: " in line]
         # calls, answered, resumed, guessed, saved, too short
         self.counts = [int(number) for number in re.findall(r"\d+", line[-1])] if line else [0] * 6
@@ -152,6 +139,7 @@ class Pair:
 
     def __init__(self, args, name, options, program, work):
         self.args, self.name, self.options, self.program = args, name, options, program
+        self.killer = Path(work) / "kill.so"
         self.folder = Path(tempfile.mkdtemp(prefix=f"{program.name}-", dir=work))
         launch = ["mpirun", "-n", str(args.ranks)] if args.ranks > 1 else []
         self.plain = [*launch, str(program), *options]
@@ -159,8 +147,9 @@ class Pair:
     def below(self, *more):
         return [str(self.args.recoup), "exec", "--dir", "log", *more, "--", *self.plain]
 
-    def run(self, words, kill=None):
-        return Ended(words, self.folder, self.program, kill)
+    def run(self, words, **more):
+        preloaded = {"LD_PRELOAD": str(self.killer), "KILL_FILE": "events", **more} if "exec" in words else {}
+        return Ended(words, self.folder, preloaded)
 
     def check(self):
         """A line of the table, and whether all is as it should be."""
@@ -179,22 +168,22 @@ class Pair:
         return told + "  " + ("same" if not wrong else "DIFFERS: " + "; ".join(wrong)), not wrong
 
     def storm(self, seed, whole, plain, wrong, columns):
-        """Kills at random times until the program ends."""
+        """Kills at random events until the program ends."""
         draw = random.Random(f"{self.name} {self.options} {seed}")
         # Half the seeds have versions within calls, which are resumed.
         words = ["--share", "1"]
         if seed % 2:
             words += ["--after", "0", "--options", draw.choice(["interval=5it scheme=auto", "interval=20it scheme=lossless"])]
         shutil.rmtree(self.folder / "log", ignore_errors=True)
-        ended, is_resumed = None, False
-        for _ in range(KILLS_MAX):
-            kill = (draw.uniform(0.2, 1.0) * whole.seconds, draw.random() < 0.5)
-            ended = self.run(self.below(*words), kill)
-            if ended.code is not None:
+        for n_kills in range(KILLS_MAX + 1):
+            kill = {"KILL_AT": str(draw.randint(1, whole.events or 1)), "KILL_RANK": str(draw.randrange(self.args.ranks))}
+            # Either the program is lost, or who has started it, too.
+            if draw.random() < 0.5:
+                kill["KILL_PARENT"] = "1"
+            ended = self.run(self.below(*words), **(kill if n_kills < KILLS_MAX else {}))
+            if ended.events != 0:
                 break
             columns["kills"] += 1
-        if ended.code is None:
-            ended = self.run(self.below(*words))
         columns["answered"] += ended.counts[1]
         columns["resumed"] += ended.counts[2]
         # A call that an earlier start has resumed is answered with that start's digits.
@@ -228,6 +217,7 @@ def main():
     lines = [line.split() for line in PAIRS.read_text().splitlines() if line.strip() and line[0] != "#" and args.only in line]
     with tempfile.TemporaryDirectory(prefix="petsc-tutorials-") as work:
         folder = sources(args.source, work)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", PAIRS.parent / "kill.c", "-o", Path(work) / "kill.so", "-ldl"], check=True)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             names = sorted({line[0] for line in lines})
             programs = dict(zip(names, pool.map(lambda name: build(name, folder, work), names)))
