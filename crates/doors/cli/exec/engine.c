@@ -34,7 +34,8 @@ static int has_open_monitor(KSP ksp)
             return 1;
         }
     }
-    return ksp->viewRate || ksp->viewEV || ksp->viewSV || ksp->viewEVExp || ksp->viewFinalRes || ksp->calc_sings;
+    return ksp->viewRate || ksp->viewEV || ksp->viewSV || ksp->viewEVExp || ksp->viewFinalRes || ksp->calc_sings || ksp->viewMat ||
+           ksp->viewPMat || ksp->viewRhs || ksp->viewSol || ksp->viewMatExp || ksp->viewPOpExp;
 }
 
 static PetscErrorCode take_vector(Vec given, Vec *own)
@@ -74,14 +75,7 @@ static PetscErrorCode give_back(one_call *call, Vec x, const kept_facts *kept)
     ksp->totalits += ksp->its;
     if (ksp->postsolve) PetscCall(ksp->postsolve(ksp, call->b, call->x, ksp->postctx));
     if (ksp->guess) PetscCall(KSPGuessUpdate(ksp->guess, call->b, call->x));
-    PetscCall(KSPConvergedReasonViewFromOptions(ksp));
-    if (ksp->view) {
-        PetscCall(KSPSetUp(ksp));
-        PetscCall(KSPSetUpOnBlocks(ksp));
-        PetscCall(PetscViewerPushFormat(ksp->viewer, ksp->format));
-        PetscCall(KSPView(ksp, ksp->viewer));
-        PetscCall(PetscViewerPopFormat(ksp->viewer));
-    }
+    PetscCall(show_end(ksp));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -126,7 +120,7 @@ static PetscErrorCode solve(one_call *call, Vec kept_x, PetscReal kept_residual,
     PetscBool is_better = kept_x && !ksp->guess && kept_residual < own_residual ? PETSC_TRUE : PETSC_FALSE;
     PetscBool may_resume = call->is_watched && call->of->may_resume && !ksp->guess ? PETSC_TRUE : PETSC_FALSE;
     if (!is_better && !may_resume) {
-        PetscCall(solve_watched(call, real, has_null));
+        PetscCall(solve_watched(call, NULL, real, has_null));
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
     PetscCall(VecDuplicate(call->x, &own));
@@ -135,13 +129,12 @@ static PetscErrorCode solve(one_call *call, Vec kept_x, PetscReal kept_residual,
         PetscCall(VecCopy(call->x, own));
         PetscCall(VecCopy(kept_x, call->x));
         PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-        PetscCall(solve_watched(call, real, has_null));
+        PetscCall(solve_on_trial(call, NULL, 0, real, has_null, &is_done));
         PetscCall(KSPSetInitialGuessNonzero(ksp, is_nonzero));
-        is_done = ksp->reason > 0 ? PETSC_TRUE : PETSC_FALSE;
         call->of->n_guessed++;
         if (!is_done) PetscCall(VecCopy(own, call->x));
     }
-    if (!is_done) PetscCall(solve_watched(call, real, has_null));
+    if (!is_done) PetscCall(solve_watched(call, NULL, real, has_null));
     PetscCall(VecDestroy(&own));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

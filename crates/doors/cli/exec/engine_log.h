@@ -74,13 +74,14 @@ static void say(const calls_of_ranks *of, const char *what)
     if (of->rank == 0) fprintf(stderr, "recoup: nothing more is saved: %s\n", what);
 }
 
-/* Ranks as numbers of the world, in one number: 0 for all of them, so that another number of ranks is the same set. */
+/* Ranks as numbers of the world, in one number: 0 for all of them, so that another number of ranks is the same set. Numbers
+ * of another kind are of another PETSc, which may be in the same process. */
 static PetscErrorCode ranks_id(MPI_Comm comm, uint64_t *id)
 {
     MPI_Group ours, world;
     int       size, all, *of_world;
     PetscFunctionBegin;
-    *id = 0;
+    *id = sizeof(PetscScalar) == sizeof(double) ? 0 : sizeof(PetscScalar);
     PetscCallMPI(MPI_Comm_size(comm, &size));
     PetscCallMPI(MPI_Comm_size(MPI_COMM_WORLD, &all));
     if (size == all) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -91,7 +92,7 @@ static PetscErrorCode ranks_id(MPI_Comm comm, uint64_t *id)
     PetscCallMPI(MPI_Group_translate_ranks(ours, size, of_world + size, world, of_world));
     PetscCallMPI(MPI_Group_free(&ours));
     PetscCallMPI(MPI_Group_free(&world));
-    *id = 14695981039346656037ULL;
+    *id ^= 14695981039346656037ULL;
     for (int i = 0; i < size; i++) *id = (*id ^ (uint64_t)of_world[i]) * 1099511628211ULL;
     PetscCall(PetscFree(of_world));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

@@ -99,10 +99,70 @@ static PetscErrorCode resume(one_call *call, RecoupKSP *saved, PetscInt *iterati
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Solves, with versions once the call has taken long, or with those that it was resumed from. */
+static PetscErrorCode solve_watched(one_call *call, RecoupKSP saved, solve_call real, PetscBool has_null)
+{
+    PetscFunctionBegin;
+    watch = (version_watch){call, saved, 0, 1};
+    if (saved == NULL && (call->ksp->guess || call->of->log == 0)) watch.call = NULL;
+    PetscCall(PetscTime(&watch.start));
+    PetscErrorCode code = real(call->ksp, has_null ? NULL : call->b, has_null ? NULL : call->x);
+    watch.call = NULL;
+    end_versions(call->of, &watch.saved);
+    PetscCall(code);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Shows what a solve ends with. */
+static PetscErrorCode show_end(KSP ksp)
+{
+    PetscFunctionBegin;
+    PetscCall(KSPConvergedReasonViewFromOptions(ksp));
+    if (ksp->view) {
+        PetscCall(KSPSetUp(ksp));
+        PetscCall(KSPSetUpOnBlocks(ksp));
+        PetscCall(PetscViewerPushFormat(ksp->viewer, ksp->format));
+        PetscCall(KSPView(ksp, ksp->viewer));
+        PetscCall(PetscViewerPopFormat(ksp->viewer));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Solves from another x than the program's. An end that is not converged is none of the program: it is neither shown nor an
+ * error. The iterations before that x count. */
+static PetscErrorCode solve_on_trial(one_call *call, RecoupKSP saved, PetscInt before, solve_call real, PetscBool has_null,
+                                     PetscBool *is_done)
+{
+    KSP                ksp     = call->ksp;
+    const PetscInt     n_views = ksp->numberreasonviews, max_it = ksp->max_it, total = ksp->totalits;
+    const PetscBool    view = ksp->view, is_error = ksp->errorifnotconverged;
+    const PetscOptions own = ((PetscObject)ksp)->options;
+    PetscOptions       none;
+    PetscErrorCode     code;
+    PetscFunctionBegin;
+    PetscCall(PetscOptionsCreate(&none));
+    ((PetscObject)ksp)->options = none;
+    ksp->numberreasonviews      = 0;
+    ksp->max_it                 = PetscMax(max_it - before, 1);
+    ksp->view = ksp->errorifnotconverged = PETSC_FALSE;
+    code                        = solve_watched(call, saved, real, has_null);
+    ((PetscObject)ksp)->options = own;
+    ksp->numberreasonviews      = n_views;
+    ksp->max_it                 = max_it;
+    ksp->view                   = view;
+    ksp->errorifnotconverged    = is_error;
+    PetscCall(PetscOptionsDestroy(&none));
+    PetscCall(code);
+    *is_done = ksp->reason > 0 ? PETSC_TRUE : PETSC_FALSE;
+    if (*is_done) ksp->its += before;
+    ksp->totalits = total + (*is_done ? ksp->its : 0);
+    if (*is_done) PetscCall(show_end(ksp));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Solves from a version. `own` is the program's x, for a solve that fails. */
 static PetscErrorCode solve_resumed(one_call *call, Vec own, solve_call real, PetscBool has_null, PetscBool *is_done)
 {
-    KSP       ksp   = call->ksp;
     RecoupKSP saved = NULL;
     PetscInt  iterations = 0;
     int       code;
@@ -113,29 +173,9 @@ static PetscErrorCode solve_resumed(one_call *call, Vec own, solve_call real, Pe
     code = (int)resume(call, &saved, &iterations);
     if (code || iterations == 0) end_versions(call->of, &saved);
     PetscCall(PetscPopErrorHandler());
-    if (saved) {
-        PetscCall(real(ksp, has_null ? NULL : call->b, has_null ? NULL : call->x));
-        *is_done = ksp->reason > 0 ? PETSC_TRUE : PETSC_FALSE;
-        end_versions(call->of, &saved);
-        ksp->its += iterations;
-        ksp->totalits += iterations;
-    }
+    if (saved) PetscCall(solve_on_trial(call, saved, iterations, real, has_null, is_done));
     if (*is_done) call->of->n_resumed++;
     else PetscCall(VecCopy(own, call->x));
-    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-}
-
-/* Solves, with versions once the call has taken long. */
-static PetscErrorCode solve_watched(one_call *call, solve_call real, PetscBool has_null)
-{
-    PetscFunctionBegin;
-    watch = (version_watch){call, NULL, 0, 1};
-    if (call->ksp->guess || call->of->log == 0) watch.call = NULL;
-    PetscCall(PetscTime(&watch.start));
-    PetscErrorCode code = real(call->ksp, has_null ? NULL : call->b, has_null ? NULL : call->x);
-    watch.call = NULL;
-    end_versions(call->of, &watch.saved);
-    PetscCall(code);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

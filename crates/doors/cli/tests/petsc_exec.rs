@@ -1,109 +1,115 @@
 //! `recoup exec`: programs in plain PETSc, killed and started again by the same line.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A program in plain PETSc, and a folder to run it in.
-struct Plain {
+pub(crate) struct Plain {
     folder: tempfile::TempDir,
-    program: PathBuf,
+    /// The program, and the words it always has.
+    pub(crate) program: String,
 }
 
 impl Plain {
     /// Compiles a source, by its path from tests/exec, against a package that pkg-config knows.
     /// `None`, with a line that says so, where PETSc or MPI is missing.
-    fn of(source: &str, package: &str) -> Option<Self> {
-        let flags = Command::new("pkg-config").args(["--cflags", "--libs", package]).output().ok();
-        let Some(flags) = flags.filter(|flags| flags.status.success()) else {
-            eprintln!("SKIPPED: pkg-config knows no {package}");
-            return None;
-        };
+    pub(crate) fn of(source: &str, package: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("program");
-        let compiler = if source.ends_with(".F90") { "mpif90" } else { "mpicc" };
-        let mut command = Command::new(compiler);
-        command.current_dir(folder.path()).arg("-O2").arg(sources().join(source)).arg("-o").arg(&program);
-        command.args(String::from_utf8(flags.stdout).unwrap().split_whitespace());
-        let Ok(made) = command.output() else {
-            eprintln!("SKIPPED: {compiler} is not installed");
-            return None;
-        };
-        assert!(made.status.success(), "{source}: {}", String::from_utf8_lossy(&made.stderr));
+        let program = compiled(source, package, &folder.path().join("program"))?;
         Some(Self { folder, program })
     }
 
-    fn heat() -> Option<Self> {
-        Self::of("../../../../../examples/exec/heat.c", "PETSc")
+    pub(crate) fn heat() -> Option<Self> {
+        Self::of(HEAT, "PETSc")
+    }
+
+    /// A script, by its path from tests/exec, where its interpreter has all that it imports.
+    pub(crate) fn script(interpreter: &str, source: &str, module: &str) -> Option<Self> {
+        let program = format!("{interpreter} {}", sources().join(source).display());
+        let plain = Self { folder: tempfile::tempdir().unwrap(), program };
+        let words = [interpreter, "-c", &format!("import {module}")].map(str::to_owned);
+        let has_module = plain.command(&words).output().is_ok_and(|output| output.status.success());
+        if !has_module {
+            eprintln!("SKIPPED: {interpreter} has no {module}");
+        }
+        has_module.then_some(plain)
     }
 
     /// Runs without recoup, on one rank.
     fn plain(&self, arguments: &str) -> String {
-        let output = self.run(1, arguments, None);
+        let output = self.start(1, arguments, None).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         stdout(&output)
     }
 
-    /// Runs on some ranks; below `recoup exec`, with these options, if any are given.
-    fn run(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Output {
-        let mut words = vec!["timeout".to_owned(), "-k".to_owned(), "5".to_owned(), "200".to_owned()];
+    /// A run on some ranks; below `recoup exec`, with these options, if any are given.
+    pub(crate) fn start(&self, ranks: usize, arguments: &str, options: Option<&[&str]>) -> Command {
+        let mut words: Vec<String> = ["timeout", "-k", "5", "200"].map(str::to_owned).into();
         if let Some(options) = options {
-            words.push(env!("CARGO_BIN_EXE_recoup").to_owned());
-            words.extend(["exec", "--dir", "log"].map(str::to_owned));
-            words.extend(options.split_whitespace().map(str::to_owned));
+            words.extend([env!("CARGO_BIN_EXE_recoup"), "exec", "--dir", "log"].map(str::to_owned));
+            words.extend(options.iter().map(|option| (*option).to_owned()));
             words.push("--".to_owned());
         }
         if ranks > 1 {
             words.extend(["mpirun".to_owned(), "-n".to_owned(), ranks.to_string()]);
         }
-        words.push(self.program.display().to_string());
-        words.extend(arguments.split_whitespace().map(str::to_owned));
-        self.command(&words).output().unwrap()
+        words.extend(self.program.split_whitespace().chain(arguments.split_whitespace()).map(str::to_owned));
+        self.command(&words)
     }
 
-    fn command(&self, words: &[String]) -> Command {
+    fn run(&self, ranks: usize, arguments: &str, options: &[&str]) -> Output {
+        self.start(ranks, arguments, Some(options)).output().unwrap()
+    }
+
+    pub(crate) fn command(&self, words: &[String]) -> Command {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
         // What Open MPI wants to be told in a container.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none").env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+        if let Some(packages) = complex_petsc4py() {
+            command.env("PYTHONPATH", packages);
+        }
         command
     }
 
     /// Runs to a good end below `recoup exec`, where every call is saved: what the program printed,
     /// and the line recoup ends with.
-    fn finish(&self, ranks: u32, arguments: &str) -> (String, Counts) {
-        let output = self.run(ranks, arguments, Some("--share 1"));
+    fn finish(&self, ranks: usize, arguments: &str) -> (String, Counts) {
+        let output = self.run(ranks, arguments, &["--share", "1"]);
         assert!(output.status.success(), "{output:?}");
         assert!(!self.log().exists(), "the log of a finished program is removed");
         (stdout(&output), Counts::of(&output))
     }
 
     /// Runs until it kills itself.
-    fn killed(&self, ranks: u32, arguments: &str) {
-        let output = self.run(ranks, arguments, Some("--share 1"));
+    fn killed(&self, ranks: usize, arguments: &str) {
+        let output = self.run(ranks, arguments, &["--share", "1"]);
         assert_eq!(output.status.code(), Some(137), "{output:?}");
         assert!(stderr(&output).contains("the same command continues"), "{output:?}");
     }
 
-    fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 }
 
 /// The numbers of recoup's last line.
 #[derive(Debug, PartialEq, Eq)]
-struct Counts {
+pub(crate) struct Counts {
     calls: u32,
-    replayed: u32,
-    resumed: u32,
+    pub(crate) replayed: u32,
+    pub(crate) resumed: u32,
     guessed: u32,
     saved: u32,
 }
 
 impl Counts {
-    fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         let text = stderr(output);
         let line = text.lines().find(|line| line.contains(" calls: ")).unwrap_or_else(|| panic!("{output:?}"));
         let mut numbers = line.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok());
@@ -112,11 +118,46 @@ impl Counts {
     }
 }
 
+/// Compiles a source, by its path from tests/exec, as a program or, with a name of one, a library.
+pub(crate) fn compiled(source: &str, package: &str, target: &Path) -> Option<String> {
+    let flags = Command::new("pkg-config").args(["--cflags", "--libs", package]).output().ok();
+    let Some(flags) = flags.filter(|flags| flags.status.success()) else {
+        eprintln!("SKIPPED: pkg-config knows no {package}");
+        return None;
+    };
+    let compiler = if source.ends_with(".F90") { "mpif90" } else { "mpicc" };
+    let mut command = Command::new(compiler);
+    command
+        .current_dir(target.parent().unwrap())
+        .args(["-O2", "-Wl,--as-needed"])
+        .arg(sources().join(source))
+        .arg("-o")
+        .arg(target);
+    if target.extension().is_some() {
+        command.args(["-shared", "-fPIC"]);
+    }
+    command.args(String::from_utf8(flags.stdout).unwrap().split_whitespace()).arg("-ldl");
+    let Ok(made) = command.output() else {
+        eprintln!("SKIPPED: {compiler} is not installed");
+        return None;
+    };
+    assert!(made.status.success(), "{source}: {}", String::from_utf8_lossy(&made.stderr));
+    Some(target.display().to_string())
+}
+
+/// The packages of the distribution that have petsc4py over a PETSc of complex numbers.
+fn complex_petsc4py() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/petscdir").into_iter().flatten().flatten();
+    let builds = versions.flat_map(|version| std::fs::read_dir(version.path()).into_iter().flatten().flatten());
+    let mut packages = builds.map(|build| build.path().join("lib/python3/dist-packages"));
+    packages.find(|packages| packages.join("petsc4py").exists())
+}
+
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exec")
 }
 
-fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -124,14 +165,16 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-const CG: &str = "-n 40 -steps 12 -ksp_type cg -pc_type jacobi -ksp_rtol 1e-8";
+pub(crate) const HEAT: &str = "../../../../../examples/exec/heat.c";
+pub(crate) const COMPLEX: &str = "/usr/lib/petscdir/petsc-complex/lib/pkgconfig/PETSc.pc";
+pub(crate) const CG: &str = "-n 40 -steps 12 -ksp_type cg -pc_type jacobi -ksp_rtol 1e-8";
 
 /// The norms of all steps, which end their lines.
 fn norms(text: &str) -> Vec<f64> {
     text.lines().filter_map(|line| line.split_whitespace().last()?.parse().ok()).collect()
 }
 
-fn assert_near(found: &str, expected: &str, relative: f64) {
+pub(crate) fn assert_near(found: &str, expected: &str, relative: f64) {
     let found = norms(found);
     let expected = norms(expected);
     assert_eq!(found.len(), expected.len());
@@ -199,6 +242,8 @@ fn petsc_nested_solves_are_no_calls() {
         "-pc_type gamg",
         "-ksp_type preonly -pc_type lu",
         "-ksp_guess_type fischer -ksp_guess_fischer_model 1,5",
+        "-ksp_guess_type pod",
+        "-ksp_knoll",
         "-ksp_type gmres -ksp_gmres_restart 7",
         // A monitor would keep Richardson from leaving its iterations to SOR.
         "-ksp_type richardson -pc_type sor -ksp_max_it 50",
@@ -231,17 +276,9 @@ fn petsc_program_killed_within_a_solve_continues_in_there() {
     let Some(heat) = Plain::heat() else { return };
     let arguments = format!("{CG} -steps 1 -n 100");
     let expected = heat.plain(&arguments);
-    let options = ["--after", "0", "--options", "interval=20it scheme=lossless sync"].map(str::to_owned);
+    let options = ["--after", "0", "--options", "interval=20it scheme=lossless sync"];
     for ranks in [1, 2] {
-        let run = |more: &str| {
-            let mut words = vec![env!("CARGO_BIN_EXE_recoup").to_owned()];
-            words.extend(["exec", "--dir", "log"].map(str::to_owned));
-            words.extend(options.clone());
-            words.extend(["--", "mpirun", "-n"].map(str::to_owned));
-            words.extend([ranks.to_string(), heat.program.display().to_string()]);
-            words.extend(format!("{arguments} {more}").split_whitespace().map(str::to_owned));
-            heat.command(&words).output().unwrap()
-        };
+        let run = |more: &str| heat.run(ranks, &format!("{arguments} {more}"), &options);
         assert_eq!(run("-kill_after 70").status.code(), Some(137));
         let output = run("");
         assert!(output.status.success(), "{output:?}");
@@ -262,14 +299,8 @@ fn petsc_methods_preconditioned_from_the_right_are_saved_and_resumed() {
     for method in methods {
         let arguments = format!("{CG} -steps 1 -n 100 -ksp_type {method}");
         let expected = heat.plain(&arguments);
-        let run = |more: &str| {
-            let mut words = vec![env!("CARGO_BIN_EXE_recoup").to_owned()];
-            words.extend(["exec", "--dir", "log", "--after", "0", "--options"].map(str::to_owned));
-            words.extend(["interval=5it scheme=lossless sync", "--"].map(str::to_owned));
-            words.push(heat.program.display().to_string());
-            words.extend(format!("{arguments} {more}").split_whitespace().map(str::to_owned));
-            heat.command(&words).output().unwrap()
-        };
+        let options = ["--after", "0", "--options", "interval=5it scheme=lossless sync"];
+        let run = |more: &str| heat.run(1, &format!("{arguments} {more}"), &options);
         assert_eq!(run("-kill_after 30").status.code(), Some(137), "{method}");
         let output = run("");
         assert!(output.status.success(), "{method}: {output:?}");
@@ -280,13 +311,7 @@ fn petsc_methods_preconditioned_from_the_right_are_saved_and_resumed() {
 
 #[test]
 fn petsc_of_complex_numbers_has_an_engine_of_its_own() {
-    let package = "/usr/lib/petscdir/petsc-complex/lib/pkgconfig/PETSc.pc";
-    let Some(heat) =
-        Path::new(package).exists().then(|| Plain::of("../../../../../examples/exec/heat.c", package)).flatten()
-    else {
-        eprintln!("SKIPPED: no {package}");
-        return;
-    };
+    let Some(heat) = Plain::of(HEAT, COMPLEX) else { return };
     let expected = heat.plain(CG);
     heat.killed(1, &format!("{CG} -kill_at 6"));
     let (found, counts) = heat.finish(1, CG);
@@ -320,6 +345,81 @@ fn petsc_program_in_fortran_is_caught() {
     assert_eq!((counts.calls, counts.replayed), (5, 3));
 }
 
+/// Two libraries of PETSc in one process have a log each.
+#[test]
+fn petsc_of_real_and_of_complex_numbers_in_one_process_are_both_brought_back() {
+    let Some(mut both) = Plain::of("both.c", "PETSc") else { return };
+    for (library, package) in [("real.so", "PETSc"), ("complex.so", COMPLEX)] {
+        let Some(library) = compiled(HEAT, package, &both.folder.path().join(library)) else { return };
+        both.program = format!("{} {library}", both.program);
+    }
+    let expected = both.plain(CG);
+    both.killed(1, &format!("{CG} -kill_at 6"));
+    let (found, counts) = both.finish(1, CG);
+    assert_eq!(found, expected);
+    assert_eq!((counts.calls, counts.replayed), (24, 6));
+}
+
+/// libpetsc is loaded for petsc4py alone.
+#[test]
+fn petsc4py_script_is_brought_back_on_any_number_of_ranks() {
+    let Some(heat) = Plain::script("/usr/bin/python3", "heat.py", "petsc4py.PETSc") else { return };
+    let expected = heat.plain(CG);
+    heat.killed(2, &format!("{CG} -kill_at 4"));
+    heat.killed(1, &format!("{CG} -kill_at 6"));
+    let (found, counts) = heat.finish(1, CG);
+    assert_near(&found, &expected, 12.0 * 1e-8);
+    assert_eq!((counts.calls, counts.replayed), (12, 6));
+}
+
+/// PETSc makes A and b from a DM, and the set-up that the program calls solves within.
+#[test]
+fn petsc_systems_of_a_dm_are_brought_back_and_others_solved() {
+    let Some(cases) = Plain::of("cases.c", "PETSc") else { return };
+    let usual = "-ksp_type cg -pc_type gamg -ksp_rtol 1e-8 -ksp_norm_type unpreconditioned";
+    for (first, other, replayed) in [("", "", 4), ("-random", "-random", 0), ("", "-diagonal 2.02", 0)] {
+        let arguments = format!("{usual} {other}");
+        let expected = cases.plain(&arguments);
+        cases.killed(1, &format!("{usual} {first} -kill_at 4"));
+        let (found, counts) = cases.finish(1, &arguments);
+        assert!(found.lines().all(|line| line.split(' ').nth(1) == Some("1")), "{other}: {found}");
+        // No eigenvalue of A is below 0.01.
+        assert_near(&found, &expected, 2.0 * 1e-8 * 4.02 / 0.01);
+        assert_eq!((counts.calls, counts.replayed), (6, replayed), "{other}");
+    }
+}
+
+/// Solves of an eigenvalue solver are its own.
+#[test]
+fn petsc_solves_of_slepc_are_no_calls() {
+    let Some(eigen) = Plain::of("eigen.c", "SLEPc") else { return };
+    let arguments = "-eps_target 0 -st_type sinvert -eps_nev 3 -st_ksp_type cg -st_pc_type jacobi -st_ksp_rtol 1e-10";
+    let expected = eigen.plain(arguments);
+    let output = eigen.run(1, arguments, &["--share", "1"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected));
+    assert!(stderr(&output).contains("no call was caught"), "{output:?}");
+}
+
+/// A resumed solve that did not converge showed its reason, before that of the solve from the
+/// program's own x, and was an error where the program wants one.
+#[test]
+fn petsc_resume_that_fails_is_neither_shown_nor_an_error() {
+    let Some(heat) = Plain::heat() else { return };
+    // GMRES begins again, and the iterations that are left are too few for that.
+    let gmres = "-ksp_type gmres -ksp_gmres_restart 500 -ksp_converged_reason -ksp_error_if_not_converged";
+    let arguments = format!("{CG} -steps 1 {gmres}");
+    let whole = heat.plain(&arguments);
+    let iterations: u32 = whole.split_whitespace().rev().nth(1).unwrap().parse().unwrap();
+    let arguments = format!("{arguments} -ksp_max_it {iterations}");
+    assert_eq!(heat.plain(&arguments), whole);
+    let options = ["--after", "0", "--options", "interval=5it scheme=lossless sync"];
+    let killed = heat.run(1, &format!("{arguments} -kill_after {}", iterations * 3 / 4), &options);
+    assert_eq!(killed.status.code(), Some(137), "{killed:?}");
+    let output = heat.run(1, &arguments, &options);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), whole), "{output:?}");
+    assert_eq!(Counts::of(&output).resumed, 0, "{output:?}");
+}
+
 #[test]
 fn petsc_tutorial_of_exec_runs_as_printed() {
     let Some(heat) = Plain::heat() else { return };
@@ -331,7 +431,7 @@ fn petsc_tutorial_of_exec_runs_as_printed() {
     let program = Path::new(env!("CARGO_BIN_EXE_recoup")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     // Each call is explained on demand.
-    let explained = heat.run(1, &format!("{CG} -steps 1"), Some("--explain"));
+    let explained = heat.run(1, &format!("{CG} -steps 1"), &["--explain"]);
     assert!(stderr(&explained).contains("recoup: call 0 of 0000000000000000: solved, saved"), "{explained:?}");
     let output = heat.command(&["bash", "-c", script].map(str::to_owned)).env("PATH", path).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -360,43 +460,13 @@ fn petsc_log_that_is_damaged_costs_calls_alone() {
     }
 }
 
-/// Kills by the clock: in a solve, in a save, in a start.
-#[test]
-#[ignore = "minutes: part of make soak"]
-fn petsc_program_survives_a_hundred_kills() {
-    let Some(heat) = Plain::heat() else { return };
-    let arguments = format!("{CG} -n 100 -steps 60");
-    let expected = heat.plain(&arguments);
-    let mut state = 20_261_128_u64;
-    let mut kills = 0;
-    while kills < 100 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let seconds = format!("{:.3}", 0.3 + 1.5 * (state >> 33) as f64 / f64::from(1_u32 << 31));
-        let mut words = vec!["timeout", "-s", "KILL", &seconds, env!("CARGO_BIN_EXE_recoup"), "exec", "--dir", "log"];
-        words.extend(["--share", "1", "--", heat.program.to_str().unwrap()]);
-        words.extend(arguments.split_whitespace());
-        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let output = heat.command(&words).output().unwrap();
-        if output.status.success() {
-            assert_eq!(stdout(&output), expected, "seed state {state}");
-        } else {
-            kills += 1;
-        }
-    }
-}
-
 /// The program runs as without recoup, with its own exit code, and a line says what is missing.
 #[test]
 fn petsc_program_runs_where_nothing_can_be_saved() {
     let Some(heat) = Plain::heat() else { return };
     let expected = heat.plain(CG);
     let check = |what: &str, change: &dyn Fn(&mut Command)| {
-        let words = ["exec", "--dir", "log", "--"].map(str::to_owned);
-        let mut all = vec![env!("CARGO_BIN_EXE_recoup").to_owned()];
-        all.extend(words);
-        all.push(heat.program.display().to_string());
-        all.extend(CG.split_whitespace().map(str::to_owned));
-        let mut command = heat.command(&all);
+        let mut command = heat.start(1, CG, Some(&[]));
         change(&mut command);
         let output = command.output().unwrap();
         assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected.clone()), "{output:?}");
@@ -414,20 +484,43 @@ fn petsc_program_runs_where_nothing_can_be_saved() {
     check("nothing is saved: another job has log", &|_| {});
 }
 
+/// A log that grows no more leaves the program alone.
 #[test]
-fn petsc_engine_is_not_reached_from_a_static_program_which_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("end.c"), "int main(void) { return 3; }").unwrap();
-    let made = Command::new("cc").args(["-static", "end.c", "-o", "end"]).current_dir(folder.path()).status();
-    if !made.is_ok_and(|made| made.success()) {
-        eprintln!("SKIPPED: cc makes no static programs");
+fn petsc_program_runs_on_when_the_disk_is_full() {
+    let Some(heat) = Plain::heat() else { return };
+    let expected = heat.plain(CG);
+    // A file system of eight pages in a mount namespace of its own, for which one must be root.
+    let mount = "mkdir log && mount -t tmpfs -o size=32k none log";
+    let inside =
+        |body: &str| heat.command(&["unshare", "-m", "sh", "-c", &format!("{mount} && {body}")].map(str::to_owned));
+    if !inside("true").status().is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: no file system can be mounted");
         return;
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(["exec", "--dir", "log", "--", "./end"]).current_dir(folder.path());
-    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(3));
-    let said = stderr(&output);
-    assert!(said.contains("linked statically") || said.contains("nothing is saved"), "{said}");
+    std::fs::remove_dir(heat.log()).unwrap();
+    let recoup = env!("CARGO_BIN_EXE_recoup");
+    let output = inside(&format!("{recoup} exec --dir log --share 1 -- {} {CG}", heat.program)).output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected), "{output:?}");
+    assert!(stderr(&output).contains("nothing more is saved"), "{output:?}");
+}
+
+#[test]
+fn petsc_engine_is_not_reached_from_static_and_setuid_programs_which_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("end.c"), "int main(void) { return 3; }").unwrap();
+    for (flag, mode, reason) in [("-static", 0o755, "linked statically"), ("-O1", 0o4755, "setuid")] {
+        let made = Command::new("cc").args([flag, "end.c", "-o", "end"]).current_dir(folder.path()).status();
+        if !made.is_ok_and(|made| made.success()) {
+            eprintln!("SKIPPED: cc makes no such program with {flag}");
+            continue;
+        }
+        std::fs::set_permissions(folder.path().join("end"), Permissions::from_mode(mode)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        command.args(["exec", "--dir", "log", "--", "./end"]).current_dir(folder.path());
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let said = stderr(&output);
+        assert!(said.contains(reason) || said.contains("nothing is saved"), "{said}");
+    }
 }
