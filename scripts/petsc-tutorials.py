@@ -171,9 +171,11 @@ class Pair:
         """Kills at random events until the program ends."""
         draw = random.Random(f"{self.name} {self.options} {seed}")
         # Half the seeds have versions within calls, which are resumed.
-        words = ["--share", "1"]
-        if seed % 2:
-            words += ["--after", "0", "--options", draw.choice(["interval=5it scheme=auto", "interval=20it scheme=lossless"])]
+        words = ["--share", "1", "--after"]
+        if seed % 2 == 0:
+            words += ["1h"]
+        else:
+            words += ["0", "--options", draw.choice(["interval=5it scheme=auto", "interval=20it scheme=lossless"])]
         shutil.rmtree(self.folder / "log", ignore_errors=True)
         for n_kills in range(KILLS_MAX + 1):
             kill = {"KILL_AT": str(draw.randint(1, whole.events or 1)), "KILL_RANK": str(draw.randrange(self.args.ranks))}

@@ -134,7 +134,7 @@ static PetscErrorCode solve_on_trial(one_call *call, RecoupKSP saved, PetscInt b
                                      PetscBool *is_done)
 {
     KSP                ksp     = call->ksp;
-    const PetscInt     n_views = ksp->numberreasonviews, max_it = ksp->max_it, total = ksp->totalits;
+    const PetscInt     n_views = ksp->numberreasonviews, total = ksp->totalits;
     const PetscBool    view = ksp->view, is_error = ksp->errorifnotconverged;
     const PetscOptions own = ((PetscObject)ksp)->options;
     PetscOptions       none;
@@ -143,12 +143,10 @@ static PetscErrorCode solve_on_trial(one_call *call, RecoupKSP saved, PetscInt b
     PetscCall(PetscOptionsCreate(&none));
     ((PetscObject)ksp)->options = none;
     ksp->numberreasonviews      = 0;
-    ksp->max_it                 = PetscMax(max_it - before, 1);
     ksp->view = ksp->errorifnotconverged = PETSC_FALSE;
     code                        = solve_watched(call, saved, real, has_null);
     ((PetscObject)ksp)->options = own;
     ksp->numberreasonviews      = n_views;
-    ksp->max_it                 = max_it;
     ksp->view                   = view;
     ksp->errorifnotconverged    = is_error;
     PetscCall(PetscOptionsDestroy(&none));

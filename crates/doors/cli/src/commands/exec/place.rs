@@ -60,11 +60,13 @@ impl ExecPlace {
         variables
     }
 
-    /// Returns whether calls were saved, by this start or an earlier one.
+    /// Returns whether calls, or versions within one, were saved, by this start or an earlier one.
     pub(super) fn holds_calls(&self) -> bool {
         let report = self.report();
-        let files = fs::read_dir(self.0.path().join(CALLS)).into_iter().flatten().flatten();
-        files.map(|file| file.path()).any(|path| path != report)
+        let dir = self.0.path();
+        let files = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+        files(&dir.join(CALLS)).any(|file| file.path() != report)
+            || files(dir).any(|run| is_stream(&run.file_name().to_string_lossy()))
     }
 
     /// Removes the log, and the directory if nothing else is in it.
