@@ -96,13 +96,12 @@ impl Disk {
         if let Happened::Changed(change) = &happened {
             self.tree.apply(change);
         }
-        if self.threads.len() <= thread {
-            self.threads.resize(thread + 1, String::new());
-        }
-        if self.threads[thread].is_empty() {
-            self.threads[thread] = kernel::name_of_thread();
-        }
         self.journal.push(JournalLine { thread, happened });
+    }
+
+    pub(crate) fn name_thread(&mut self, thread: usize, name: String) {
+        self.threads.resize(self.threads.len().max(thread + 1), String::new());
+        self.threads[thread] = name;
     }
 
     pub(crate) fn take_threads(&mut self) -> Vec<String> {
@@ -197,9 +196,13 @@ impl Disk {
     }
 
     fn opened(&mut self, at: CallPlace<'_>, flags: i32, met: Met, file: i32) -> Option<Change> {
+        let is_temporary = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+        if met.is_taken && !is_temporary && flags & libc::O_TRUNC == 0 {
+            return None;
+        }
         let facts = kernel::facts_of(file)?;
         let node = self.tree.next();
-        if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+        if is_temporary {
             return Some(
                 self.made(facts.inode, Change::Make { node, is_directory: false, mode: facts.mode, entry: None }),
             );
@@ -209,8 +212,7 @@ impl Disk {
             let entry = Some(entry);
             return Some(self.made(facts.inode, Change::Make { node, is_directory: false, mode: facts.mode, entry }));
         }
-        let is_emptied = flags & libc::O_TRUNC != 0;
-        is_emptied.then(|| Some(Change::Resize { node: self.at(&entry)?, bytes: 0 })).flatten()
+        Some(Change::Resize { node: self.at(&entry)?, bytes: 0 })
     }
 
     /// Takes note of the system's number of a new file.

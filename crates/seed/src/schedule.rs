@@ -1,10 +1,10 @@
 //! The order of threads: one runs, and at each call a choice says who is next.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use crate::choices::ChoiceStream;
+use crate::sys::ThreadContext;
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum Doing {
 #[derive(Debug)]
 struct ScheduledThread {
     doing: Doing,
-    turn: Arc<AtomicU32>,
+    context: Arc<ThreadContext>,
     /// The system's name of the thread.
     handle: usize,
     /// Its last wait ended by time.
@@ -39,8 +39,8 @@ struct ScheduledThread {
 pub(crate) enum NextThread {
     /// The same thread.
     Same,
-    /// The thread that waits for this word.
-    Other(Arc<AtomicU32>),
+    /// The thread of this context.
+    Other(Arc<ThreadContext>),
     /// No thread can go on, and some have not ended.
     Stuck,
     /// All threads have ended.
@@ -69,14 +69,19 @@ impl ThreadSchedule {
         Self { threads: Vec::new(), clock: BEGIN, tick, switches, calls: 0, calls_max }
     }
 
-    pub(crate) fn add(&mut self, turn: Arc<AtomicU32>) -> usize {
-        self.threads.push(ScheduledThread { doing: Doing::Ready, turn, handle: 0, is_late: false });
+    pub(crate) fn add(&mut self, context: Arc<ThreadContext>) -> usize {
+        self.threads.push(ScheduledThread { doing: Doing::Ready, context, handle: 0, is_late: false });
         self.threads.len() - 1
     }
 
     /// Names a thread as the system does. A name that an ended thread had is its own now.
     pub(crate) fn set_handle(&mut self, thread: usize, handle: usize) {
         self.threads[thread].handle = handle;
+    }
+
+    /// Returns the context of the first thread.
+    pub(crate) fn first(&self) -> Arc<ThreadContext> {
+        self.threads[0].context.clone()
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -156,7 +161,7 @@ impl ThreadSchedule {
             ready[..=here].rotate_right(1);
         }
         let chosen = ready[choices.choose(share, ready.len() as u64 - 1) as usize];
-        if chosen == thread { NextThread::Same } else { NextThread::Other(self.threads[chosen].turn.clone()) }
+        if chosen == thread { NextThread::Same } else { NextThread::Other(self.threads[chosen].context.clone()) }
     }
 
     fn ready(&self) -> Vec<usize> {

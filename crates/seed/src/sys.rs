@@ -2,33 +2,33 @@
 //!
 //! A seccomp filter of the thread sends its calls to a signal handler, which asks the world for
 //! an answer. So calls made by the standard library, by libc and by assembly are met alike, and the
-//! code under test is what users run. Two calls never reach the kernel, or only through more than
-//! libc promises: the clock and the start of threads. Their symbols are defined here instead.
-//! Threads of no world pass through.
+//! code under test is what users run. Some symbols of libc are defined here instead: the clock,
+//! threads and their waits, and the calls that are most frequent, because a signal takes longer
+//! than all else. Threads of no world pass through.
 
 #![expect(unsafe_code, reason = "the calls of a program are answered by their registers and addresses")]
 
 mod decode;
 mod filter;
+mod functions;
 pub(crate) mod kernel;
+mod switch;
 mod thread;
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
-use std::time::Duration;
 
-use self::decode::SINCE_1970;
 use self::kernel::enter;
+pub(crate) use self::switch::ThreadContext;
 pub(crate) use self::thread::current;
-use self::thread::{pthread_create, pthread_join};
 use crate::call::CallAnswer;
 use crate::world::World;
 
 /// Runs `body` in the first thread of a world. Returns its result once no thread of the world is
 /// left; `None` if some wait without end.
 pub(crate) fn simulate<T: Send + 'static>(world: &Arc<World>, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    // Naming the functions that stand for libc's makes the linker take them.
-    std::hint::black_box([clock_gettime as *const (), pthread_create as *const (), pthread_join as *const ()]);
+    functions::name();
+    thread::name();
     filter::prepare(on_call);
     thread::simulate(world, body)
 }
@@ -62,21 +62,4 @@ fn answer(number: i64, mut arguments: [usize; 6]) -> isize {
     drop(moved);
     task.after(&call, before, result);
     result
-}
-
-/// The clock of the program: the world's in a simulated thread.
-///
-/// # Safety
-/// As libc's: `target` has room for a time.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, target: *mut libc::timespec) -> c_int {
-    let Some(task) = current() else {
-        // SAFETY: the caller's call.
-        return unsafe { enter(libc::SYS_clock_gettime, &[clock as usize, target.expose_provenance(), 0, 0, 0, 0]) }
-            as c_int;
-    };
-    let now = task.now() + if clock == libc::CLOCK_REALTIME { SINCE_1970 } else { Duration::ZERO };
-    // SAFETY: the caller gives room for a time.
-    unsafe { *target = libc::timespec { tv_sec: now.as_secs() as i64, tv_nsec: i64::from(now.subsec_nanos()) } };
-    0
 }

@@ -1,5 +1,6 @@
 //! One world: threads, clock and disk of a run, and what it answers to calls.
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use crate::call::{CallAnswer, Met, SystemCall, Until};
 use crate::choices::{Chance, ChoiceList, ChoiceStream};
 use crate::disk::{Disk, Happened, JournalLine, Promise};
 use crate::schedule::{NextThread, ThreadSchedule};
-use crate::sys::kernel;
+use crate::sys::{ThreadContext, kernel};
 use crate::tree::Tree;
 
 /// A mistake that a world makes on purpose: what looks for it must find it.
@@ -93,6 +94,8 @@ struct WorldState {
     choices: ChoiceStream,
     /// Numbers that the program draws.
     chance: Chance,
+    /// A thread that has ended in the world, whose stack is in use until the next one runs.
+    ended: Option<Arc<ThreadContext>>,
 }
 
 /// A thread of a world.
@@ -100,7 +103,7 @@ struct WorldState {
 pub(crate) struct Task {
     world: Arc<World>,
     number: usize,
-    turn: Arc<AtomicU32>,
+    context: Arc<ThreadContext>,
 }
 
 impl World {
@@ -112,7 +115,7 @@ impl World {
         let disk = Disk::new(tree)?;
         let root = disk.root();
         let schedule = ThreadSchedule::new(habits.tick, habits.switches, CALLS_MAX);
-        let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(0, 1) });
+        let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(0, 1), ended: None });
         Ok(Arc::new(Self { state, root, habits, end: AtomicU32::new(0), is_over: AtomicBool::new(false) }))
     }
 
@@ -129,17 +132,11 @@ impl World {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first thread, whose turn it is.
-    pub(crate) fn first(self: &Arc<Self>) -> Arc<Task> {
-        let task = self.task();
-        kernel::give_turn(&task.turn);
-        task
-    }
-
-    fn task(self: &Arc<Self>) -> Arc<Task> {
-        let turn = Arc::new(AtomicU32::new(0));
-        let number = self.state().schedule.add(turn.clone());
-        Arc::new(Task { world: self.clone(), number, turn })
+    /// A thread that has not begun. The first one carries all others.
+    pub(crate) fn task(self: &Arc<Self>) -> Arc<Task> {
+        let context = Arc::new(ThreadContext::default());
+        let number = self.state().schedule.add(context.clone());
+        Arc::new(Task { world: self.clone(), number, context })
     }
 
     /// Waits for the end. Returns whether all threads have ended.
@@ -148,9 +145,17 @@ impl World {
         self.is_over.load(Ordering::Acquire)
     }
 
-    fn end_with(&self, is_over: bool) {
+    fn end(&self, is_over: bool) {
         self.is_over.store(is_over, Ordering::Release);
         kernel::give_turn(&self.end);
+    }
+
+    /// Ends a world whose threads wait without end, and waits with them.
+    fn stop(&self) -> ! {
+        self.end(false);
+        loop {
+            kernel::await_turn(&AtomicU32::new(0));
+        }
     }
 }
 
@@ -164,8 +169,12 @@ impl Task {
         &self.world.root
     }
 
-    pub(crate) fn turn(&self) -> &AtomicU32 {
-        &self.turn
+    pub(crate) fn context(&self) -> &ThreadContext {
+        &self.context
+    }
+
+    pub(crate) fn set_name(&self, name: &CStr) {
+        self.world.state().disk.name_thread(self.number, name.to_string_lossy().into_owned());
     }
 
     /// Answers a call, or lets it enter the kernel.
@@ -192,14 +201,14 @@ impl Task {
     /// Lets other threads go on before a call that others could see, and draws whether it fails.
     fn before_disk(&self, call: &SystemCall<'_>) -> CallAnswer {
         let Some(met) = self.world.state().disk.meet(call) else { return CallAnswer::Enter(Met::default()) };
-        self.go_on(0);
+        let has_switched = self.let_others();
         let mut state = self.world.state();
         if let Some((call, error)) = self.fault(&mut state, call) {
             state.disk.write_down(self.number, Happened::Failed { call, error });
             return CallAnswer::Done(-(error as isize));
         }
         // Others may have changed names meanwhile.
-        CallAnswer::Enter(if met.node.is_some() { met } else { state.disk.meet(call).unwrap_or_default() })
+        CallAnswer::Enter(if met.node.is_some() || !has_switched { met } else { state.disk.meet(call).unwrap_or_default() })
     }
 
     fn fault(&self, state: &mut WorldState, call: &SystemCall<'_>) -> Option<(&'static str, i32)> {
@@ -283,13 +292,29 @@ impl Task {
 
     /// Lets the next thread go on, and returns `answer` when it is this one's turn again.
     fn go_on(&self, answer: isize) -> isize {
-        match self.next() {
-            NextThread::Same => return answer,
-            NextThread::Other(turn) => kernel::give_turn(&turn),
-            NextThread::Stuck | NextThread::Over => self.world.end_with(false),
-        }
-        kernel::await_turn(&self.turn);
+        self.let_others();
         answer
+    }
+
+    /// Lets the next thread go on. Returns whether that is another one, when it is this one's turn
+    /// again.
+    fn let_others(&self) -> bool {
+        match self.next() {
+            NextThread::Same => false,
+            NextThread::Other(next) => {
+                self.context.switch_to(&next);
+                self.world_continues();
+                true
+            }
+            NextThread::Stuck | NextThread::Over => self.world.stop(),
+        }
+    }
+
+    /// Lets the thread end whose stack was in use until this one ran.
+    pub(crate) fn world_continues(&self) {
+        if let Some(ended) = self.world.state().ended.take() {
+            ended.let_end();
+        }
     }
 
     /// A new thread of the same world, which has not begun.
@@ -300,6 +325,7 @@ impl Task {
     /// Takes note that the system has started a thread.
     pub(crate) fn started(&self, task: &Self, handle: usize) {
         self.world.state().schedule.set_handle(task.number, handle);
+        task.context.await_parked();
         self.go_on(0);
     }
 
@@ -318,10 +344,19 @@ impl Task {
     /// Ends this thread, and lets another one go on.
     pub(crate) fn end(&self) {
         self.world.state().schedule.end(self.number);
-        match self.next() {
-            NextThread::Other(turn) => kernel::give_turn(&turn),
-            NextThread::Over => self.world.end_with(true),
-            NextThread::Same | NextThread::Stuck => self.world.end_with(false),
+        let is_first = self.number == 0;
+        let next = match self.next() {
+            NextThread::Other(next) => next,
+            NextThread::Over if is_first => return self.world.end(true),
+            NextThread::Over => self.world.state().schedule.first(),
+            NextThread::Same | NextThread::Stuck => self.world.stop(),
+        };
+        self.world.state().ended = Some(self.context.clone());
+        self.context.switch_to(&next);
+        // The first one carried all others, until none is left.
+        if is_first {
+            self.world_continues();
+            self.world.end(true);
         }
     }
 }

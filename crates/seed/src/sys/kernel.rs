@@ -82,15 +82,6 @@ pub(crate) fn position_of(file: i32) -> u64 {
     u64::try_from(position).unwrap_or(0)
 }
 
-/// Returns the name of this thread, as the system has it.
-pub(crate) fn name_of_thread() -> String {
-    let mut name = [0_u8; 16];
-    let get = libc::PR_GET_NAME as usize;
-    // SAFETY: the kernel writes 16 bytes, the last of them 0.
-    unsafe { enter(libc::SYS_prctl, &[get, name.as_mut_ptr().expose_provenance(), 0, 0, 0, 0]) };
-    CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
 /// Returns the value of the word that a thread waits at.
 fn word(address: usize) -> u32 {
     // SAFETY: the program waits at this word, so it is there, and others change it by atomics only.

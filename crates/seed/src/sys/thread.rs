@@ -1,11 +1,10 @@
-//! Simulated threads: real ones, of which one at a time runs.
+//! Simulated threads: real ones, carried by the first of them.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
 use super::filter;
-use super::kernel::await_turn;
 use crate::world::{Task, World};
 
 thread_local! {
@@ -32,19 +31,19 @@ struct ThreadStart {
 /// Makes this thread the first one of a world, runs `body`, and returns its result once no thread
 /// of the world is left; `None` if some wait without end.
 pub(super) fn simulate<T: Send + 'static>(world: &Arc<World>, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let task = world.first();
+    let task = world.task();
     let thread = std::thread::Builder::new().name("main".to_owned()).spawn(move || {
         filter::install();
-        enter(task);
+        task.context().begin();
+        become_task(task);
         body()
     });
     let thread = thread.expect("a thread for the world");
     if world.await_end() { thread.join().ok() } else { None }
 }
 
-/// Becomes the task, once it is its turn.
-fn enter(task: Arc<Task>) {
-    await_turn(task.turn());
+/// Makes this thread the task.
+fn become_task(task: Arc<Task>) {
     TASK.set(Arc::into_raw(task));
     // SAFETY: the key was made; its value is a number that only the destructor reads.
     let is_kept = unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(1)) } == 0;
@@ -84,7 +83,12 @@ unsafe extern "C" fn end(round: *mut c_void) {
 extern "C" fn begin(start: *mut c_void) -> *mut c_void {
     // SAFETY: the pointer is from `Box::into_raw` of `pthread_create`, and comes here once.
     let start = unsafe { Box::from_raw(start.cast::<ThreadStart>()) };
-    enter(start.task);
+    let task = start.task.clone();
+    task.context().begin();
+    become_task(start.task);
+    task.context().park();
+    task.world_continues();
+    drop(task);
     (start.routine)(start.argument)
 }
 
@@ -105,7 +109,7 @@ type JoinThread = unsafe extern "C" fn(libc::pthread_t, *mut *mut c_void) -> c_i
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn pthread_create(
+unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
     routine: Routine,
@@ -139,7 +143,7 @@ pub(crate) unsafe extern "C" fn pthread_create(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn pthread_join(thread: libc::pthread_t, value: *mut *mut c_void) -> c_int {
+unsafe extern "C" fn pthread_join(thread: libc::pthread_t, value: *mut *mut c_void) -> c_int {
     static BEHIND: OnceLock<usize> = OnceLock::new();
     let address = *BEHIND.get_or_init(|| behind(c"pthread_join").expose_provenance());
     // SAFETY: this is the type of the function of that name.
@@ -149,4 +153,26 @@ pub(crate) unsafe extern "C" fn pthread_join(thread: libc::pthread_t, value: *mu
     }
     // SAFETY: the caller's call.
     unsafe { join(thread, value) }
+}
+
+/// Names a thread: the kernel would name the one that carries it.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_setname_np(_: libc::pthread_t, name: *const c_char) -> c_int {
+    if let Some(task) = current() {
+        // SAFETY: the caller gives a name that ends with a zero.
+        task.set_name(unsafe { CStr::from_ptr(name) });
+    }
+    0
+}
+
+/// Makes the linker take these functions in place of libc's, because it names them.
+pub(super) fn name() {
+    std::hint::black_box([
+        pthread_create as *const (),
+        pthread_join as *const (),
+        pthread_setname_np as *const (),
+    ]);
 }

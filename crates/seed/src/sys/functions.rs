@@ -1,0 +1,67 @@
+//! Functions of libc that answer without a signal: those of the calls that are most frequent.
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use super::decode::SINCE_1970;
+use super::kernel::enter;
+use super::{answer, current};
+
+/// Answers a call as libc does: -1 and a number of the error where it fails.
+fn called(number: i64, given: &[usize]) -> isize {
+    let mut arguments = [0; 6];
+    arguments[..given.len()].copy_from_slice(given);
+    let result = answer(number, arguments);
+    if result >= 0 {
+        return result;
+    }
+    // SAFETY: each thread has a place for the number.
+    unsafe { *libc::__errno_location() = -result as c_int };
+    -1
+}
+
+/// Defines functions of libc by the number of their system call, and what they give to it.
+macro_rules! functions {
+    ($($name:ident($($argument:ident),*) is $number:expr, [$($given:expr),*];)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name($($argument: usize),*) -> isize {
+                called($number as i64, &[$($given),*])
+            }
+        )*
+
+        /// Makes the linker take these functions in place of libc's, because it names them.
+        pub(super) fn name() {
+            std::hint::black_box([clock_gettime as *const (), $($name as *const ()),*]);
+        }
+    };
+}
+
+functions! {
+    read(file, target, bytes) is libc::SYS_read, [file, target, bytes];
+    write(file, source, bytes) is libc::SYS_write, [file, source, bytes];
+    pread64(file, target, bytes, offset) is libc::SYS_pread64, [file, target, bytes, offset];
+    pwrite64(file, source, bytes, offset) is libc::SYS_pwrite64, [file, source, bytes, offset];
+    open64(path, flags, mode) is libc::SYS_openat, [libc::AT_FDCWD as usize, path, flags, mode];
+    statx(directory, path, flags, mask, target) is libc::SYS_statx, [directory, path, flags, mask, target];
+    fsync(file) is libc::SYS_fsync, [file];
+    fdatasync(file) is libc::SYS_fdatasync, [file];
+    syscall(number, a, b, c, d, e, f) is number, [a, b, c, d, e, f];
+}
+
+/// The clock of the program: the world's in a simulated thread.
+///
+/// # Safety
+/// As libc's: `target` has room for a time.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, target: *mut libc::timespec) -> c_int {
+    let Some(task) = current() else {
+        // SAFETY: the caller's call.
+        return unsafe { enter(libc::SYS_clock_gettime, &[clock as usize, target.expose_provenance(), 0, 0, 0, 0]) }
+            as c_int;
+    };
+    let now = task.now() + if clock == libc::CLOCK_REALTIME { SINCE_1970 } else { Duration::ZERO };
+    // SAFETY: the caller gives room for a time.
+    unsafe { *target = libc::timespec { tv_sec: now.as_secs() as i64, tv_nsec: i64::from(now.subsec_nanos()) } };
+    0
+}
