@@ -155,10 +155,11 @@ impl Shelf {
 
     /// Returns the versions with a commit mark, ascending.
     pub(crate) fn versions(&self) -> Result<Vec<u64>, StoreError> {
+        let Some(shelf) = self.open()? else { return Ok(Vec::new()) };
         let mut versions = Vec::new();
-        for version in self.places()? {
+        for version in places_in(&shelf)? {
             let has_mark = |place: PrivateDir| part_in(&place, ShelfPart::Commit).is_ok();
-            if self.open_version(version)?.is_some_and(has_mark) {
+            if shelf.open_dir(&version_name(version))?.is_some_and(has_mark) {
                 versions.push(version);
             }
         }
@@ -174,10 +175,7 @@ impl Shelf {
 
     /// Returns all versions and drafts, ascending.
     fn places(&self) -> Result<Vec<u64>, StoreError> {
-        let version = |name: &String| name.strip_prefix('v')?.parse().ok();
-        let mut versions: Vec<u64> = names(self.open()?)?.iter().filter_map(version).collect();
-        versions.sort_unstable();
-        Ok(versions)
+        self.open()?.map_or(Ok(Vec::new()), |shelf| places_in(&shelf))
     }
 
     /// Removes a version, its commit mark first; one that is not there is fine.
@@ -201,6 +199,13 @@ impl Shelf {
         self.places()?.into_iter().try_for_each(|version| self.remove(version))?;
         self.node.open()?.map_or(Ok(()), |node| node.remove(&self.name))
     }
+}
+
+fn places_in(shelf: &PrivateDir) -> Result<Vec<u64>, StoreError> {
+    let version = |name: &String| name.strip_prefix('v')?.parse().ok();
+    let mut versions: Vec<u64> = shelf.names()?.iter().filter_map(version).collect();
+    versions.sort_unstable();
+    Ok(versions)
 }
 
 fn version_name(version: u64) -> String {

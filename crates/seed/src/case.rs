@@ -77,7 +77,7 @@ impl CrashPoint {
         let tree = image(&first.before.tree, journal, self.loss, program.ranks(), &mut Chance::new(self.seed, 0));
         let survives = |promise: &&Promise| match self.loss {
             LossKind::Process => true,
-            LossKind::TreeNode => promise.kind == PromiseKind::Durable || program.has_partner(),
+            LossKind::TreeNode => promise.kind == PromiseKind::Durable || program.has_guard(),
             LossKind::AllNodes | LossKind::Power => promise.kind == PromiseKind::Durable,
         };
         let promises = first.before.promises.iter().chain(promises(journal)).filter(survives).cloned().collect();

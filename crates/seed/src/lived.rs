@@ -1,9 +1,11 @@
 //! One life of a program: the disk and the promises it began with, and how it went.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use crate::disk::Promise;
 use crate::run_story::{RunStory, States};
 use crate::session::MEMORY;
-use crate::tree::Tree;
+use crate::tree::{TOP, Tree};
 use crate::world::WorldPast;
 
 /// The legacy of lives to the next one.
@@ -16,6 +18,16 @@ pub(crate) struct Legacy {
     pub(crate) states: States,
     /// Power was lost before: a version that was retired may have come back.
     pub(crate) has_lost_power: bool,
+}
+
+impl Legacy {
+    /// Returns a number that equal disks and promises share.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.tree.hash_from(TOP, &mut hasher);
+        self.promises.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// One life, from its beginning to its end.

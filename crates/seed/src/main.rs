@@ -42,6 +42,7 @@ struct SeedArguments {
 #[derive(Default)]
 struct Totals {
     crashes: u64,
+    images: u64,
     findings: u64,
     places: BTreeMap<(LossKind, String), u64>,
 }
@@ -49,6 +50,7 @@ struct Totals {
 impl Totals {
     fn add(&mut self, report: SeedReport) {
         self.crashes += report.crashes;
+        self.images += report.images;
         self.findings += u64::from(report.finding.is_some());
         for (place, count) in report.places {
             *self.places.entry(place).or_default() += count;
@@ -61,7 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let clock = SystemClock::new();
     let totals = if arguments.jobs > 1 { share(&arguments)? } else { run(&arguments)? };
     let hours = clock.now().as_secs_f64() / 3600.0;
-    tell(&format!("{} crashes, {} findings", totals.crashes, totals.findings));
+    tell(&format!("{} crashes, {} findings, {} images", totals.crashes, totals.findings, totals.images));
     if arguments.jobs > 1 {
         tell(&format!("{:.0} crashes an hour", totals.crashes as f64 / hours));
     }
@@ -112,8 +114,9 @@ fn share(arguments: &SeedArguments) -> anyhow::Result<Totals> {
         let (lines, last) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
         tell(lines);
         let mut numbers = last.split(' ').filter_map(|word| word.parse::<u64>().ok());
-        totals.crashes += numbers.next().context("a process came to no end")?;
-        totals.findings += numbers.next().context("a process came to no end")?;
+        for total in [&mut totals.crashes, &mut totals.findings, &mut totals.images] {
+            *total += numbers.next().context("a process came to no end")?;
+        }
     }
     Ok(totals)
 }

@@ -40,8 +40,8 @@ impl SeedProgram {
     }
 
     /// Returns whether what is promised to be in memory survives the loss of one node.
-    pub(crate) fn has_partner(&self) -> bool {
-        matches!(self, Self::Session(choices) if choices.has_partner())
+    pub(crate) fn has_guard(&self) -> bool {
+        matches!(self, Self::Session(choices) if choices.has_guard())
     }
 
     pub(crate) fn is_lossy(&self) -> bool {

@@ -144,28 +144,28 @@ impl ThreadSchedule {
             return NextThread::Stuck;
         }
         self.wake_late();
-        let mut ready = self.ready();
-        if ready.is_empty() {
+        let mut ready = self.ready().count();
+        if ready == 0 {
             let Some(first) = self.threads.iter().filter_map(|thread| until(thread.doing)).min() else {
                 let is_over = self.threads.iter().all(|thread| thread.doing == Doing::Ended);
                 return if is_over { NextThread::Over } else { NextThread::Stuck };
             };
             self.clock = self.clock.max(first);
             self.wake_late();
-            ready = self.ready();
+            ready = self.ready().count();
         }
         // The one that has just run comes first: choice 0 is that it goes on.
-        let here = ready.iter().position(|&other| other == thread);
+        let here = (self.threads[thread].doing == Doing::Ready).then_some(thread);
         let share = if here.is_some() { self.switches } else { 48 << 10 };
-        if let Some(here) = here {
-            ready[..=here].rotate_right(1);
+        let choice = choices.choose(share, ready as u64 - 1) as usize;
+        match here.into_iter().chain(self.ready().filter(|&other| other != thread)).nth(choice) {
+            Some(chosen) if chosen != thread => NextThread::Other(self.threads[chosen].context.clone()),
+            _ => NextThread::Same,
         }
-        let chosen = ready[choices.choose(share, ready.len() as u64 - 1) as usize];
-        if chosen == thread { NextThread::Same } else { NextThread::Other(self.threads[chosen].context.clone()) }
     }
 
-    fn ready(&self) -> Vec<usize> {
-        (0..self.threads.len()).filter(|&i| self.threads[i].doing == Doing::Ready).collect()
+    fn ready(&self) -> impl Iterator<Item = usize> {
+        (0..self.threads.len()).filter(|&i| self.threads[i].doing == Doing::Ready)
     }
 
     /// Readies the threads whose time has come.
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(schedule.wake(128, 1, &mut choices), 0);
         assert_eq!(schedule.wake(64, 5, &mut choices), 1);
         schedule.end(2);
-        assert_eq!(schedule.ready(), [0, 1]);
+        assert!(schedule.ready().eq([0, 1]));
         assert!(!schedule.join(1, 77), "it has ended");
     }
 

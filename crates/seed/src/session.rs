@@ -48,10 +48,11 @@ pub(crate) struct SessionChoices {
 impl SessionChoices {
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
         let ranks = chance.one_of(&[1, 1, 2, 2, 3, 4]);
-        let partner = if ranks > 1 { "memory,partner:ring1,pfs" } else { "memory,pfs" };
+        let guards = ["memory,partner:ring1,pfs", "memory,rs:2+1,pfs"];
+        let guarded = if ranks > 1 { chance.one_of(&guards) } else { "memory,pfs" };
         Self {
             ranks,
-            tiers: chance.one_of(&["pfs", "memory,pfs", partner]),
+            tiers: chance.one_of(&["pfs", "memory,pfs", guarded]),
             scheme: chance.one_of(&[Scheme::Lossy, Scheme::Lossless, Scheme::Exact]),
             every: 1 + chance.below(4),
             keep: 1 + chance.below(3) as usize,
@@ -63,9 +64,9 @@ impl SessionChoices {
         }
     }
 
-    /// Returns whether each rank's part is on two nodes.
-    pub(crate) fn has_partner(&self) -> bool {
-        self.tiers.contains("partner")
+    /// Returns whether each rank's part survives the loss of one node.
+    pub(crate) fn has_guard(&self) -> bool {
+        self.tiers.contains("partner") || self.tiers.contains("rs")
     }
 
     fn has_memory(&self) -> bool {

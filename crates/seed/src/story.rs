@@ -40,43 +40,45 @@ impl StoryNames {
         parent + &String::from_utf8_lossy(&entry.name)
     }
 
-    /// Tells a change, and takes note of the names it makes.
-    fn tell(&mut self, change: &Change) -> String {
+    /// Takes note of the names that a change makes.
+    fn follow(&mut self, happened: &Happened) {
+        match happened {
+            Happened::Changed(Change::Make { node, entry: Some(entry), .. } | Change::Link { node, entry }) => {
+                self.names.insert(*node, entry.clone());
+            }
+            Happened::Changed(Change::Rename { from, to, is_exchange }) => {
+                let of = |place| self.names.iter().find(|(_, entry)| *entry == place).map(|(&node, _)| node);
+                let (moved, other) = (of(from), of(to).filter(|_| *is_exchange));
+                self.names.extend(other.map(|other| (other, from.clone())));
+                self.names.extend(moved.map(|moved| (moved, to.clone())));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells a change before it is followed.
+    fn tell(&self, change: &Change) -> String {
         match change {
             Change::Make { node, is_directory, entry, .. } => {
-                if let Some(entry) = entry {
-                    self.names.insert(*node, entry.clone());
-                }
                 let kind = if *is_directory { "directory" } else { "file" };
-                format!("makes the {kind} {}", self.path(*node))
+                let path = entry.as_ref().map_or_else(|| self.path(*node), |entry| self.path_of(entry));
+                format!("makes the {kind} {path}")
             }
             Change::Write { node, offset, bytes } => {
                 format!("writes {} bytes at {offset} of {}", bytes.len(), self.path(*node))
             }
             Change::Resize { node, bytes } => format!("cuts {} to {bytes} bytes", self.path(*node)),
-            Change::Link { node, entry } => {
-                self.names.insert(*node, entry.clone());
-                format!("names a file {}", self.path_of(entry))
-            }
+            Change::Link { entry, .. } => format!("names a file {}", self.path_of(entry)),
             Change::Remove { entry } => format!("removes {}", self.path_of(entry)),
             Change::Rename { from, to, is_exchange } => {
-                let words = (self.path_of(from), self.path_of(to));
-                let moved = self.names.iter().find(|(_, entry)| *entry == from).map(|(&node, _)| node);
-                let other = self.names.iter().find(|(_, entry)| *entry == to).map(|(&node, _)| node);
-                if let (true, Some(other)) = (*is_exchange, other) {
-                    self.names.insert(other, from.clone());
-                }
-                if let Some(moved) = moved {
-                    self.names.insert(moved, to.clone());
-                }
                 let verb = if *is_exchange { "exchanges" } else { "renames" };
-                format!("{verb} {} to {}", words.0, words.1)
+                format!("{verb} {} to {}", self.path_of(from), self.path_of(to))
             }
             Change::Sync { node } => format!("syncs {}", self.path(*node)),
         }
     }
 
-    fn line(&mut self, happened: &Happened) -> String {
+    fn line(&self, happened: &Happened) -> String {
         match happened {
             Happened::Changed(change) => self.tell(change),
             Happened::Promised(promise) => match promise.kind {
@@ -95,7 +97,9 @@ pub(crate) fn of(lived: &Lived, lines: usize) -> String {
     let mut names = StoryNames::of(&lived.before.tree);
     let told = lived.past.journal[..lines].iter().map(|line| {
         let thread = lived.past.threads.get(line.thread).map_or("", String::as_str);
-        format!("{:3} {thread} {}\n", line.thread, names.line(&line.happened))
+        let words = format!("{:3} {thread} {}\n", line.thread, names.line(&line.happened));
+        names.follow(&line.happened);
+        words
     });
     let told: Vec<String> = told.collect();
     told[told.len().saturating_sub(LINES)..].concat()
@@ -104,10 +108,9 @@ pub(crate) fn of(lived: &Lived, lines: usize) -> String {
 /// Names the kind of what has just happened: the change, and the file without its numbers.
 pub(crate) fn place_of(lived: &Lived, lines: usize) -> String {
     let mut names = StoryNames::of(&lived.before.tree);
-    let mut words = "nothing".to_owned();
-    for line in &lived.past.journal[..lines] {
-        words = names.line(&line.happened);
-    }
+    let Some((last, before)) = lived.past.journal[..lines].split_last() else { return "nothing".to_owned() };
+    before.iter().for_each(|line| names.follow(&line.happened));
+    let words = names.line(&last.happened);
     let path_begins = words.rfind(['/', ' ']).map_or(0, |at| at + 1);
     let verb = words.split(' ').next().unwrap_or_default();
     let file: String = words[path_begins..].chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();

@@ -1,6 +1,6 @@
 //! One seed: a run, its crashes, and the recoveries from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 
@@ -22,6 +22,8 @@ const CRASHES: u64 = 16;
 pub struct SeedReport {
     /// Crashes that a recovery was run from.
     pub crashes: u64,
+    /// Disks and promises that recoveries began with, each counted once.
+    pub images: u64,
     /// A digest of the journals of all runs: the same for the same seed.
     pub digest: u64,
     /// Crashes by what was lost, and by what had just happened.
@@ -44,14 +46,17 @@ pub fn run_seed(seed: u64, mistake: Option<Mistake>, tells: bool) -> io::Result<
     life.habits.draw_faults(&mut chance);
     life.habits.mistake = mistake;
     let first = life.run(&program, fresh())?;
-    let mut sweep = SeedSweep { program, chance, mistake, digest: DefaultHasher::new(), report: SeedReport::default() };
+    let images = BTreeSet::new();
+    let report = SeedReport::default();
+    let mut sweep = SeedSweep { program, chance, mistake, digest: DefaultHasher::new(), images, report };
     first.past.journal.hash(&mut sweep.digest);
     let ended = life.check(&sweep.program, &first).err();
     let mut failed = ended.map(|finding| (finding, Vec::new()));
     while failed.is_none() && sweep.report.crashes < CRASHES {
         failed = sweep.crash(&first)?;
     }
-    let SeedSweep { program, digest, mut report, .. } = sweep;
+    let SeedSweep { program, digest, images, mut report, .. } = sweep;
+    report.images = images.len() as u64;
     report.digest = digest.finish();
     if let Some((finding, crashes)) = failed {
         if tells {
@@ -68,6 +73,7 @@ struct SeedSweep {
     chance: Chance,
     mistake: Option<Mistake>,
     digest: DefaultHasher,
+    images: BTreeSet<u64>,
     report: SeedReport,
 }
 
@@ -87,6 +93,7 @@ impl SeedSweep {
             *self.report.places.entry((crash.loss, place_of(before, crash.line))).or_default() += 1;
             let (after, verdict) = crash.recover(&self.program, before, &next)?;
             self.report.crashes += 1;
+            self.images.insert(after.before.digest());
             after.past.journal.hash(&mut self.digest);
             lives.push((crash, next));
             if let Err(finding) = verdict {

@@ -1,6 +1,7 @@
 //! Files and directories as values, and the changes that make them.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Number of a file or directory, from the first change of a run on; the top is 0.
@@ -95,6 +96,19 @@ impl Tree {
             TreeNode::Directory { names, .. } => Some(names),
             TreeNode::File { .. } => None,
         }
+    }
+
+    /// Adds the names in a directory, and all that they name, whatever its number is.
+    pub(crate) fn hash_from(&self, directory: NodeNumber, hasher: &mut impl Hasher) {
+        let names = self.names(directory).into_iter().flatten();
+        for (name, &node) in names {
+            name.hash(hasher);
+            match self.node(node) {
+                Some(TreeNode::File { mode, bytes }) => (mode, bytes).hash(hasher),
+                _ => self.hash_from(node, hasher),
+            }
+        }
+        hasher.write_u8(0);
     }
 
     /// Returns the directory and name of a directory.

@@ -208,7 +208,11 @@ impl Task {
             return CallAnswer::Done(-(error as isize));
         }
         // Others may have changed names meanwhile.
-        CallAnswer::Enter(if met.node.is_some() || !has_switched { met } else { state.disk.meet(call).unwrap_or_default() })
+        CallAnswer::Enter(if met.node.is_some() || !has_switched {
+            met
+        } else {
+            state.disk.meet(call).unwrap_or_default()
+        })
     }
 
     fn fault(&self, state: &mut WorldState, call: &SystemCall<'_>) -> Option<(&'static str, i32)> {

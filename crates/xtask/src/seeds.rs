@@ -32,7 +32,7 @@ fn program(root: &Path) -> Command {
 }
 
 /// Puts mistakes back, one at a time, in a copy of the tree as it is staged, and looks for the
-/// first seed that finds each: those that are named, or all.
+/// first seed that finds each: those that are named, or all. Ends with a table.
 pub(crate) fn find_mistakes(root: &Path, only: &[String]) -> Result<()> {
     let copy = root.join("target/mistakes/tree");
     succeed(
@@ -40,7 +40,7 @@ pub(crate) fn find_mistakes(root: &Path, only: &[String]) -> Result<()> {
     )?;
     let mut patches = std::fs::read_dir(root.join(MISTAKES))?.collect::<Result<Vec<_>, _>>()?;
     patches.sort_by_key(|patch| patch.file_name());
-    let mut missed = Vec::new();
+    let mut table = vec![["mistake", "seed", "invariant"].map(str::to_owned)];
     for patch in patches.iter().map(|patch| patch.path()) {
         let name = patch.file_stem().and_then(|name| name.to_str()).context("a patch has a name")?.to_owned();
         if !only.is_empty() && !only.contains(&name) {
@@ -48,13 +48,13 @@ pub(crate) fn find_mistakes(root: &Path, only: &[String]) -> Result<()> {
         }
         println!("== {name}");
         apply(&copy, &["apply"], &patch)?;
-        let found = find(&copy);
+        let found = first_finding(root, &copy);
         apply(&copy, &["apply", "--reverse"], &patch)?;
-        if !found? {
-            missed.push(name);
-        }
+        let [seed, invariant] = found?.unwrap_or_else(|| [format!("none of {WITHIN}"), String::new()]);
+        table.push([name, seed, invariant]);
     }
-    ensure!(missed.is_empty(), "not found within {WITHIN} seeds: {}", missed.join(", "));
+    table.iter().for_each(|[name, seed, invariant]| println!("{name:<45} {seed:>13}  {invariant}"));
+    ensure!(table.iter().all(|[.., invariant]| !invariant.is_empty()), "some mistakes were not found");
     Ok(())
 }
 
@@ -65,10 +65,17 @@ fn apply(copy: &Path, how: &[&str], patch: &Path) -> Result<()> {
     succeed(&mut git)
 }
 
-/// Builds a tree, and returns whether its seeds find something.
-fn find(copy: &Path) -> Result<bool> {
-    let target = ["--target-dir", "target", "--release", "--locked", "--package", "recoup-seed"];
-    succeed(cargo(copy).arg("build").args(target))?;
-    let mut program = Command::new(copy.join("target/release/recoup-seed"));
-    Ok(!program.args(["--first", "--count", &WITHIN.to_string()]).status()?.success())
+/// Builds a tree as its tests do, with the dependencies that are built here. Returns the first seed
+/// that finds something, and the invariant.
+fn first_finding(root: &Path, copy: &Path) -> Result<Option<[String; 2]>> {
+    let target = root.join("target");
+    let build = ["build", "--locked", "--package", "recoup-seed", "--target-dir"];
+    succeed(cargo(copy).args(build).arg(&target))?;
+    let mut program = Command::new(target.join("debug/recoup-seed"));
+    let output = program.args(["--first", "--count", &WITHIN.to_string()]).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    println!("{said}");
+    let finding = said.lines().find_map(|line| line.strip_prefix("seed "));
+    let words: Vec<String> = finding.into_iter().flat_map(|line| line.splitn(3, ": ")).map(str::to_owned).collect();
+    Ok(words.first().zip(words.get(1)).map(|(seed, invariant)| [seed.clone(), invariant.clone()]))
 }

@@ -170,9 +170,5 @@ unsafe extern "C" fn pthread_setname_np(_: libc::pthread_t, name: *const c_char)
 
 /// Makes the linker take these functions in place of libc's, because it names them.
 pub(super) fn name() {
-    std::hint::black_box([
-        pthread_create as *const (),
-        pthread_join as *const (),
-        pthread_setname_np as *const (),
-    ]);
+    std::hint::black_box([pthread_create as *const (), pthread_join as *const (), pthread_setname_np as *const ()]);
 }
