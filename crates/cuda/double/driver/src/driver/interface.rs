@@ -17,3 +17,21 @@ pub(crate) fn give<T>(place: ResultPlace<'_, T>, value: T) -> Refusable<()> {
     place.ok_or(CudaStatus::InvalidValue)?.write(value);
     Ok(())
 }
+
+/// Exports calls of the driver's interface by their names. A call is counted, and fails where the
+/// settings say so; else it takes the named driver and does what stands behind the arrow.
+macro_rules! driver_calls {
+    ($driver:ident: $(
+        $(#[$note:meta])* $name:ident($($argument:ident: $type:ty),* $(,)?) => $body:expr;
+    )*) => { $(
+        $(#[$note])*
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $type),*) -> u32 {
+            $crate::driver::state::call(stringify!($name), |$driver| {
+                _ = &$driver;
+                $body
+            })
+        }
+    )* };
+}
+pub(crate) use driver_calls;

@@ -5,67 +5,34 @@
 use recoup_cuda_double::CudaStatus;
 
 use super::super::host_memory::HostAddress;
-use super::super::interface::{ResultPlace, give};
-use super::super::state::call;
+use super::super::interface::{ResultPlace, driver_calls, give};
 
-#[unsafe(no_mangle)]
-extern "C" fn cuMemAlloc_v2(address: ResultPlace<'_, u64>, bytes: usize) -> u32 {
-    call("cuMemAlloc_v2", |driver| give(address, driver.allocate(bytes)?))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuMemFree_v2(address: u64) -> u32 {
-    call("cuMemFree_v2", |driver| driver.free(address))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuMemAllocAsync(address: ResultPlace<'_, u64>, bytes: usize, stream: u64) -> u32 {
-    call("cuMemAllocAsync", |driver| give(address, driver.allocate_in(bytes, stream)?))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuMemAllocFromPoolAsync(address: ResultPlace<'_, u64>, bytes: usize, pool: u64, stream: u64) -> u32 {
-    call("cuMemAllocFromPoolAsync", |driver| {
+driver_calls! { driver:
+    cuMemAlloc_v2(address: ResultPlace<'_, u64>, bytes: usize) => give(address, driver.allocate(bytes)?);
+    cuMemFree_v2(address: u64) => driver.free(address);
+    cuMemAllocAsync(address: ResultPlace<'_, u64>, bytes: usize, stream: u64) =>
+        give(address, driver.allocate_in(bytes, stream)?);
+    cuMemAllocFromPoolAsync(address: ResultPlace<'_, u64>, bytes: usize, pool: u64, stream: u64) => {
         driver.device(i32::try_from(pool.wrapping_sub(1)).map_err(|_| CudaStatus::InvalidValue)?)?;
         give(address, driver.allocate_in(bytes, stream)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> u32 {
-    call("cuMemFreeAsync", |driver| driver.free_in(address, stream))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuMemGetInfo_v2(free: ResultPlace<'_, usize>, total: ResultPlace<'_, usize>) -> u32 {
-    call("cuMemGetInfo_v2", |driver| {
+    };
+    cuMemFreeAsync(address: u64, stream: u64) => driver.free_in(address, stream);
+    cuMemGetInfo_v2(free: ResultPlace<'_, usize>, total: ResultPlace<'_, usize>) => {
         let (left, all) = driver.room()?;
         give(free, left)?;
         give(total, all)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuMemGetAddressRange_v2(start: ResultPlace<'_, u64>, bytes: ResultPlace<'_, usize>, address: u64) -> u32 {
-    call("cuMemGetAddressRange_v2", |driver| {
+    };
+    cuMemGetAddressRange_v2(start: ResultPlace<'_, u64>, bytes: ResultPlace<'_, usize>, address: u64) => {
         let (first, own) = driver.memory.allocation_at(address).ok_or(CudaStatus::NotFound)?;
         give(start, first)?;
         give(bytes, own.bytes as usize)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuPointerGetAttribute(target: HostAddress, attribute: u32, address: u64) -> u32 {
-    call("cuPointerGetAttribute", |driver| match target.number() {
+    };
+    cuPointerGetAttribute(target: HostAddress, attribute: u32, address: u64) => match target.number() {
         0 => Err(CudaStatus::InvalidValue),
         _ => driver.pointer_attribute(attribute, address, target),
-    })
-}
-
-/// Unlike the call for one attribute, it leaves zeros for an address that is not known.
-#[unsafe(no_mangle)]
-extern "C" fn cuPointerGetAttributes(n: u32, attributes: HostAddress, targets: HostAddress, address: u64) -> u32 {
-    call("cuPointerGetAttributes", |driver| {
+    };
+    /// Unlike the call for one attribute, it leaves zeros for an address that is not known.
+    cuPointerGetAttributes(n: u32, attributes: HostAddress, targets: HostAddress, address: u64) => {
         if attributes.number() == 0 || targets.number() == 0 {
             return Err(CudaStatus::InvalidValue);
         }
@@ -81,5 +48,5 @@ extern "C" fn cuPointerGetAttributes(n: u32, attributes: HostAddress, targets: H
             }
         }
         Ok(())
-    })
+    };
 }

@@ -4,91 +4,37 @@
 
 use recoup_cuda_double::CudaStatus;
 
-use super::super::interface::{ResultPlace, give};
-use super::super::state::call;
+use super::super::interface::{ResultPlace, driver_calls, give};
 
-#[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxRetain(context: ResultPlace<'_, u64>, device: i32) -> u32 {
-    call("cuDevicePrimaryCtxRetain", |driver| give(context, driver.retain(device)?))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxRelease_v2(device: i32) -> u32 {
-    call("cuDevicePrimaryCtxRelease_v2", |driver| driver.release_primary(device))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxReset_v2(device: i32) -> u32 {
-    call("cuDevicePrimaryCtxReset_v2", |driver| driver.reset_primary(device))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxGetState(
-    device: i32,
-    flags: ResultPlace<'_, u32>,
-    is_active: ResultPlace<'_, i32>,
-) -> u32 {
-    call("cuDevicePrimaryCtxGetState", |driver| {
+driver_calls! { driver:
+    cuDevicePrimaryCtxRetain(context: ResultPlace<'_, u64>, device: i32) => give(context, driver.retain(device)?);
+    cuDevicePrimaryCtxRelease_v2(device: i32) => driver.release_primary(device);
+    cuDevicePrimaryCtxReset_v2(device: i32) => driver.reset_primary(device);
+    cuDevicePrimaryCtxGetState(device: i32, flags: ResultPlace<'_, u32>, is_active: ResultPlace<'_, i32>) => {
         let device = driver.device(device)?;
         give(flags, 0)?;
         give(is_active, driver.primaries.contains_key(&device).into())
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxSetFlags_v2(device: i32, _flags: u32) -> u32 {
-    call("cuDevicePrimaryCtxSetFlags_v2", |driver| driver.device(device).map(|_| ()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxGetCurrent(context: ResultPlace<'_, u64>) -> u32 {
-    call("cuCtxGetCurrent", |driver| give(context, driver.bound().unwrap_or(0)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxSetCurrent(context: u64) -> u32 {
-    call("cuCtxSetCurrent", |driver| driver.make_current(Some(context).filter(|context| *context != 0)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxPushCurrent_v2(context: u64) -> u32 {
-    call("cuCtxPushCurrent_v2", |driver| driver.push(context))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxPopCurrent_v2(context: ResultPlace<'_, u64>) -> u32 {
-    call("cuCtxPopCurrent_v2", |driver| {
+    };
+    cuDevicePrimaryCtxSetFlags_v2(device: i32, _flags: u32) => driver.device(device).map(|_| ());
+    cuCtxGetCurrent(context: ResultPlace<'_, u64>) => give(context, driver.bound().unwrap_or(0));
+    cuCtxSetCurrent(context: u64) => driver.make_current(Some(context).filter(|context| *context != 0));
+    cuCtxPushCurrent_v2(context: u64) => driver.push(context);
+    cuCtxPopCurrent_v2(context: ResultPlace<'_, u64>) => {
         let popped = driver.pop()?;
         context.map_or(Ok(()), |place| give(Some(place), popped))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxGetDevice(device: ResultPlace<'_, i32>) -> u32 {
-    call("cuCtxGetDevice", |driver| {
+    };
+    cuCtxGetDevice(device: ResultPlace<'_, i32>) => {
         let context = driver.bound().ok_or(CudaStatus::InvalidContext)?;
         give(device, driver.device_of(context)? as i32)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxSynchronize() -> u32 {
-    call("cuCtxSynchronize", |driver| {
+    };
+    cuCtxSynchronize() => {
         let context = driver.context()?;
         driver.finish_context(context)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxSetFlags(_flags: u32) -> u32 {
-    call("cuCtxSetFlags", |driver| driver.context().map(|_| ()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuCtxGetStreamPriorityRange(least: ResultPlace<'_, i32>, greatest: ResultPlace<'_, i32>) -> u32 {
-    call("cuCtxGetStreamPriorityRange", |driver| {
+    };
+    cuCtxSetFlags(_flags: u32) => driver.context().map(|_| ());
+    cuCtxGetStreamPriorityRange(least: ResultPlace<'_, i32>, greatest: ResultPlace<'_, i32>) => {
         driver.context()?;
         give(least, 0)?;
         give(greatest, -5)
-    })
+    };
 }
