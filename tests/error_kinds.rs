@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup::comm::Threads;
 use recoup::core::{
-    Bound, Codec, CodecError, CodecId, Comm, CommError, Context, Distribution, Draft, Encoded, ErrorKind, Frame,
-    IncrementMode, KindedError, NextCall, Operator, Role, Scheme, Sealed, Store, StoreDecorator, StoreError, Values,
-    ValuesMut, VariableRecord,
+    Bound, Codec, CodecError, CodecId, CodecResult, Comm, CommError, Context, Distribution, Draft, Encoded, ErrorKind,
+    Frame, IncrementMode, KindedError, NextCall, Operator, Role, Scheme, Sealed, Store, StoreDecorator, StoreError,
+    Values, ValuesMut, VariableRecord,
 };
 use recoup::io::{MemoryStore, SystemClock};
 use recoup::pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Session, SessionConfig, Variables};
@@ -68,11 +68,7 @@ impl Codec for FailingCodec {
         CodecId::Zstd
     }
 
-    fn is_lossy(&self) -> bool {
-        false
-    }
-
-    fn encode(&self, x: Values<'_>, _: Bound, _: &Context, _: &mut Vec<u8>) -> Result<Encoded, CodecError> {
+    fn encode(&self, x: Values<'_>, _: Bound, _: &Context, _: &mut Vec<u8>) -> CodecResult {
         let Values::F64([first, ..]) = x else { panic!("doubles expected") };
         let message = "no encoder".to_owned();
         if *first == 0.0 {
@@ -82,7 +78,7 @@ impl Codec for FailingCodec {
         }
     }
 
-    fn decode(&self, _: &[u8], _: Bound, _: &Context, _: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, _: &[u8], _: Bound, _: &Context, _: ValuesMut<'_>) -> CodecResult<()> {
         Ok(())
     }
 }

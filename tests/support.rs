@@ -122,8 +122,7 @@ pub(crate) fn built_codecs() -> Vec<CodecId> {
 
 /// The lossy codecs of this build that can follow a parent, by themselves or through a difference.
 pub(crate) fn following_codecs() -> Vec<CodecId> {
-    let can_follow =
-        |&id: &CodecId| recoup::compress::codec(id).is_ok_and(|codec| codec.is_lossy() && codec.can_follow());
+    let can_follow = |&id: &CodecId| recoup::compress::codec(id).is_ok_and(|codec| id.is_lossy() && codec.can_follow());
     CodecId::ALL.into_iter().filter(can_follow).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Values as little-endian bytes and back, and the checks every codec begins with.
 
-use recoup_core::{CodecError, CodecId, Context, Values, ValuesMut};
+use recoup_core::{CodecError, CodecId, CodecResult, Context, Values, ValuesMut};
 
 /// Appends one element type's values; compiles to a copy on little-endian machines.
 macro_rules! append {
@@ -34,7 +34,7 @@ pub(crate) fn extend(source: Values<'_>, target: &mut Vec<u8>) {
 }
 
 /// Fills `target` from little-endian bytes.
-pub(crate) fn fill(source: &[u8], target: ValuesMut<'_>, codec: CodecId) -> Result<(), CodecError> {
+pub(crate) fn fill(source: &[u8], target: ValuesMut<'_>, codec: CodecId) -> CodecResult<()> {
     if source.len() != size(target.as_values()) {
         return Err(CodecError::Damaged { codec, what: "length is not that of the values" });
     }
@@ -53,7 +53,7 @@ pub(crate) fn size(values: Values<'_>) -> usize {
 }
 
 /// Checks that the extents of `context` multiply to `n`.
-pub(crate) fn check_shape(context: &Context, n: usize) -> Result<(), CodecError> {
+pub(crate) fn check_shape(context: &Context, n: usize) -> CodecResult<()> {
     let product = context.dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
     match product {
         Some(expected) if expected == n => Ok(()),

@@ -19,7 +19,7 @@
 //! | 32 | bound of the difference f64 |
 //! | 40 | the codec's payload of the difference |
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, CodecResult, Context, Encoded, Values, ValuesMut};
 
 use crate::parent::TypedParent;
 use crate::verified::compare;
@@ -131,21 +131,11 @@ impl<C: Codec> Codec for Delta<C> {
         self.alone.id()
     }
 
-    fn is_lossy(&self) -> bool {
-        self.alone.is_lossy()
-    }
-
     fn can_follow(&self) -> bool {
         true
     }
 
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let plain = alone(context);
         let asked = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
@@ -166,7 +156,7 @@ impl<C: Codec> Codec for Delta<C> {
         Ok(Encoded { stored_raw: true, filters: encoded.filters, ..Encoded::under(Bound::Lossless) })
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         let plain = alone(context);
         let Some(header) = DifferenceHeader::parse(source, self.id())? else {
             return self.alone.decode(source, bound, &plain, target);
@@ -213,7 +203,7 @@ impl DifferenceHeader {
     }
 
     /// Reads the header; `None` where the payload is the codec's own.
-    fn parse(source: &[u8], codec: CodecId) -> Result<Option<Self>, CodecError> {
+    fn parse(source: &[u8], codec: CodecId) -> CodecResult<Option<Self>> {
         if !source.starts_with(&MAGIC) {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
 //! The bound that a codec holds for given values.
 
-use recoup_core::{Bound, CodecError, Values};
+use recoup_core::{Bound, CodecError, CodecResult, Values};
 
 /// The bound a codec is to hold for `source`: never looser than `bound`, and one of
 /// [`Bound::Lossless`], [`Bound::Absolute`] and [`Bound::Pointwise`].
@@ -11,7 +11,7 @@ use recoup_core::{Bound, CodecError, Values};
 ///
 /// # Errors
 /// [`CodecError::Bound`] for a negative, NaN or infinite bound.
-pub fn effective_bound(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
+pub fn effective_bound(source: Values<'_>, bound: Bound) -> CodecResult<Bound> {
     let bound = bound.validated().map_err(|_| CodecError::Bound { value: bound.value() })?;
     let is_float = matches!(source, Values::F64(_) | Values::F32(_));
     if !is_float || bound.value() == 0.0 {
@@ -66,7 +66,7 @@ pub(crate) fn magnitudes(source: Values<'_>) -> Option<(f64, f64)> {
 
 /// The absolute bound, for codecs that know no other: pointwise becomes `e min|x|`, and a bound
 /// that would ask for more digits than a double has becomes lossless.
-pub(crate) fn absolute_only(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
+pub(crate) fn absolute_only(source: Values<'_>, bound: Bound) -> CodecResult<Bound> {
     // A codec that shares one exponent among neighbours keeps at most a double's digits.
     const DIGITS: f64 = 1.0 / (1u64 << 52) as f64;
     let bound = effective_bound(source, bound)?;

@@ -22,7 +22,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, CodecResult, Context, Encoded, Values, ValuesMut};
 
 use crate::{bytes, effective_bound, zstd};
 
@@ -66,7 +66,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Writes the payload.
-    fn write(&self, raw: &[u8], element: usize, target: &mut Vec<u8>) -> Result<(), CodecError> {
+    fn write(&self, raw: &[u8], element: usize, target: &mut Vec<u8>) -> CodecResult<()> {
         target.clear();
         target.resize(HEADER, 0);
         target[..8].copy_from_slice(&MAGIC);
@@ -182,7 +182,7 @@ fn damaged(what: &'static str) -> CodecError {
 
 impl<'a> ParsedIncrement<'a> {
     /// Reads a payload of a frame of `n` values.
-    fn parse(source: &'a [u8], n: usize) -> Result<Self, CodecError> {
+    fn parse(source: &'a [u8], n: usize) -> CodecResult<Self> {
         let (header, rest) = source.split_first_chunk::<HEADER>().ok_or(damaged("shorter than its header"))?;
         let [reference, packing, zero] = [header[9], header[10], header[11]];
         if header[..8] != MAGIC || header[8] != VERSION || reference > 1 || packing > 1 || zero != 0 {
@@ -225,21 +225,11 @@ impl Codec for Increment {
         CodecId::Increment
     }
 
-    fn is_lossy(&self) -> bool {
-        false
-    }
-
     fn can_follow(&self) -> bool {
         true
     }
 
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         let raw = raw_bytes(source);
@@ -254,7 +244,7 @@ impl Codec for Increment {
         Ok(Encoded { stored_raw: true, ..encoded })
     }
 
-    fn decode(&self, source: &[u8], _: Bound, context: &Context, mut target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, mut target: ValuesMut<'_>) -> CodecResult<()> {
         let n = target.as_values().len();
         bytes::check_shape(context, n)?;
         let payload = ParsedIncrement::parse(source, n)?;
@@ -311,7 +301,7 @@ mod tests {
         (encoded, payload)
     }
 
-    fn decode(payload: &[u8], context: &Context<'_>) -> Result<Vec<f64>, CodecError> {
+    fn decode(payload: &[u8], context: &Context<'_>) -> CodecResult<Vec<f64>> {
         let mut values = vec![9.0; N];
         Increment.decode(payload, Bound::Lossless, context, ValuesMut::F64(&mut values)).map(|()| values)
     }

@@ -40,7 +40,7 @@ mod zstd;
 
 use std::sync::Arc;
 
-use recoup_core::{Codec, CodecError, CodecId, ValuesMut};
+use recoup_core::{Codec, CodecError, CodecId, CodecResult, ValuesMut};
 
 pub use delta::Delta;
 pub use effective::effective_bound;
@@ -61,7 +61,7 @@ pub use zstd::Zstd;
 ///
 /// # Errors
 /// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`.
-pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+pub fn codec(id: CodecId) -> CodecResult<Arc<dyn Codec>> {
     match id {
         CodecId::Raw => Ok(Arc::new(Raw)),
         CodecId::Zstd => Ok(Arc::new(Verified::new(Zstd))),
@@ -83,7 +83,7 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
 /// # Errors
 /// [`CodecError::Foreign`] when there is no device, or no compiler for its kernels;
 /// [`CodecError::NotBuilt`] for QB without feature `cuda`; those of [`codec`].
-pub fn codec_on_cuda(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+pub fn codec_on_cuda(id: CodecId) -> CodecResult<Arc<dyn Codec>> {
     if id != CodecId::Qb {
         return codec(id);
     }
@@ -97,7 +97,7 @@ pub fn codec_on_cuda(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
 ///
 /// # Errors
 /// [`CodecError::Damaged`] when `source` is not as long as `target`'s values.
-pub fn decode_raw(source: &[u8], target: ValuesMut<'_>) -> Result<(), CodecError> {
+pub fn decode_raw(source: &[u8], target: ValuesMut<'_>) -> CodecResult<()> {
     bytes::fill(source, target, CodecId::Raw)
 }
 

@@ -25,7 +25,7 @@ mod wide;
 
 use ::pco::data_types::Number;
 use ::pco::{ChunkConfig, standalone};
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, CodecResult, Context, ElementType, Encoded, Values, ValuesMut};
 
 use self::fitted::{FITTED_BYTES, Fitted};
 use self::grid::{DifferencedAxes, SlabCosts, difference, sum};
@@ -63,17 +63,7 @@ impl Codec for Pco {
         CodecId::Pco
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let bound = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         target.clear();
@@ -89,7 +79,7 @@ impl Codec for Pco {
         Ok(Encoded::under(bound))
     }
 
-    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         let values = target.as_values();
         bytes::check_shape(context, values.len())?;
         let payload = PcoPayload::parse(source, values.element(), values.len())?;
@@ -108,12 +98,7 @@ fn damaged(what: &'static str) -> CodecError {
 
 /// Writes `values` as codes; `false`, with nothing written, where exact storage is needed or
 /// shorter.
-fn encode_bounded<T: Scalar>(
-    values: &[T],
-    bound: Bound,
-    context: &Context,
-    target: &mut Vec<u8>,
-) -> Result<bool, CodecError> {
+fn encode_bounded<T: Scalar>(values: &[T], bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult<bool> {
     let Some(BoundedCodes { mode, quantised }) = BoundedCodes::new(values, bound) else { return Ok(false) };
     let Quantised { mut codes, exceptions } = quantised;
     if exceptions.indices.len() * EXCEPTION_BYTES > size_of_val(values) / 2 {
@@ -147,7 +132,7 @@ fn encode_bounded<T: Scalar>(
 }
 
 /// Appends the codes, as 32-bit ones where all fit, and returns the bytes of a code.
-fn compress_codes(codes: &[i64], target: &mut Vec<u8>) -> Result<u8, CodecError> {
+fn compress_codes(codes: &[i64], target: &mut Vec<u8>) -> CodecResult<u8> {
     // Two's complement: a code fits when its high half only repeats the sign of the low one.
     let excess = codes.iter().fold(0u64, |excess, &code| excess | (code ^ (code >> 63)) as u64);
     if excess >> 31 == 0 {
@@ -161,7 +146,7 @@ fn compress_codes(codes: &[i64], target: &mut Vec<u8>) -> Result<u8, CodecError>
 }
 
 /// Writes every value exactly.
-fn encode_lossless(source: Values<'_>, target: &mut Vec<u8>) -> Result<(), CodecError> {
+fn encode_lossless(source: Values<'_>, target: &mut Vec<u8>) -> CodecResult<()> {
     target.clear();
     target.resize(HEADER_BYTES, 0);
     match source {
@@ -177,7 +162,7 @@ fn encode_lossless(source: Values<'_>, target: &mut Vec<u8>) -> Result<(), Codec
 }
 
 /// Appends a standalone pco file.
-fn compress<T: Number>(values: &[T], level: usize, target: &mut Vec<u8>) -> Result<(), CodecError> {
+fn compress<T: Number>(values: &[T], level: usize, target: &mut Vec<u8>) -> CodecResult<()> {
     let config = ChunkConfig::default().with_compression_level(level).with_enable_8_bit(true);
     standalone::simple_compress_into(values, &config, target)
         .map(|_| ())
@@ -185,7 +170,7 @@ fn compress<T: Number>(values: &[T], level: usize, target: &mut Vec<u8>) -> Resu
 }
 
 /// Fills `target` from a standalone pco file of exactly as many numbers.
-fn decompress<T: Number>(source: &[u8], target: &mut [T]) -> Result<(), CodecError> {
+fn decompress<T: Number>(source: &[u8], target: &mut [T]) -> CodecResult<()> {
     let progress = standalone::simple_decompress_into(source, target).map_err(|_| damaged("pco refuses its part"))?;
     if progress.finished && progress.n_processed == target.len() {
         Ok(())
@@ -338,7 +323,7 @@ impl PcoHeader {
     }
 
     /// The header, and what follows it and its predictor.
-    fn parse(source: &[u8], element: ElementType) -> Result<(Self, &[u8]), CodecError> {
+    fn parse(source: &[u8], element: ElementType) -> CodecResult<(Self, &[u8])> {
         let (bytes, rest) = source.split_first_chunk().ok_or_else(|| damaged("shorter than a header"))?;
         let header = Self::from_bytes(bytes, element)?;
         if bytes[4] == VERSION {
@@ -358,7 +343,7 @@ impl PcoHeader {
         Ok((Self { prediction, ..header }, rest))
     }
 
-    fn from_bytes(bytes: &[u8; HEADER_BYTES], element: ElementType) -> Result<Self, CodecError> {
+    fn from_bytes(bytes: &[u8; HEADER_BYTES], element: ElementType) -> CodecResult<Self> {
         if bytes[..4] != MAGIC || !(VERSION..=VERSION_WIDE).contains(&bytes[4]) || bytes[9..16] != [0; 7] {
             return Err(damaged("no header of this version"));
         }
@@ -403,7 +388,7 @@ struct PcoPayload<'a> {
 }
 
 impl<'a> PcoPayload<'a> {
-    fn parse(source: &'a [u8], element: ElementType, n: usize) -> Result<Self, CodecError> {
+    fn parse(source: &'a [u8], element: ElementType, n: usize) -> CodecResult<Self> {
         let (header, rest) = PcoHeader::parse(source, element)?;
         let (coded, pairs) = rest.split_at_checked(header.coded_bytes).ok_or_else(|| damaged("cut short"))?;
         let (exceptions, trailing) = pairs.as_chunks();
@@ -413,7 +398,7 @@ impl<'a> PcoPayload<'a> {
         Ok(Self { header, coded, exceptions })
     }
 
-    fn decode_lossless<T: Number>(&self, target: &mut [T]) -> Result<(), CodecError> {
+    fn decode_lossless<T: Number>(&self, target: &mut [T]) -> CodecResult<()> {
         if self.header.mode != PcoMode::Lossless || !self.exceptions.is_empty() {
             return Err(damaged("mode"));
         }
@@ -421,7 +406,7 @@ impl<'a> PcoPayload<'a> {
     }
 
     /// The codes, differences undone.
-    fn codes(&self, context: &Context) -> Result<Vec<i64>, CodecError> {
+    fn codes(&self, context: &Context) -> CodecResult<Vec<i64>> {
         let mut codes = vec![0i64; self.header.n];
         match self.header.width {
             4 => {
@@ -446,11 +431,7 @@ impl<'a> PcoPayload<'a> {
     }
 }
 
-fn decode_floats<T: Scalar + Number>(
-    payload: &PcoPayload<'_>,
-    context: &Context,
-    target: &mut [T],
-) -> Result<(), CodecError> {
+fn decode_floats<T: Scalar + Number>(payload: &PcoPayload<'_>, context: &Context, target: &mut [T]) -> CodecResult<()> {
     match payload.header.mode {
         PcoMode::Lossless => return payload.decode_lossless(target),
         PcoMode::Absolute { step } => {

@@ -36,7 +36,9 @@ mod stream;
 
 use std::cell::Cell;
 
-use recoup_core::{Bound, Chain, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Values, ValuesMut};
+use recoup_core::{
+    Bound, Chain, Codec, CodecError, CodecId, CodecResult, Context, ElementType, Encoded, Filter, Values, ValuesMut,
+};
 
 use self::damage::damaged;
 use self::exceptions::PyramidExceptions;
@@ -65,7 +67,7 @@ impl PyramidContents {
     ///
     /// # Errors
     /// [`CodecError::Damaged`] when it is not what the encoder writes.
-    pub fn of(frame: &[u8]) -> Result<Option<Self>, CodecError> {
+    pub fn of(frame: &[u8]) -> CodecResult<Option<Self>> {
         if frame.starts_with(&qb::MAGIC) {
             return Ok(None);
         }
@@ -152,7 +154,7 @@ impl Pyramid {
         (target.len() <= size_of_val(values)).then_some(exceptions.largest_error())
     }
 
-    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> CodecResult<()> {
         let (header, parts) = PyramidHeader::parse::<T>(source)?;
         let shape = FieldShape::of(context).filter(|shape| shape.grid == header.grid);
         let shape =
@@ -236,17 +238,7 @@ impl Codec for Pyramid {
         CodecId::Pyramid
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let bound = match effective_bound(source, bound)? {
             pointwise @ Bound::Pointwise(_) => absolute_only(source, pointwise)?,
             other => other,
@@ -270,7 +262,7 @@ impl Codec for Pyramid {
         Ok(Encoded { stored_raw: true, ..Encoded::under(Bound::Lossless) })
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         bytes::check_shape(context, target.as_values().len())?;
         if source.starts_with(&qb::MAGIC) {
             let codec = Qb::default().at_level(self.level);

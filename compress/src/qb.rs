@@ -25,7 +25,9 @@ mod source;
 mod team;
 mod tile;
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Values, ValuesMut};
+use recoup_core::{
+    Bound, Codec, CodecError, CodecId, CodecResult, Context, ElementType, Encoded, Filter, Values, ValuesMut,
+};
 
 pub use self::choice::Arrangement;
 use self::choice::{CodingPlan, FrameInput};
@@ -67,11 +69,11 @@ impl Contents {
     ///
     /// # Errors
     /// [`CodecError::Damaged`] when they are not what the encoder writes.
-    pub fn of(frame: &[u8]) -> Result<Self, CodecError> {
+    pub fn of(frame: &[u8]) -> CodecResult<Self> {
         if frame.get(DTYPE) == Some(&f32::DTYPE) { Self::of_type::<f32>(frame) } else { Self::of_type::<f64>(frame) }
     }
 
-    fn of_type<T: Scalar>(frame: &[u8]) -> Result<Self, CodecError> {
+    fn of_type<T: Scalar>(frame: &[u8]) -> CodecResult<Self> {
         let (header, _) = FrameHeader::parse::<T>(frame)?;
         Ok(Self { element: T::ELEMENT, len: header.shape.values(), follows: header.parent.is_some() })
     }
@@ -97,7 +99,7 @@ impl Qb {
         Self { arrangement: Some(arrangement), ..self }
     }
 
-    fn encode_floats<T: Scalar>(&self, input: &FrameInput<'_, T>, target: &mut Vec<u8>) -> Result<Encoded, CodecError> {
+    fn encode_floats<T: Scalar>(&self, input: &FrameInput<'_, T>, target: &mut Vec<u8>) -> CodecResult {
         let plan = input.choose(self.arrangement, self.level, &mut input.sampled())?;
         let error = self.encode_planned(input, &plan, target);
         Ok(Self::encoded(input, &plan, error, target))
@@ -143,7 +145,7 @@ impl Qb {
 
     /// Returns whether a frame of `len` values was coded against the parent of this hash; `false`
     /// where it stands alone.
-    fn follows(header: &FrameHeader, parent: Option<[u8; 16]>, len: usize) -> Result<bool, CodecError> {
+    fn follows(header: &FrameHeader, parent: Option<[u8; 16]>, len: usize) -> CodecResult<bool> {
         if header.shape.values() != len {
             return Err(damaged("another number of values"));
         }
@@ -158,13 +160,13 @@ impl Qb {
         header: &FrameHeader,
         context: &Context<'a>,
         len: usize,
-    ) -> Result<Option<&'a [T]>, CodecError> {
+    ) -> CodecResult<Option<&'a [T]>> {
         let parent = TypedParent::<T>::of(context.chain.parent()).filter(|parent| parent.values.len() == len);
         let follows = Self::follows(header, parent.map(|parent| parent.hash), len)?;
         Ok(parent.filter(|_| follows).map(|parent| parent.values))
     }
 
-    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> CodecResult<()> {
         let (header, table) = FrameHeader::parse::<T>(source)?;
         let parent = Self::parent_values(&header, context, target.len())?;
         let stored = StoredBlocks { table: &table, bytes: &source[preface(header.shape)..] };
@@ -185,21 +187,11 @@ impl Codec for Qb {
         CodecId::Qb
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
     fn can_follow(&self) -> bool {
         true
     }
 
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let bound = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         match source {
@@ -226,7 +218,7 @@ impl Codec for Qb {
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
-    ) -> Option<Result<Encoded, CodecError>> {
+    ) -> Option<CodecResult> {
         cuda::QbCuda::beside(source.values)?.encode_on_device_now(self, source, bound, context, target).transpose()
     }
 
@@ -240,11 +232,11 @@ impl Codec for Qb {
         parent: Option<recoup_core::DeviceParent<'_>>,
         target: &mut dyn recoup_core::DeviceSnapshot,
         start: usize,
-    ) -> Option<Result<(), CodecError>> {
+    ) -> Option<CodecResult<()>> {
         cuda::QbCuda::beside(target)?.decode_on_device_now(source, context, parent, target, start).transpose()
     }
 
-    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         bytes::check_shape(context, target.as_values().len())?;
         match target {
             ValuesMut::F64(target) => self.decode_floats(source, context, target),

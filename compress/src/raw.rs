@@ -1,6 +1,6 @@
 //! Raw: the values as they are, little-endian.
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecId, CodecResult, Context, Encoded, Values, ValuesMut};
 
 use crate::{bytes, effective_bound};
 
@@ -13,17 +13,7 @@ impl Codec for Raw {
         CodecId::Raw
     }
 
-    fn is_lossy(&self) -> bool {
-        false
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         target.clear();
@@ -31,7 +21,7 @@ impl Codec for Raw {
         Ok(Encoded::under(Bound::Lossless))
     }
 
-    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         bytes::check_shape(context, target.as_values().len())?;
         bytes::fill(source, target, CodecId::Raw)
     }

@@ -6,7 +6,7 @@
 //! Callers verify a payload's checksum before they decode it, as the stores do; unlike with every
 //! other codec of this crate, that is a condition here and not a habit.
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, CodecResult, Context, Encoded, Values, ValuesMut};
 use sz3::{CompressionAlgorithm, Config, DimensionedData, ErrorBound, SZ3Compressible};
 
 use crate::bytes;
@@ -21,17 +21,7 @@ impl Codec for Sz3 {
         CodecId::Sz3
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let bound = absolute_only(source, bound)?;
         bytes::check_shape(context, source.len())?;
         target.clear();
@@ -47,7 +37,7 @@ impl Codec for Sz3 {
         Ok(Encoded::under(bound))
     }
 
-    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         let element = target.as_values().element();
         bytes::check_shape(context, target.as_values().len())?;
         if target.as_values().is_empty() {
@@ -79,7 +69,7 @@ fn compress<T: SZ3Compressible>(
     bound: Bound,
     context: &Context,
     target: &mut Vec<u8>,
-) -> Result<(), CodecError> {
+) -> CodecResult<()> {
     let config = match bound {
         Bound::Absolute(e) => Config::new(ErrorBound::Absolute(e)),
         _ => Config::new(ErrorBound::Absolute(0.0)).compression_algorithm(CompressionAlgorithm::lossless()),
@@ -92,7 +82,7 @@ fn compress<T: SZ3Compressible>(
     sz3::compress_into_with_config(&data.map_err(foreign)?, &config, target).map_err(foreign)
 }
 
-fn decompress<T: SZ3Compressible>(source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+fn decompress<T: SZ3Compressible>(source: &[u8], context: &Context, target: &mut [T]) -> CodecResult<()> {
     let is_single = target.len() == 1;
     let mut lent = target;
     let mut builder = DimensionedData::<T, &mut [T]>::build_mut(&mut lent);

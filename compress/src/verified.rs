@@ -2,7 +2,7 @@
 //! keep the bound too. A frame with a violator is stored raw as a whole, which other readers of the
 //! file then see as well.
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, CodecResult, Context, Encoded, Values, ValuesMut};
 
 use crate::scalar::Scalar;
 use crate::{bytes, effective_bound};
@@ -61,17 +61,7 @@ impl<C: Codec> Codec for Verified<C> {
         self.inner.id()
     }
 
-    fn is_lossy(&self) -> bool {
-        self.inner.is_lossy()
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let asked = effective_bound(source, bound)?;
         let mut filters = Vec::new();
         match self.inner.encode(source, asked, context, target) {
@@ -92,7 +82,7 @@ impl<C: Codec> Codec for Verified<C> {
         Ok(Encoded { stored_raw: true, filters, ..Encoded::under(Bound::Lossless) })
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         self.inner.decode(source, bound, context, target)
     }
 }

@@ -8,7 +8,7 @@
 //! absolute bound every frame goes through the same filter, whatever its values, so that one
 //! dataset holds them all.
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Filter, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, CodecResult, Context, Encoded, Filter, Values, ValuesMut};
 use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpField, ZfpFieldMut, ZfpHeaderMask, ZfpScalarType};
 
 use crate::effective::absolute_only;
@@ -30,17 +30,7 @@ impl Codec for Zfp {
         CodecId::Zfp
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let bound = coded_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         target.clear();
@@ -65,7 +55,7 @@ impl Codec for Zfp {
         Ok(Encoded { filters, ..Encoded::under(bound) })
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         let element = target.as_values().element();
         bytes::check_shape(context, target.as_values().len())?;
         if target.as_values().is_empty() {
@@ -100,7 +90,7 @@ fn foreign(error: impl ToString) -> CodecError {
 
 /// The bound the stream is coded under. An absolute bound stays as it is even where exact storage
 /// would do as well or better: in frames of zeros, of NaN or of values too large for it.
-fn coded_bound(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
+fn coded_bound(source: Values<'_>, bound: Bound) -> CodecResult<Bound> {
     match effective_bound(source, bound)? {
         Bound::Absolute(e) if e > f64::MIN_POSITIVE => Ok(Bound::Absolute(e)),
         bound => absolute_only(source, bound),

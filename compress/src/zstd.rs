@@ -1,7 +1,7 @@
 //! zstd after HDF5's byte shuffle: lossless, and readable by any HDF5 with the registered filters
 //! (shuffle, 2; zstd, 32015). The payload is one zstd frame with its content size, RFC 8878.
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Filter, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, CodecResult, Context, Encoded, Filter, Values, ValuesMut};
 
 use crate::shuffle::{shuffle, unshuffle};
 use crate::{bytes, effective_bound};
@@ -18,17 +18,7 @@ impl Codec for Zstd {
         CodecId::Zstd
     }
 
-    fn is_lossy(&self) -> bool {
-        false
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         let element = source.element().size();
@@ -38,7 +28,7 @@ impl Codec for Zstd {
         Ok(Encoded { filters: filters(element), ..Encoded::under(Bound::Lossless) })
     }
 
-    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         let damaged = |what| CodecError::Damaged { codec: CodecId::Zstd, what };
         bytes::check_shape(context, target.as_values().len())?;
         let element = target.as_values().element().size();
@@ -49,7 +39,7 @@ impl Codec for Zstd {
 }
 
 /// Compresses the shuffled bytes of elements into `target`.
-fn compress(plain: &[u8], element: usize, target: &mut Vec<u8>) -> Result<(), CodecError> {
+fn compress(plain: &[u8], element: usize, target: &mut Vec<u8>) -> CodecResult<()> {
     let mut shuffled = vec![0; plain.len()];
     shuffle(plain, element, &mut shuffled);
     target.clear();

@@ -1,6 +1,6 @@
 //! A parity class as cells of codes, both ways.
 
-use recoup_core::CodecError;
+use recoup_core::CodecResult;
 
 use super::cell_predictor::{CellPredictor, PREDICTORS};
 use super::cell_values::{CellInputs, ClassValues};
@@ -37,7 +37,7 @@ pub(super) fn decode(
     step: u16,
     level: SimdLevel,
     reader: &mut StreamReader<'_>,
-) -> Result<(), CodecError> {
+) -> CodecResult<()> {
     simd::run(level, DecodeClass { classes, class, step: i32::from(step), level, reader })
 }
 
@@ -83,10 +83,10 @@ struct DecodeClass<'a, 's> {
 }
 
 impl LaneKernel for DecodeClass<'_, '_> {
-    type Output = Result<(), CodecError>;
+    type Output = CodecResult<()>;
 
     #[inline(always)]
-    fn run<V: NumberLanes>(self) -> Result<(), CodecError> {
+    fn run<V: NumberLanes>(self) -> CodecResult<()> {
         let Self { classes, class, step, level, reader } = self;
         let extents = class_extents(classes.grid, class);
         let mut own = std::mem::take(&mut classes.values[class]);

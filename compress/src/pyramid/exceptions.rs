@@ -1,6 +1,6 @@
 //! Exceptions: values that are stored exactly, as their code does not hold the bound.
 
-use recoup_core::CodecError;
+use recoup_core::CodecResult;
 
 use super::damage::damaged;
 use super::field::Field;
@@ -53,7 +53,7 @@ impl PyramidExceptions {
 }
 
 /// Puts exceptions into their places.
-pub(super) fn restore<T: Scalar>(source: &[u8], target: &mut [T]) -> Result<(), CodecError> {
+pub(super) fn restore<T: Scalar>(source: &[u8], target: &mut [T]) -> CodecResult<()> {
     let mut least = 0;
     for exception in source.chunks_exact(4 + T::BYTES) {
         let (place, bits) = exception.split_at(4);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use recoup_core::CodecError;
+use recoup_core::CodecResult;
 
 use super::class_coder;
 use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
@@ -146,7 +146,7 @@ pub(super) fn decode_field<T: Scalar>(
     levels: &mut FieldLevels,
     reader: &mut StreamReader<'_>,
     values: &mut [T],
-) -> Result<(), CodecError> {
+) -> CodecResult<()> {
     levels.shape(field.grid);
     if levels.count == 0 {
         values[field.number] = field.lattice.value(top);

@@ -1,6 +1,6 @@
 //! A frame as bytes: header, top of each field, stream, exceptions. FORMAT.md states every byte.
 
-use recoup_core::CodecError;
+use recoup_core::CodecResult;
 
 use super::damage::damaged;
 use super::lattice::FineLattice;
@@ -58,7 +58,7 @@ impl PyramidHeader {
     }
 
     /// Reads the header of a whole frame of values of type `T`, and finds its parts.
-    pub(super) fn parse<T: Scalar>(frame: &[u8]) -> Result<(Self, FrameParts<'_>), CodecError> {
+    pub(super) fn parse<T: Scalar>(frame: &[u8]) -> CodecResult<(Self, FrameParts<'_>)> {
         let (header, rest) = frame.split_first_chunk::<HEADER>().ok_or_else(|| damaged("shorter than its header"))?;
         let u16_at = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| header[at + i]));

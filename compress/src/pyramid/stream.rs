@@ -9,7 +9,7 @@
 //! | low bits | of loud cells: each cell's begin on a byte |
 //! | escapes | 1 to 5 bytes each: codes beyond their table |
 
-use recoup_core::CodecError;
+use recoup_core::CodecResult;
 
 use super::cells::CELL;
 use super::damage::damaged;
@@ -207,7 +207,7 @@ impl DecodeTables {
     }
 
     #[inline(always)]
-    fn of(&self, number: usize) -> Result<&DecodeTable, CodecError> {
+    fn of(&self, number: usize) -> CodecResult<&DecodeTable> {
         let table = self.tables.get(number).filter(|_| self.mask >> number & 1 != 0);
         table.ok_or_else(|| damaged("a table is missing"))
     }
@@ -235,7 +235,7 @@ impl<'a> StreamReader<'a> {
         source: &'a [u8],
         lengths: StreamLengths,
         tables: &'a mut DecodeTables,
-    ) -> Result<Self, CodecError> {
+    ) -> CodecResult<Self> {
         let mut rest = source;
         let mut part = |bytes: u64| {
             let bytes = usize::try_from(bytes).ok();
@@ -259,7 +259,7 @@ impl<'a> StreamReader<'a> {
 
     /// Fills `codes` with those of the next cell, unless it is silent.
     #[inline(always)]
-    pub(super) fn take(&mut self, codes: &mut [i32]) -> Result<TakenCell, CodecError> {
+    pub(super) fn take(&mut self, codes: &mut [i32]) -> CodecResult<TakenCell> {
         let predictor = self.symbol(PREDICTOR)?;
         self.loudness = Loudness::of_symbol(self.symbol(LOUDNESS + self.loudness.context())?);
         let is_silent = self.loudness == Loudness::SILENT;
@@ -290,14 +290,14 @@ impl<'a> StreamReader<'a> {
     }
 
     #[inline(always)]
-    fn symbol(&mut self, table: usize) -> Result<u8, CodecError> {
+    fn symbol(&mut self, table: usize) -> CodecResult<u8> {
         let table = self.tables.of(table)?;
         let symbol = self.decoder.take_head(table);
         if self.decoder.is_sound() { Ok(symbol) } else { Err(damaged("words end early")) }
     }
 
     #[inline(always)]
-    fn add_low_bits(&mut self, symbols: &[u8], low: u32, codes: &mut [i32]) -> Result<(), CodecError> {
+    fn add_low_bits(&mut self, symbols: &[u8], low: u32, codes: &mut [i32]) -> CodecResult<()> {
         let bytes = (codes.len() * low as usize).div_ceil(8);
         let (own, others) = self.low_bits.split_at_checked(bytes).ok_or_else(|| damaged("low bits end early"))?;
         let mut padded = [0; CELL * 4 + 8];
@@ -313,7 +313,7 @@ impl<'a> StreamReader<'a> {
     }
 
     /// Checks that nothing is left.
-    pub(super) fn finish(self) -> Result<(), CodecError> {
+    pub(super) fn finish(self) -> CodecResult<()> {
         let is_done = self.decoder.is_done() && self.low_bits.is_empty() && self.escapes.is_empty();
         if is_done { Ok(()) } else { Err(damaged("codes continue")) }
     }

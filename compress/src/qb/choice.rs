@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Bound, Chain, CodecError, Context};
+use recoup_core::{Bound, Chain, CodecResult, Context};
 
 use super::coder::{Coder, EncodeScratch};
 use super::fitted::{Weights, fit_tile};
@@ -138,7 +138,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         asked: Option<Arrangement>,
         level: SimdLevel,
         frame: &mut dyn SampledFrame<T>,
-    ) -> Result<CodingPlan, CodecError> {
+    ) -> CodecResult<CodingPlan> {
         let plans = self.plans();
         if let Some(asked) = asked
             && let Some(plan) =
@@ -176,7 +176,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         plan: &CodingPlan,
         level: SimdLevel,
         frame: &mut dyn SampledFrame<T>,
-    ) -> Result<Option<CodingPlan>, CodecError> {
+    ) -> CodecResult<Option<CodingPlan>> {
         let FrameShape::Tiles { dims, .. } = plan.shape else { return Ok(None) };
         let FrameMode::Absolute(lattice) = plan.mode(self) else { return Ok(None) };
         let coder = plan.coder(self, level, lattice);
@@ -243,7 +243,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         plans: &[CodingPlan],
         level: SimdLevel,
         frame: &mut dyn SampledFrame<T>,
-    ) -> Result<Vec<f64>, CodecError> {
+    ) -> CodecResult<Vec<f64>> {
         let of_plan =
             |plan: usize| spread(plans[plan].shape, SAMPLES, SAMPLED).map(move |block| SampledBlock { plan, block });
         let samples: Vec<SampledBlock> = (0..plans.len()).flat_map(of_plan).collect();

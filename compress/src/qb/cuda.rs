@@ -20,7 +20,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use recoup_core::{
-    Bound, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, Encoded, Values, ValuesMut,
+    Bound, Codec, CodecError, CodecId, CodecResult, Context, DeviceFrame, DeviceParent, DeviceSnapshot, Values,
+    ValuesMut,
 };
 use recoup_device::{Device, DeviceError, DeviceKernel, DeviceView, VectorSnapshot};
 
@@ -115,7 +116,7 @@ impl QbCuda {
     }
 
     /// QB on the first device, the same for all who ask.
-    pub(crate) fn shared() -> Result<Arc<Self>, CodecError> {
+    pub(crate) fn shared() -> CodecResult<Arc<Self>> {
         static SHARED: OnceLock<Result<Arc<QbCuda>, DeviceError>> = OnceLock::new();
         SHARED.get_or_init(|| Self::open(0).map(Arc::new)).clone().map_err(|error| foreign(&error))
     }
@@ -141,7 +142,7 @@ impl QbCuda {
         bound: Bound,
         stride: usize,
         target: &mut Vec<u8>,
-    ) -> Result<f64, CodecError> {
+    ) -> CodecResult<f64> {
         let stride = if (1..=STRIDES).contains(&stride) { stride } else { 1 };
         // The lattice follows from the bound alone.
         let bound = match bound {
@@ -166,7 +167,7 @@ impl QbCuda {
         there: DeviceView<'_, f64>,
         bound: Bound,
         context: &Context<'_>,
-    ) -> Result<KernelTiming, CodecError> {
+    ) -> CodecResult<KernelTiming> {
         let input = FrameInput::new(values, effective_bound(Values::F64(values), bound)?, context);
         let plan = input.choose(self.host.arrangement, self.host.level, &mut input.sampled())?;
         let expected = self.state().lanes.slice_values();
@@ -184,11 +185,7 @@ impl QbCuda {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn encode_floats<T: Element>(
-        &self,
-        input: &FrameInput<'_, T>,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode_floats<T: Element>(&self, input: &FrameInput<'_, T>, target: &mut Vec<u8>) -> CodecResult {
         let plan = input.choose(self.host.arrangement, self.host.level, &mut input.sampled())?;
         let error = match input.values.is_empty() {
             true => self.host.encode_planned(input, &plan, target),
@@ -204,7 +201,7 @@ impl QbCuda {
         plan: &CodingPlan,
         source: FrameSource<'_, T>,
         target: &mut Vec<u8>,
-    ) -> Result<f64, CodecError> {
+    ) -> CodecResult<f64> {
         let mode = plan.mode(input);
         let NamedLattice { name, parameters } = parameters(mode);
         let dead_band = plan.dead_band(input).unwrap_or(parameters.dead_band);
@@ -225,7 +222,7 @@ impl QbCuda {
         Ok(blocks.error)
     }
 
-    fn decode_floats<T: Element>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+    fn decode_floats<T: Element>(&self, source: &[u8], context: &Context, target: &mut [T]) -> CodecResult<()> {
         let (header, table) = FrameHeader::parse::<T>(source)?;
         let parent = Qb::parent_values(&header, context, target.len())?;
         if target.is_empty() || !fits_slots::<T>(&table) {
@@ -247,7 +244,7 @@ impl QbCuda {
         lattice: NamedLattice,
         shape: FrameShape,
         work: impl FnOnce(&Device, &mut Lanes, KernelSetup<'_>) -> Result<R, DeviceError>,
-    ) -> Result<R, CodecError> {
+    ) -> CodecResult<R> {
         let NamedLattice { name, parameters } = lattice;
         let cut = cut_of(shape);
         let is_tiled = matches!(shape, FrameShape::Tiles { .. });
@@ -313,21 +310,11 @@ impl Codec for QbCuda {
         CodecId::Qb
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
     fn can_follow(&self) -> bool {
         true
     }
 
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         let effective = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         match source {
@@ -350,7 +337,7 @@ impl Codec for QbCuda {
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
-    ) -> Option<Result<Encoded, CodecError>> {
+    ) -> Option<CodecResult> {
         self.encode_on_device_now(&self.host, source, bound, context, target).transpose()
     }
 
@@ -362,11 +349,11 @@ impl Codec for QbCuda {
         parent: Option<DeviceParent<'_>>,
         target: &mut dyn DeviceSnapshot,
         start: usize,
-    ) -> Option<Result<(), CodecError>> {
+    ) -> Option<CodecResult<()>> {
         self.decode_on_device_now(source, context, parent, target, start).transpose()
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         bytes::check_shape(context, target.as_values().len())?;
         match target {
             ValuesMut::F64(target) => self.decode_floats(source, context, target),

@@ -21,7 +21,7 @@
 //! | 80 | zeros |
 //! | 96 | table: words u32, CRC-32C u32 of each block; with predictor 2 the weights behind it |
 
-use recoup_core::{CodecError, CodecId};
+use recoup_core::{CodecError, CodecId, CodecResult};
 
 use super::fitted::{WEIGHTS, Weights};
 use super::mode::{ABSOLUTE, FrameMode, StoredMode};
@@ -103,7 +103,7 @@ impl FrameHeader {
 
     /// Reads header and table of a frame of values of type `T`; the table's words add up to the
     /// rest of it.
-    pub(super) fn parse<T: Scalar>(frame: &[u8]) -> Result<(Self, Vec<BlockEntry>), CodecError> {
+    pub(super) fn parse<T: Scalar>(frame: &[u8]) -> CodecResult<(Self, Vec<BlockEntry>)> {
         let header = frame.first_chunk::<HEADER>().ok_or_else(|| damaged("shorter than its header"))?;
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| header[at + i]));
@@ -166,7 +166,7 @@ fn table(
     blocks: usize,
     is_fitted: bool,
     checksum: u32,
-) -> Result<(Vec<BlockEntry>, Option<Weights>), CodecError> {
+) -> CodecResult<(Vec<BlockEntry>, Option<Weights>)> {
     let preface = if is_fitted { HEADER + WEIGHTS } else { HEADER };
     let end = blocks.checked_mul(ENTRY).and_then(|bytes| bytes.checked_add(preface));
     let head = end.and_then(|end| frame.get(..end)).ok_or_else(|| damaged("shorter than its table"))?;

@@ -1,6 +1,6 @@
 //! Values to be coded, next to those of the parent at the same places.
 
-use recoup_core::CodecError;
+use recoup_core::CodecResult;
 
 use super::kernels::GROUP;
 use super::shape::BlockRef;
@@ -32,7 +32,7 @@ pub(super) struct SourceBlock<'a, T> {
 /// A frame that the choice of a plan takes samples of, wherever its values are stored.
 pub(super) trait SampledFrame<T>: Sync {
     /// Brings blocks near, so that [`SampledFrame::block`] may be asked for them.
-    fn bring(&mut self, blocks: &[BlockRef]) -> Result<(), CodecError>;
+    fn bring(&mut self, blocks: &[BlockRef]) -> CodecResult<()>;
 
     /// Returns a block that was brought near, with the values of the parent if there is one.
     fn block(&self, block: BlockRef) -> SourceBlock<'_, T>;
@@ -40,7 +40,7 @@ pub(super) trait SampledFrame<T>: Sync {
 
 /// Values in the memory of the host are near.
 impl<T: Copy + Sync> SampledFrame<T> for SourceValues<'_, T> {
-    fn bring(&mut self, _: &[BlockRef]) -> Result<(), CodecError> {
+    fn bring(&mut self, _: &[BlockRef]) -> CodecResult<()> {
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 
 use recoup_compress::{Qb, QbArrangement, QbCuda};
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, DeviceValuesError,
-    Parent, Values, ValuesMut,
+    Bound, Chain, Codec, CodecError, CodecId, CodecResult, Context, DeviceFrame, DeviceParent, DeviceSnapshot,
+    DeviceValuesError, Parent, Values, ValuesMut,
 };
 use recoup_cuda_double::{Double, Settings};
 
@@ -49,13 +49,13 @@ impl Scenario {
         Context::grid(DIMS).chained(if self.arrangement.follows { Chain::Follow(parent) } else { Chain::Alone })
     }
 
-    fn encoded(&self, codec: &dyn Codec) -> Result<Vec<u8>, CodecError> {
+    fn encoded(&self, codec: &dyn Codec) -> CodecResult<Vec<u8>> {
         let mut frame = Vec::new();
         codec.encode(Values::F64(&self.values), BOUND, &self.context(), &mut frame)?;
         Ok(frame)
     }
 
-    fn decoded(&self, codec: &dyn Codec) -> Result<Vec<f64>, CodecError> {
+    fn decoded(&self, codec: &dyn Codec) -> CodecResult<Vec<f64>> {
         let mut values = vec![0.0; self.values.len()];
         codec.decode(&self.frame, BOUND, &self.context(), ValuesMut::F64(&mut values))?;
         Ok(values)
@@ -67,7 +67,7 @@ impl Scenario {
     }
 
     /// Runs one way; right, or the error of the device.
-    fn run(&self, codec: &dyn Codec, way: Way, places: &mut Places) -> Result<(), CodecError> {
+    fn run(&self, codec: &dyn Codec, way: Way, places: &mut Places) -> CodecResult<()> {
         match way {
             Way::Encode => self.check_frame(&self.encoded(codec)?),
             Way::Decode => self.check_values(&self.decoded(codec)?),

@@ -79,13 +79,19 @@ impl CodecId {
         self.bound_use() == BoundUse::Needed
     }
 
+    /// Returns whether the codec can encode under a bound other than [`Bound::Lossless`].
+    #[must_use]
+    pub fn is_lossy(self) -> bool {
+        self.bound_use() != BoundUse::None
+    }
+
     /// Refuses a bound with a codec that loses nothing: whoever names both expects fewer bytes than
     /// there will be.
     ///
     /// # Errors
     /// [`CodecError::LosesNothing`].
-    pub fn check_bound(self, bound: Bound) -> Result<(), CodecError> {
-        if bound != Bound::Lossless && self.bound_use() == BoundUse::None {
+    pub fn check_bound(self, bound: Bound) -> CodecResult<()> {
+        if bound != Bound::Lossless && !self.is_lossy() {
             return Err(CodecError::LosesNothing { codec: self });
         }
         Ok(())
@@ -95,7 +101,7 @@ impl CodecId {
     ///
     /// # Errors
     /// [`CodecError::NeedsBound`].
-    pub fn check_exact(self) -> Result<(), CodecError> {
+    pub fn check_exact(self) -> CodecResult<()> {
         if self.needs_bound() { Err(CodecError::NeedsBound { codec: self }) } else { Ok(()) }
     }
 
@@ -103,7 +109,7 @@ impl CodecId {
     ///
     /// # Errors
     /// [`CodecError::Unknown`], with the names, and [`CodecError::OfIncrements`].
-    pub fn chosen(text: &str) -> Result<Self, CodecError> {
+    pub fn chosen(text: &str) -> CodecResult<Self> {
         match text.parse()? {
             Self::Increment => Err(CodecError::OfIncrements),
             id => Ok(id),
@@ -136,7 +142,7 @@ impl fmt::Display for CodecId {
 impl FromStr for CodecId {
     type Err = CodecError;
 
-    fn from_str(text: &str) -> Result<Self, CodecError> {
+    fn from_str(text: &str) -> CodecResult<Self> {
         Self::ALL.into_iter().find(|id| id.name() == text).ok_or_else(|| CodecError::Unknown { name: text.to_owned() })
     }
 }
@@ -298,13 +304,13 @@ impl Encoded {
     }
 }
 
+/// The result of a call of a codec.
+pub type CodecResult<T = Encoded> = Result<T, CodecError>;
+
 /// A codec: pure, stateless, the same bytes for the same input on every machine.
 pub trait Codec: Send + Sync {
     /// The identifier of the codec.
     fn id(&self) -> CodecId;
-
-    /// Returns whether the codec can encode under a bound other than [`Bound::Lossless`].
-    fn is_lossy(&self) -> bool;
 
     /// Returns whether the codec ever codes a frame against the one before. If not, that frame need
     /// not be kept for it.
@@ -320,13 +326,7 @@ pub trait Codec: Send + Sync {
     /// [`CodecError::Bound`] for a bound that is none, [`CodecError::Shape`] when `context.dims`
     /// does not multiply to the number of values, [`CodecError::Element`] for an unsupported type,
     /// [`CodecError::Foreign`] when the library underneath refuses.
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError>;
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult;
 
     /// Returns whether this codec encodes and decodes where `values` rest: frames are fetched for
     /// any other codec, and what it decodes is put there.
@@ -347,7 +347,7 @@ pub trait Codec: Send + Sync {
         _bound: Bound,
         _context: &Context,
         _target: &mut Vec<u8>,
-    ) -> Option<Result<Encoded, CodecError>> {
+    ) -> Option<CodecResult> {
         None
     }
 
@@ -365,7 +365,7 @@ pub trait Codec: Send + Sync {
         _parent: Option<DeviceParent<'_>>,
         _target: &mut dyn DeviceSnapshot,
         _start: usize,
-    ) -> Option<Result<(), CodecError>> {
+    ) -> Option<CodecResult<()>> {
         None
     }
 
@@ -376,7 +376,7 @@ pub trait Codec: Send + Sync {
     ///
     /// # Errors
     /// [`CodecError::Damaged`] when the payload is not what `encode` writes for this many values.
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError>;
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()>;
 }
 
 /// The errors of codecs.

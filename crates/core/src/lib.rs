@@ -40,7 +40,8 @@ pub use borrowed::{Borrowed, BorrowedMut};
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
 pub use codec::{
-    Chain, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, Encoded, Filter, KnownChanges, Parent,
+    Chain, Codec, CodecError, CodecId, CodecResult, Context, DeviceFrame, DeviceParent, Encoded, Filter, KnownChanges,
+    Parent,
 };
 pub use collective::{
     CommonError, Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each,

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
-    Borrowed, BorrowedMut, Bound, Chain, Codec, CodecError, CodecId, CommError, Context, DeviceFrame, DeviceParent,
-    DeviceSnapshot, Distribution, Encoded, ExactSum, Manifest, Operator, Parent, Plan, ProblemOnDevice, Registered,
-    Resume, Role, Scheme, SolveError, Store, Values, ValuesMut, Variable, VariableMut,
+    Borrowed, BorrowedMut, Bound, Chain, Codec, CodecId, CodecResult, CommError, Context, DeviceFrame, DeviceParent,
+    DeviceSnapshot, Distribution, ExactSum, Manifest, Operator, Parent, Plan, ProblemOnDevice, Registered, Resume,
+    Role, Scheme, SolveError, Store, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
 use recoup_pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Saved, Session, SessionConfig};
@@ -361,7 +361,7 @@ fn a_lost_place_is_an_outcome_and_the_versions_before_stay() {
 /// QB that reaches the place of the testkit.
 struct InPlace;
 
-fn in_place(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+fn in_place(id: CodecId) -> CodecResult<Arc<dyn Codec>> {
     if id == CodecId::Qb { Ok(Arc::new(InPlace)) } else { recoup_compress::codec(id) }
 }
 
@@ -390,21 +390,11 @@ impl Codec for InPlace {
         CodecId::Qb
     }
 
-    fn is_lossy(&self) -> bool {
-        true
-    }
-
     fn can_follow(&self) -> bool {
         true
     }
 
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         Qb::default().encode(source, bound, context, target)
     }
 
@@ -418,7 +408,7 @@ impl Codec for InPlace {
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
-    ) -> Option<Result<Encoded, CodecError>> {
+    ) -> Option<CodecResult> {
         let DeviceFrame { values, start, parent } = *source;
         let len: usize = context.dims.iter().product();
         let values = doubles_there(values);
@@ -434,7 +424,7 @@ impl Codec for InPlace {
         parent: Option<DeviceParent<'_>>,
         target: &mut dyn DeviceSnapshot,
         start: usize,
-    ) -> Option<Result<(), CodecError>> {
+    ) -> Option<CodecResult<()>> {
         let mut values = vec![0.0; context.dims.iter().product()];
         let target = target.as_any_mut().downcast_mut::<TestDeviceCopy>()?;
         let decode = |context: &Context| self.decode(source, bound, context, ValuesMut::F64(&mut values));
@@ -443,7 +433,7 @@ impl Codec for InPlace {
         Some(decoded)
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         Qb::default().decode(source, bound, context, target)
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Bound, Clock, Codec, CodecError, CodecId, CommError, Context, Distribution, Draft, Encoded, ExactSum, Frame,
+    Bound, Clock, Codec, CodecError, CodecId, CodecResult, CommError, Context, Distribution, Draft, ExactSum, Frame,
     Iteration, NextCall, Operator, Plan, Registered, Resume, Role, Scheme, Sealed, Store, StoreDecorator, StoreError,
     Values, ValuesMut, Variable, VariableMut, VariableRecord,
 };
@@ -169,7 +169,7 @@ static CODEC_ROAD: OnceLock<Arc<Road>> = OnceLock::new();
 struct WatchedCodec(Arc<dyn Codec>);
 
 impl WatchedCodec {
-    fn find(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+    fn find(id: CodecId) -> CodecResult<Arc<dyn Codec>> {
         Ok(Arc::new(Self(recoup_compress::codec(id)?)))
     }
 
@@ -183,22 +183,18 @@ impl Codec for WatchedCodec {
         self.0.id()
     }
 
-    fn is_lossy(&self) -> bool {
-        self.0.is_lossy()
-    }
-
     fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> EncodeResult {
         Self::meet();
         self.0.encode(source, bound, context, target)
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         Self::meet();
         self.0.decode(source, bound, context, target)
     }
 }
 
-type EncodeResult = Result<Encoded, CodecError>;
+type EncodeResult = CodecResult;
 
 /// Saves the second iterate of a CG solve by a plan. Returns the files that were met on the stacks,
 /// none of them twice on any.

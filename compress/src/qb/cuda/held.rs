@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_core::{
-    Bound, Chain, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, ElementType, Encoded, Values,
+    Bound, Chain, CodecError, CodecId, CodecResult, Context, DeviceFrame, DeviceParent, DeviceSnapshot, ElementType,
+    Encoded, Values,
 };
 use recoup_device::{DeviceElement, DeviceView, VectorSnapshot};
 
@@ -44,7 +45,7 @@ impl QbCuda {
         bound: Bound,
         context: &Context<'_>,
         target: &mut Vec<u8>,
-    ) -> Result<Option<Encoded>, CodecError> {
+    ) -> CodecResult<Option<Encoded>> {
         match source.values.element() {
             ElementType::F64 => self.encode_on_device_as::<f64>(host, source, Values::F64(&[]), bound, context, target),
             ElementType::F32 => self.encode_on_device_as::<f32>(host, source, Values::F32(&[]), bound, context, target),
@@ -61,7 +62,7 @@ impl QbCuda {
         bound: Bound,
         context: &Context<'_>,
         target: &mut Vec<u8>,
-    ) -> Result<Option<Encoded>, CodecError> {
+    ) -> CodecResult<Option<Encoded>> {
         let n = context.dims.iter().product::<usize>();
         let has_near_parent = matches!(context.chain, Chain::Follow(_));
         // A range is not looked for on the device.
@@ -94,7 +95,7 @@ impl QbCuda {
         parent: Option<DeviceParent<'_>>,
         target: &mut dyn DeviceSnapshot,
         start: usize,
-    ) -> Result<Option<()>, CodecError> {
+    ) -> CodecResult<Option<()>> {
         let place = start..start + context.dims.iter().product::<usize>();
         match target.element() {
             ElementType::F64 => self.decode_on_device_as::<f64>(source, parent, target, place),
@@ -110,7 +111,7 @@ impl QbCuda {
         parent: Option<DeviceParent<'_>>,
         target: &mut dyn DeviceSnapshot,
         place: Range<usize>,
-    ) -> Result<Option<()>, CodecError> {
+    ) -> CodecResult<Option<()>> {
         // The last work on the values is waited for.
         if place.is_empty() || self.frame_of::<T>(target, &place)?.is_none() {
             return Ok(None);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use recoup_core::CodecError;
+use recoup_core::{CodecError, CodecResult};
 use recoup_device::{DeviceModule, DeviceView};
 
 use super::lanes::{self, Element};
@@ -55,7 +55,7 @@ impl<'a, T: Element> DeviceSamples<'a, T> {
     }
 
     /// Brings blocks of one shape near.
-    fn bring_shape(&mut self, shape: FrameShape, blocks: &[BlockRef]) -> Result<(), CodecError> {
+    fn bring_shape(&mut self, shape: FrameShape, blocks: &[BlockRef]) -> CodecResult<()> {
         let ValueViews { values, parent } = self.views;
         let own = self.codec.gather(shape, values, blocks)?;
         let parents = parent.map(|parent| self.codec.gather(shape, parent, blocks)).transpose()?;
@@ -68,7 +68,7 @@ impl<'a, T: Element> DeviceSamples<'a, T> {
 }
 
 impl<T: Element> SampledFrame<T> for DeviceSamples<'_, T> {
-    fn bring(&mut self, blocks: &[BlockRef]) -> Result<(), CodecError> {
+    fn bring(&mut self, blocks: &[BlockRef]) -> CodecResult<()> {
         let is_far = |block: &BlockRef| !self.near.contains_key(&BlockPlace::of(*block));
         let far: BTreeMap<BlockPlace, BlockRef> =
             blocks.iter().filter(|block| is_far(block)).map(|block| (BlockPlace::of(*block), *block)).collect();

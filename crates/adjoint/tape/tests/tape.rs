@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recoup_compress::Qb;
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecId, CodecResult, Context, ElementType, Values, ValuesMut};
 use recoup_model::Rng;
 use recoup_tape::{Eviction, StateShape, Tape, TapeBuilder, TapeError};
 
@@ -463,25 +463,15 @@ impl Codec for CountingQb {
         self.inner.id()
     }
 
-    fn is_lossy(&self) -> bool {
-        self.inner.is_lossy()
-    }
-
     fn can_follow(&self) -> bool {
         self.inner.can_follow()
     }
 
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         self.inner.encode(source, bound, context, target)
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         self.n_decoded.fetch_add(1, Ordering::Relaxed);
         self.inner.decode(source, bound, context, target)
     }

@@ -45,8 +45,7 @@ pub unsafe extern "C" fn recoup_open(
     comm: *const RecoupComm,
     handle: *mut RecoupHandle,
 ) -> i32 {
-    guarded(|| {
-        let target = out("handle", handle)?;
+    let open = || {
         // SAFETY: as the caller promises.
         let options: HandleOptions = unsafe { text("options", options) }?.parse()?;
         // SAFETY: as the caller promises.
@@ -55,10 +54,10 @@ pub unsafe extern "C" fn recoup_open(
         let lent = unsafe { lent_comm(raw) };
         let lent =
             lent.ok_or_else(|| CallFailure::argument("comm: a callback is missing, or rank and size do not fit"))?;
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { target.write(Handle::open(options, lent)) };
-        Ok(RECOUP_OK)
-    })
+        Ok(Handle::open(options, lent))
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("handle", handle, open) }
 }
 
 /// Lends a variable to the handle: `count` values of `type` at `values`, this rank's share.
@@ -102,8 +101,7 @@ pub unsafe extern "C" fn recoup_protect(
                 return Err(CallFailure::new(RECOUP_E_NAME, format!("variable {name}: taken")));
             }
             this.add(region, is_started)
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -120,8 +118,7 @@ pub unsafe extern "C" fn recoup_grid(handle: RecoupHandle, name: *const c_char, 
         let handle = Handle::of(handle)?;
         // SAFETY: as the caller promises.
         let name = unsafe { text("name", name) }?;
-        handle.with(|_, core| core.protected.set_grid(name, [nx, ny, nz]))?;
-        Ok(RECOUP_OK)
+        handle.with(|_, core| core.protected.set_grid(name, [nx, ny, nz]))
     })
 }
 
@@ -139,8 +136,7 @@ pub unsafe extern "C" fn recoup_track(handle: RecoupHandle, name: *const c_char)
         let handle = Handle::of(handle)?;
         // SAFETY: as the caller promises.
         let name = unsafe { text("name", name) }?;
-        handle.with(|_, core| core.protected.track(name))?;
-        Ok(RECOUP_OK)
+        handle.with(|_, core| core.protected.track(name))
     })
 }
 
@@ -157,8 +153,7 @@ pub unsafe extern "C" fn recoup_touch(handle: RecoupHandle, name: *const c_char,
         let handle = Handle::of(handle)?;
         // SAFETY: as the caller promises.
         let name = unsafe { text("name", name) }?;
-        handle.with(|_, core| core.protected.touch(name, first, count))?;
-        Ok(RECOUP_OK)
+        handle.with(|_, core| core.protected.touch(name, first, count))
     })
 }
 
@@ -217,8 +212,7 @@ pub unsafe extern "C" fn recoup_operator(
         let norms = [None, None];
         let operator =
             CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, frobenius_squared, norms, thread };
-        handle.with(|this, core| core.set_operator(this, operator, rhs))?;
-        Ok(RECOUP_OK)
+        handle.with(|this, core| core.set_operator(this, operator, rhs))
     })
 }
 
@@ -235,8 +229,7 @@ pub extern "C" fn recoup_operator_norms(handle: RecoupHandle, infinity_norm: f64
         let handle = Handle::of(handle)?;
         let norms =
             [infinity_norm, one_norm].map(|norm| known("norm", norm)).into_iter().collect::<Result<Vec<_>, _>>()?;
-        handle.with(|_, core| core.set_operator_norms([norms[0], norms[1]]))?;
-        Ok(RECOUP_OK)
+        handle.with(|_, core| core.set_operator_norms([norms[0], norms[1]]))
     })
 }
 
@@ -256,8 +249,7 @@ pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, directi
             core.known.residual_norm = residual_norm;
             core.known.direction_squared = direction_squared;
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -270,14 +262,9 @@ pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, directi
 /// `wants` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_wants_known(handle: RecoupHandle, wants: *mut i32) -> i32 {
-    guarded(|| {
-        let handle = Handle::of(handle)?;
-        let wants = out("wants", wants)?;
-        let is_wanted = handle.with(|this, core| Ok(core.wants_known(this)))?;
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { wants.write(i32::from(is_wanted)) };
-        Ok(RECOUP_OK)
-    })
+    let wanted = || Handle::of(handle)?.with(|this, core| Ok(i32::from(core.wants_known(this))));
+    // SAFETY: as the caller promises.
+    unsafe { answer("wants", wants, wanted) }
 }
 
 /// Registers `rebuild`, which is called at the end of every recoup_restore that brought a version
@@ -298,8 +285,7 @@ pub unsafe extern "C" fn recoup_on_restore(handle: RecoupHandle, rebuild: Recoup
         handle.with(|_, core| {
             core.add_rebuild(rebuild, ctx);
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -353,8 +339,7 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
             }
             core.known = KnownNorms::default();
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -368,14 +353,9 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
 /// `seconds` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_time_left(handle: RecoupHandle, seconds: *mut f64) -> i32 {
-    guarded(|| {
-        let handle = Handle::of(handle)?;
-        let seconds = out("seconds", seconds)?;
-        let left = handle.with(|_, core| Ok(core.seconds_left()))?;
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { seconds.write(left) };
-        Ok(RECOUP_OK)
-    })
+    let left = || Handle::of(handle)?.with(|_, core| Ok(core.seconds_left()));
+    // SAFETY: as the caller promises.
+    unsafe { answer("seconds", seconds, left) }
 }
 
 /// Writes 1 to `stop` if it is time for the last version, else 0: after the next call there may be
@@ -390,14 +370,9 @@ pub unsafe extern "C" fn recoup_time_left(handle: RecoupHandle, seconds: *mut f6
 /// `stop` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_should_stop(handle: RecoupHandle, stop: *mut i32) -> i32 {
-    guarded(|| {
-        let handle = Handle::of(handle)?;
-        let stop = out("stop", stop)?;
-        let is_time = handle.with(|this, core| core.should_stop(this))?;
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { stop.write(i32::from(is_time)) };
-        Ok(RECOUP_OK)
-    })
+    let is_time = || Handle::of(handle)?.with(|this, core| core.should_stop(this)).map(i32::from);
+    // SAFETY: as the caller promises.
+    unsafe { answer("stop", stop, is_time) }
 }
 
 /// Decides only, as the first half of recoup_step: writes RECOUP_DUE_ITERATE or
@@ -417,20 +392,17 @@ pub unsafe extern "C" fn recoup_due(
     rhs_norm: f64,
     due: *mut i32,
 ) -> i32 {
-    guarded(|| {
+    let decide = || {
         let handle = Handle::of(handle)?;
-        let due = out("due", due)?;
         let at = at(iteration, residual_norm, rhs_norm)?;
-        let plan = handle.with(|this, core| core.decide(this, at))?;
-        let code = match plan {
+        Ok(match handle.with(|this, core| core.decide(this, at))? {
             None => 0,
             Some(plan) if plan.resume == Resume::Restarted => RECOUP_DUE_ITERATE,
             Some(_) => RECOUP_DUE_DIRECTION,
-        };
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { due.write(code) };
-        Ok(RECOUP_OK)
-    })
+        })
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("due", due, decide) }
 }
 
 /// Saves now, as recoup_due decided last; otherwise by the scheme, lossless if that is to be
@@ -442,8 +414,7 @@ pub extern "C" fn recoup_checkpoint(handle: RecoupHandle, iteration: u64, residu
     guarded(|| {
         let handle = Handle::of(handle)?;
         let at = at(iteration, residual_norm, rhs_norm)?;
-        handle.with(|this, core| core.save(this, at))?;
-        Ok(RECOUP_OK)
+        handle.with(|this, core| core.save(this, at))
     })
 }
 
@@ -454,12 +425,10 @@ pub extern "C" fn recoup_checkpoint(handle: RecoupHandle, iteration: u64, residu
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_wait(handle: RecoupHandle) -> i32 {
     guarded(|| {
-        let handle = Handle::of(handle)?;
-        handle.with(|this, core| {
+        Handle::of(handle)?.with(|this, core| {
             core.finish(&this.lent)?;
             core.failure()
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -494,14 +463,9 @@ pub extern "C" fn recoup_wait_for(handle: RecoupHandle, seconds: f64) -> i32 {
 /// `stats` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_stats(handle: RecoupHandle, stats: *mut RecoupStats) -> i32 {
-    guarded(|| {
-        let handle = Handle::of(handle)?;
-        let target = out("stats", stats)?;
-        let stats = handle.with(|_, core| Ok(core.stats()))?;
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { target.write(stats) };
-        Ok(RECOUP_OK)
-    })
+    let found = || Handle::of(handle)?.with(|_, core| Ok(core.stats()));
+    // SAFETY: as the caller promises.
+    unsafe { answer("stats", stats, found) }
 }
 
 /// Says whether the solve has converged, by the program's own test: 1, or 0 if a later start is to
@@ -521,8 +485,7 @@ pub extern "C" fn recoup_converged(handle: RecoupHandle, has_converged: i32) -> 
         handle.with(|_, core| {
             core.set_converged(has_converged == 1);
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -559,6 +522,45 @@ fn known(what: &str, number: f64) -> Result<Option<f64>, CallFailure> {
 pub(crate) fn out<T>(what: &str, target: *mut T) -> Result<*mut T, CallFailure> {
     let is_place = !target.is_null() && target.is_aligned();
     if is_place { Ok(target) } else { Err(CallFailure::argument(format!("{what} is NULL or not aligned"))) }
+}
+
+/// Runs the body of a call that writes one result: to `target`, which is looked at first.
+///
+/// # Safety
+/// `target` is NULL or can be written.
+pub(crate) unsafe fn answer<T>(what: &str, target: *mut T, body: impl FnOnce() -> Result<T, CallFailure>) -> i32 {
+    // SAFETY: as the caller promises.
+    unsafe { answer_or(what, target, RECOUP_OK, || body().map(Some)) }
+}
+
+/// Does what [`answer`] does, or writes nothing and returns `code_of_none`.
+///
+/// # Safety
+/// `target` is NULL or can be written.
+pub(crate) unsafe fn answer_or<T>(
+    what: &str,
+    target: *mut T,
+    code_of_none: i32,
+    body: impl FnOnce() -> Result<Option<T>, CallFailure>,
+) -> i32 {
+    guarded(|| {
+        let target = out(what, target)?;
+        let Some(result) = body()? else { return Ok(code_of_none) };
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { target.write(result) };
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Writes a result where the caller wants it, which may be nowhere.
+///
+/// # Safety
+/// `target` can be written.
+pub(crate) unsafe fn write_if<T>(target: Option<*mut T>, result: T) {
+    if let Some(target) = target {
+        // SAFETY: as the caller promises.
+        unsafe { target.write(result) };
+    }
 }
 
 /// # Safety

@@ -2,9 +2,9 @@
 
 use std::ffi::c_char;
 
-use crate::calls::{check_name, out, text};
+use crate::calls::{answer, check_name, text};
 use crate::handle::{Handle, RecoupHandle};
-use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_OK, guarded};
+use crate::status::{CallFailure, RECOUP_E_NAME, guarded};
 
 /// Declares that versions may lack a variable, which the program has added since: recoup_restore
 /// then leaves its values as they are. Before the restore, as the two calls below. The same on all
@@ -24,8 +24,7 @@ pub unsafe extern "C" fn recoup_default(handle: RecoupHandle, name: *const c_cha
             core.check_protected(name)?;
             core.changes.may_lack(name);
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -48,8 +47,7 @@ pub unsafe extern "C" fn recoup_renamed(handle: RecoupHandle, name: *const c_cha
             core.check_protected(name)?;
             core.changes.renamed(name, former);
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -72,8 +70,7 @@ pub unsafe extern "C" fn recoup_dropped(handle: RecoupHandle, name: *const c_cha
             }
             core.changes.dropped(name);
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -86,19 +83,17 @@ pub unsafe extern "C" fn recoup_dropped(handle: RecoupHandle, name: *const c_cha
 /// `name` is NULL or a C string, `is_default` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_is_default(handle: RecoupHandle, name: *const c_char, is_default: *mut i32) -> i32 {
-    guarded(|| {
+    let found = || {
         let handle = Handle::of(handle)?;
         // SAFETY: as the caller promises.
         let name = unsafe { variable(name) }?;
-        let target = out("is_default", is_default)?;
-        let is_default = handle.with(|_, core| {
+        handle.with(|_, core| {
             core.check_protected(name)?;
-            Ok(core.defaults.iter().any(|default| default == name))
-        })?;
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { target.write(i32::from(is_default)) };
-        Ok(RECOUP_OK)
-    })
+            Ok(i32::from(core.defaults.iter().any(|default| default == name)))
+        })
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("is_default", is_default, found) }
 }
 
 /// Reads the name of a variable.

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use crate::calls::{check_name, text};
 use crate::handle::{Handle, RecoupHandle};
 use crate::protected::{RECOUP_STATIC, Region, address_of};
-use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_OK, guarded};
+use crate::status::{CallFailure, RECOUP_E_NAME, guarded};
 
 /// Lends a block of `columns` columns to the handle, as recoup_protect does with one vector: column
 /// j is the variable "name.j", of `count` values from value j * `stride` of `values` on. So
@@ -58,8 +58,7 @@ pub unsafe extern "C" fn recoup_protect_block(
                 core.protected.add(region, is_started)?;
             }
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -92,8 +91,7 @@ pub unsafe extern "C" fn recoup_columns(handle: RecoupHandle, columns: u64, rhs:
                 all.extend_from_slice(unsafe { std::slice::from_raw_parts(rhs.add(column * stride as usize), rows) });
             }
             core.set_columns(n_columns, all)
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -123,8 +121,7 @@ pub unsafe extern "C" fn recoup_known_columns(handle: RecoupHandle, columns: u64
             }
             core.known.column_norms = norms.to_vec();
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 

@@ -1,9 +1,8 @@
 //! The state behind a handle: a session that starts with its first use, and its rounds on the
 //! program's threads.
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use recoup::JobEnd;
@@ -12,7 +11,7 @@ use recoup::core::{ErrorKind, Plan, Progress, RankFailure, Registered, Scheme, e
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session, VariableChanges};
 
 use crate::how::RECOUP_FIRST_GUESS;
-use crate::numbers::{check_process, next_number};
+use crate::numbers::Numbered;
 use crate::operator::CallbackOperator;
 use crate::options::HandleOptions;
 use crate::protected::{ApplicationState, ProtectedRegions, RecoupRebuild};
@@ -106,29 +105,20 @@ struct Rebuild {
 // only.
 unsafe impl Send for Rebuild {}
 
-static HANDLES: Mutex<BTreeMap<RecoupHandle, Arc<Handle>>> = Mutex::new(BTreeMap::new());
-
-fn handles() -> MutexGuard<'static, BTreeMap<RecoupHandle, Arc<Handle>>> {
-    HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static HANDLES: Numbered<Handle> = Numbered::new("handle");
 
 impl Handle {
     pub(crate) fn open(mut options: HandleOptions, lent: LentComm) -> RecoupHandle {
         if !lent.is_free_threaded() {
             options.drain_at_once();
         }
-        let number = next_number();
         let core = Core { end: options.job_end(), ..Core::default() };
-        handles().insert(number, Arc::new(Self { lent, options, core: Mutex::new(core) }));
-        number
+        HANDLES.insert(Self { lent, options, core: Mutex::new(core) })
     }
 
     /// Returns the handle of a number.
     pub(crate) fn of(number: RecoupHandle) -> Result<Arc<Self>, CallFailure> {
-        check_process(number)?;
-        let handle = handles().get(&number).cloned();
-        let handle =
-            handle.ok_or_else(|| CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open handle")))?;
+        let handle = HANDLES.get(number)?;
         if handle.lent.thread().is_inside() {
             return Err(CallFailure::new(RECOUP_E_ORDER, "a callback called the handle it belongs to"));
         }
@@ -150,7 +140,7 @@ impl Handle {
 
     pub(crate) fn close(number: RecoupHandle) -> Result<(), CallFailure> {
         let handle = Self::of(number)?;
-        handles().remove(&number);
+        HANDLES.remove(number)?;
         handle.with(|this, core| {
             let finished = core.finish(&this.lent);
             this.lent.abandon();

@@ -1,18 +1,15 @@
 //! The calls recoup_log_*: a log of finished calls of a solver. They are local: ranks agree in the
 //! program, which tests every answer before it uses it.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use recoup::io::{CallLog, LogEntry, LogPart, LogRows};
 
-use crate::calls::{out, text};
-use crate::numbers::{check_process, next_number};
-use crate::status::{
-    CallFailure, RECOUP_E_FULL, RECOUP_E_HANDLE, RECOUP_E_MISMATCH, RECOUP_NO_VERSION, RECOUP_OK, guarded,
-};
+use crate::calls::{answer, out, text};
+use crate::numbers::Numbered;
+use crate::status::{CallFailure, RECOUP_E_FULL, RECOUP_E_MISMATCH, RECOUP_NO_VERSION, RECOUP_OK, guarded};
 
 /// A log of finished calls, seen from one rank. 0 is none.
 pub type RecoupLog = u64;
@@ -37,21 +34,10 @@ impl From<RecoupLogRows> for LogRows {
     }
 }
 
-static LOGS: Mutex<BTreeMap<RecoupLog, Arc<Mutex<CallLog>>>> = Mutex::new(BTreeMap::new());
-
-fn logs() -> MutexGuard<'static, BTreeMap<RecoupLog, Arc<Mutex<CallLog>>>> {
-    LOGS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static LOGS: Numbered<Mutex<CallLog>> = Numbered::new("log");
 
 fn with_log<R>(number: RecoupLog, body: impl FnOnce(&mut CallLog) -> Result<R, CallFailure>) -> Result<R, CallFailure> {
-    check_process(number)?;
-    let log = logs().get(&number).cloned().ok_or_else(|| no_log(number))?;
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    body(&mut log)
-}
-
-fn no_log(number: RecoupLog) -> CallFailure {
-    CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open log"))
+    body(&mut LOGS.get(number)?.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Returns rows, and the bytes of them in memory.
@@ -86,8 +72,7 @@ pub unsafe extern "C" fn recoup_log_open(
     bytes_max: u64,
     log: *mut RecoupLog,
 ) -> i32 {
-    guarded(|| {
-        let target = out("log", log)?;
+    let open = || {
         // SAFETY: as the caller promises.
         let [dir, stream] = unsafe { [text("dir", dir)?, text("stream", stream)?] };
         if stream.is_empty() || !stream.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -98,19 +83,17 @@ pub unsafe extern "C" fn recoup_log_open(
         }
         let part = LogPart { stream: stream.to_owned(), rank: rank as u32, size: size as u32 };
         let opened = CallLog::open(Path::new(dir), part, bytes_max)?;
-        let number = next_number();
-        logs().insert(number, Arc::new(Mutex::new(opened)));
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { target.write(number) };
-        Ok(RECOUP_OK)
-    })
+        Ok(LOGS.insert(Mutex::new(opened)))
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("log", log, open) }
 }
 
 /// Finds call `number`: writes its facts, for which there is room for `facts_bytes` bytes, how many
 /// bytes they are to `facts_bytes`, and these rows of its answer to `values`. Ranks may differ in
 /// what they find, and agree before they use it.
 ///
-/// RECOUP_NO_VERSION when it is not there, or damaged; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT,
+/// RECOUP_NO_VERSION when it is not there, or damaged; RECOUP_E_ARGUMENT,
 /// RECOUP_E_MISMATCH for facts without room, RECOUP_E_STORE. Then nothing is written.
 ///
 /// # Safety
@@ -152,7 +135,7 @@ pub unsafe extern "C" fn recoup_log_find(
 /// Puts call `number`: `facts_bytes` bytes of facts, alike on all ranks, and this rank's rows of
 /// the answer. It replaces what was put under that number.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_FULL beyond the bytes of recoup_log_open,
+/// RECOUP_E_ARGUMENT, RECOUP_E_FULL beyond the bytes of recoup_log_open,
 /// RECOUP_E_STORE. Then the call is not in the log.
 ///
 /// # Safety
@@ -188,8 +171,5 @@ pub unsafe extern "C" fn recoup_log_put(
 /// RECOUP_E_HANDLE.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_log_close(log: RecoupLog) -> i32 {
-    guarded(|| {
-        check_process(log)?;
-        logs().remove(&log).map(|_| RECOUP_OK).ok_or_else(|| no_log(log))
-    })
+    guarded(|| LOGS.remove(log).map(drop))
 }

@@ -1,19 +1,18 @@
 //! The calls recoup_memory_*: arrays of a program, and versions of them in one file.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use recoup::core::Clock;
 use recoup::io::SystemClock;
 use recoup::memory::{AnyVersionedArray as _, Memory, Versioned};
 
-use crate::calls::{check_name, out, text, write_line};
+use crate::calls::{answer, check_name, out, text, write_if, write_line};
 use crate::memory_array::{LentArray, LentValues, kind_of};
 use crate::memory_options::FileOptions;
 use crate::memory_pace::MemoryPace;
-use crate::numbers::{NumberedCall, next_number};
-use crate::status::{CallFailure, RECOUP_E_HANDLE, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
+use crate::numbers::Numbered;
+use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
 
 /// A versioned memory: arrays of the program, and a file with versions of them. 0 is none. Memories
 /// are not used again after recoup_memory_close.
@@ -61,29 +60,7 @@ pub(crate) struct OpenMemory {
     commit_seconds: f64,
 }
 
-/// A memory that its calls take turns with; `None` once it is closed.
-type SharedMemory = Arc<Mutex<Option<OpenMemory>>>;
-
-static MEMORIES: Mutex<BTreeMap<RecoupMemory, SharedMemory>> = Mutex::new(BTreeMap::new());
-
-fn memories() -> MutexGuard<'static, BTreeMap<RecoupMemory, SharedMemory>> {
-    MEMORIES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs `body` alone on an open memory.
-pub(crate) fn with_memory<R>(
-    number: RecoupMemory,
-    body: impl FnOnce(&mut OpenMemory) -> Result<R, CallFailure>,
-) -> Result<R, CallFailure> {
-    let _call = NumberedCall::begin(number)?;
-    let shared = memories().get(&number).cloned().ok_or_else(|| no_memory(number))?;
-    let mut open = shared.lock().unwrap_or_else(PoisonError::into_inner);
-    body(open.as_mut().ok_or_else(|| no_memory(number))?)
-}
-
-fn no_memory(number: RecoupMemory) -> CallFailure {
-    CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open versioned memory"))
-}
+pub(crate) static MEMORIES: Numbered<Mutex<Option<OpenMemory>>> = Numbered::new("versioned memory");
 
 impl OpenMemory {
     /// Returns where an array is in the list.
@@ -155,20 +132,17 @@ impl OpenMemory {
 /// `options` is NULL or a C string, `memory` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_memory_open(options: *const c_char, memory: *mut RecoupMemory) -> i32 {
-    guarded(|| {
-        let target = out("memory", memory)?;
+    let open = || {
         // SAFETY: as the caller promises.
         let options: FileOptions = unsafe { text("options", options) }?.parse()?;
         let memory = options.open()?;
         let pace = options.pace();
         let clock = SystemClock::new();
         let open = OpenMemory { memory, arrays: Vec::new(), pace, clock, n_commits: 0, commit_seconds: 0.0 };
-        let number = next_number();
-        memories().insert(number, Arc::new(Mutex::new(Some(open))));
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { target.write(number) };
-        Ok(RECOUP_OK)
-    })
+        Ok(MEMORIES.insert(Mutex::new(Some(open))))
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("memory", memory, open) }
 }
 
 /// Lends an array to a memory: `count` values of `type` at `values`, in memory of the host. Every
@@ -180,7 +154,7 @@ pub unsafe extern "C" fn recoup_memory_open(options: *const c_char, memory: *mut
 /// shares none of its values. The types are RECOUP_F64, RECOUP_F32, RECOUP_I64, RECOUP_I32,
 /// RECOUP_U64, RECOUP_U32 and RECOUP_BYTES.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for an array that overlaps another, RECOUP_E_NAME.
+/// RECOUP_E_ARGUMENT, also for an array that overlaps another, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string; `values` has `count` values of `type`, unless it is NULL.
@@ -193,28 +167,27 @@ pub unsafe extern "C" fn recoup_memory_array(
     count: u64,
 ) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             // SAFETY: as the caller promises.
             let name = unsafe { text("name", name) }?;
             check_name(name)?;
             let lent = LentValues { kind: kind_of(r#type)?, start: values, count };
             open.lend(LentArray::new(name, lent)?)
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
 /// Has each commit compare an array with the version before. Its writes then need no
 /// recoup_memory_touch, and each commit reads the array's last version from the file.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+/// RECOUP_E_ARGUMENT, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_memory_compare(memory: RecoupMemory, name: *const c_char) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             // SAFETY: as the caller promises.
             let index = open.index(unsafe { text("name", name) }?)?;
             open.arrays[index].tracking_mut().compare();
@@ -226,26 +199,25 @@ pub unsafe extern "C" fn recoup_memory_compare(memory: RecoupMemory, name: *cons
 /// Announces that `count` values from value `first` of an array were written, or will be before the
 /// next commit. A write that is not announced may be missing from versions.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT for values that the array does not have, RECOUP_E_NAME.
+/// RECOUP_E_ARGUMENT for values that the array does not have, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_memory_touch(memory: RecoupMemory, name: *const c_char, first: u64, count: u64) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             // SAFETY: as the caller promises.
             let index = open.index(unsafe { text("name", name) }?)?;
             open.arrays[index].touch(first, count)
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
 /// Makes a version of all arrays, under a number of the program's own, and writes the version's
 /// number to `number`, which may be NULL. Returns when the version is durable.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STORE, RECOUP_E_FULL: the version does not count,
+/// RECOUP_E_ARGUMENT, RECOUP_E_STORE, RECOUP_E_FULL: the version does not count,
 /// and those before stay. RECOUP_E_NOT_SAVED after a commit that failed in its last step: open the
 /// file again to see whether that one counts.
 ///
@@ -254,13 +226,11 @@ pub unsafe extern "C" fn recoup_memory_touch(memory: RecoupMemory, name: *const 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_memory_commit(memory: RecoupMemory, step: u64, number: *mut u64) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             let target = if number.is_null() { None } else { Some(out("number", number)?) };
             let committed = open.commit(step, false)?;
-            if let Some(target) = target {
-                // SAFETY: not NULL, and the caller's to be written.
-                unsafe { target.write(committed) };
-            }
+            // SAFETY: the caller\'s to be written.
+            unsafe { write_if(target, committed) };
             Ok(RECOUP_OK)
         })
     })
@@ -276,13 +246,11 @@ pub unsafe extern "C" fn recoup_memory_commit(memory: RecoupMemory, step: u64, n
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_memory_step(memory: RecoupMemory, step: u64, number: *mut u64) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             let target = if number.is_null() { None } else { Some(out("number", number)?) };
             let committed = open.commit(step, true)?;
-            if let Some(target) = target {
-                // SAFETY: not NULL, and the caller's to be written.
-                unsafe { target.write(committed) };
-            }
+            // SAFETY: the caller\'s to be written.
+            unsafe { write_if(target, committed) };
             Ok(RECOUP_OK)
         })
     })
@@ -291,7 +259,7 @@ pub unsafe extern "C" fn recoup_memory_step(memory: RecoupMemory, step: u64, num
 /// Fills all arrays with a version, and writes the program's number of it to `step`, which may be
 /// NULL. 0 for `number` is the newest version that is whole.
 ///
-/// RECOUP_NO_VERSION if `number` is 0 and there is none: nothing is written. RECOUP_E_HANDLE,
+/// RECOUP_NO_VERSION if `number` is 0 and there is none: nothing is written.
 /// RECOUP_E_ARGUMENT for a version that is not kept, RECOUP_E_MISMATCH if an array is not in the
 /// version, or has another type or size there, RECOUP_E_DAMAGED, RECOUP_E_STORE: the arrays stay as
 /// they are.
@@ -301,13 +269,11 @@ pub unsafe extern "C" fn recoup_memory_step(memory: RecoupMemory, step: u64, num
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_memory_restore(memory: RecoupMemory, number: u64, step: *mut u64) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             let target = if step.is_null() { None } else { Some(out("step", step)?) };
             let Some(restored) = open.restore(number)? else { return Ok(RECOUP_NO_VERSION) };
-            if let Some(target) = target {
-                // SAFETY: not NULL, and the caller's to be written.
-                unsafe { target.write(restored) };
-            }
+            // SAFETY: the caller\'s to be written.
+            unsafe { write_if(target, restored) };
             Ok(RECOUP_OK)
         })
     })
@@ -316,7 +282,7 @@ pub unsafe extern "C" fn recoup_memory_restore(memory: RecoupMemory, number: u64
 /// Writes the versions that are kept to `versions`, which has room for `capacity`, the oldest
 /// first, and their number to `count`.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT if there are more than `capacity`.
+/// RECOUP_E_ARGUMENT if there are more than `capacity`.
 ///
 /// # Safety
 /// `versions` has room for `capacity` of them, unless it is NULL; `count` is NULL or can be
@@ -329,7 +295,7 @@ pub unsafe extern "C" fn recoup_memory_versions(
     count: *mut u64,
 ) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             let count = out("count", count)?;
             let kept = open.memory.versions();
             if kept.len() as u64 > capacity {
@@ -359,35 +325,33 @@ pub unsafe extern "C" fn recoup_memory_versions(
 
 /// Writes counts, bytes and seconds of a memory.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+/// RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `report` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_memory_report(memory: RecoupMemory, report: *mut RecoupMemoryReport) -> i32 {
-    guarded(|| {
-        with_memory(memory, |open| {
-            let target = out("report", report)?;
-            let report = RecoupMemoryReport {
+    let found = || {
+        MEMORIES.with(memory, |open| {
+            Ok(RecoupMemoryReport {
                 versions: open.memory.versions().len() as u64,
                 commits: open.n_commits,
                 damaged: open.memory.findings().len() as u64,
                 block_bytes: open.memory.block_bytes() as u64,
                 used_bytes: open.memory.used_bytes(),
                 seconds_commit: open.commit_seconds,
-            };
-            // SAFETY: not NULL, and the caller's to be written.
-            unsafe { target.write(report) };
-            Ok(RECOUP_OK)
+            })
         })
-    })
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("report", report, found) }
 }
 
 /// Writes what is damaged, by version, array and block, to `line`, which has room for `capacity`
 /// characters with the zero at its end. A longer line is cut. `index` counts from 0. Roots, lists
 /// and tables are checked when the file is opened, blocks when they are read.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+/// RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `line` has room for `capacity` characters, unless it is NULL.
@@ -399,7 +363,7 @@ pub unsafe extern "C" fn recoup_memory_damaged(
     capacity: u64,
 ) -> i32 {
     guarded(|| {
-        with_memory(memory, |open| {
+        MEMORIES.with(memory, |open| {
             let findings = open.memory.findings();
             let found = usize::try_from(index).ok().and_then(|index| findings.get(index));
             let found = found.ok_or_else(|| {
@@ -407,8 +371,7 @@ pub unsafe extern "C" fn recoup_memory_damaged(
             })?;
             // SAFETY: as the caller promises.
             unsafe { write_line(&found.to_string(), line, capacity) }
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -419,10 +382,5 @@ pub unsafe extern "C" fn recoup_memory_damaged(
 /// RECOUP_E_HANDLE.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_memory_close(memory: RecoupMemory) -> i32 {
-    guarded(|| {
-        let _call = NumberedCall::begin(memory)?;
-        let shared = memories().remove(&memory).ok_or_else(|| no_memory(memory))?;
-        drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
-        Ok(RECOUP_OK)
-    })
+    guarded(|| MEMORIES.close(memory).map(drop))
 }

@@ -1,36 +1,21 @@
 //! The calls recoup_view_*: one version of a memory, read and not restored.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::core::{BorrowedMut, ValuesMut};
 use recoup::memory::{StructureSummary, VersionView};
 
-use crate::calls::{out, text};
-use crate::memory::{RecoupMemory, with_memory};
+use crate::calls::{answer, out, text};
+use crate::memory::{MEMORIES, RecoupMemory};
 use crate::memory_array::{LentValues, code_of, kind_of};
-use crate::numbers::{check_process, next_number};
-use crate::status::{CallFailure, RECOUP_E_HANDLE, RECOUP_E_MISMATCH, RECOUP_E_NAME, RECOUP_OK, guarded};
+use crate::numbers::Numbered;
+use crate::status::{CallFailure, RECOUP_E_MISMATCH, RECOUP_E_NAME, RECOUP_OK, guarded};
 
 /// A view: one version of a memory, to be read. 0 is none. Views are not used again after
 /// recoup_view_close.
 pub type RecoupView = u64;
 
-static VIEWS: Mutex<BTreeMap<RecoupView, Arc<VersionView>>> = Mutex::new(BTreeMap::new());
-
-fn views() -> MutexGuard<'static, BTreeMap<RecoupView, Arc<VersionView>>> {
-    VIEWS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn view_of(number: RecoupView) -> Result<Arc<VersionView>, CallFailure> {
-    check_process(number)?;
-    views().get(&number).cloned().ok_or_else(|| no_view(number))
-}
-
-fn no_view(number: RecoupView) -> CallFailure {
-    CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open view"))
-}
+static VIEWS: Numbered<VersionView> = Numbered::new("view");
 
 /// Finds an array of a version.
 fn structure(view: &VersionView, name: &str) -> Result<StructureSummary, CallFailure> {
@@ -41,28 +26,20 @@ fn structure(view: &VersionView, name: &str) -> Result<StructureSummary, CallFai
 /// Looks at a version, and writes the view to `view`. The arrays of the program stay as they are,
 /// and the view keeps its version until it is closed, however many commits follow.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for a version that is not kept.
+/// RECOUP_E_ARGUMENT, also for a version that is not kept.
 ///
 /// # Safety
 /// `view` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_view_open(memory: RecoupMemory, number: u64, view: *mut RecoupView) -> i32 {
-    guarded(|| {
-        with_memory(memory, |open| {
-            let target = out("view", view)?;
-            let found = open.memory.view(number)?;
-            let number = next_number();
-            views().insert(number, Arc::new(found));
-            // SAFETY: not NULL, and the caller's to be written.
-            unsafe { target.write(number) };
-            Ok(RECOUP_OK)
-        })
-    })
+    let open = || MEMORIES.with(memory, |open| Ok(VIEWS.insert(open.memory.view(number)?)));
+    // SAFETY: as the caller promises.
+    unsafe { answer("view", view, open) }
 }
 
 /// Writes type and number of the values of an array in the version of a view.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+/// RECOUP_E_ARGUMENT, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string; `type` and `count` are NULL or can be written.
@@ -74,7 +51,7 @@ pub unsafe extern "C" fn recoup_view_shape(
     count: *mut u64,
 ) -> i32 {
     guarded(|| {
-        let view = view_of(view)?;
+        let view = VIEWS.get(view)?;
         let type_target = out("type", r#type)?;
         let count_target = out("count", count)?;
         // SAFETY: as the caller promises.
@@ -91,7 +68,7 @@ pub unsafe extern "C" fn recoup_view_shape(
 /// Reads `count` values of `type` from value `first` of an array, in the version of a view, to
 /// `into`. Every block is checked, and nothing is written if one is damaged.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for values that the array does not have, RECOUP_E_NAME,
+/// RECOUP_E_ARGUMENT, also for values that the array does not have, RECOUP_E_NAME,
 /// RECOUP_E_MISMATCH for another type, RECOUP_E_DAMAGED, RECOUP_E_STORE.
 ///
 /// # Safety
@@ -106,7 +83,7 @@ pub unsafe extern "C" fn recoup_view_read(
     count: u64,
 ) -> i32 {
     guarded(|| {
-        let view = view_of(view)?;
+        let view = VIEWS.get(view)?;
         // SAFETY: as the caller promises.
         let name = unsafe { text("name", name) }?;
         let kind = kind_of(r#type)?;
@@ -135,9 +112,5 @@ pub unsafe extern "C" fn recoup_view_read(
 /// RECOUP_E_HANDLE.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_view_close(view: RecoupView) -> i32 {
-    guarded(|| {
-        check_process(view)?;
-        let closed = views().remove(&view);
-        closed.map(|_| RECOUP_OK).ok_or_else(|| no_view(view))
-    })
+    guarded(|| VIEWS.remove(view).map(drop))
 }

@@ -1,11 +1,13 @@
-//! The numbers of handles, tapes, memories and views.
+//! The numbers of handles, tapes, memories, views and logs, and what they stand for.
 //!
 //! Promises: a number tells the process that opened it, so a call in a process forked from it is an
 //! error before it takes a lock that no thread there gives back. A thread has one call of a number
 //! at a time: a signal handler that comes in between gets an error, and takes no memory for it.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::status::{CallFailure, RECOUP_E_HANDLE};
 
@@ -21,13 +23,68 @@ thread_local! {
     static UNDER_WAY: Cell<[u64; CALLS_MOST]> = const { Cell::new([0; CALLS_MOST]) };
 }
 
-/// Returns a number that nothing else has had in this process.
-pub(crate) fn next_number() -> u64 {
-    u64::from(std::process::id()) << COUNT_BITS | NEXT.fetch_add(1, Ordering::Relaxed)
+/// The open things of one kind, by their numbers.
+pub(crate) struct Numbered<T> {
+    /// What a number of this kind is, in messages.
+    kind: &'static str,
+    open: Mutex<BTreeMap<u64, Arc<T>>>,
+}
+
+impl<T> Numbered<T> {
+    pub(crate) const fn new(kind: &'static str) -> Self {
+        Self { kind, open: Mutex::new(BTreeMap::new()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<T>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unknown(&self, number: u64) -> CallFailure {
+        CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open {}", self.kind))
+    }
+
+    /// Returns a number for it that nothing else has had in this process.
+    pub(crate) fn insert(&self, thing: T) -> u64 {
+        let number = u64::from(std::process::id()) << COUNT_BITS | NEXT.fetch_add(1, Ordering::Relaxed);
+        self.lock().insert(number, Arc::new(thing));
+        number
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Result<Arc<T>, CallFailure> {
+        check_process(number)?;
+        self.lock().get(&number).cloned().ok_or_else(|| self.unknown(number))
+    }
+
+    pub(crate) fn remove(&self, number: u64) -> Result<Arc<T>, CallFailure> {
+        check_process(number)?;
+        self.lock().remove(&number).ok_or_else(|| self.unknown(number))
+    }
+}
+
+/// Things that their calls take turns with; `None` once they are closed.
+impl<T> Numbered<Mutex<Option<T>>> {
+    /// Runs `body` alone on one of them.
+    pub(crate) fn with<R>(
+        &self,
+        number: u64,
+        body: impl FnOnce(&mut T) -> Result<R, CallFailure>,
+    ) -> Result<R, CallFailure> {
+        let _call = NumberedCall::begin(number)?;
+        let shared = self.get(number)?;
+        let mut open = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        body(open.as_mut().ok_or_else(|| self.unknown(number))?)
+    }
+
+    /// Closes one of them, and returns it unless another call has closed it first.
+    pub(crate) fn close(&self, number: u64) -> Result<Option<T>, CallFailure> {
+        let _call = NumberedCall::begin(number)?;
+        let shared = self.remove(number)?;
+        Ok(shared.lock().unwrap_or_else(PoisonError::into_inner).take())
+    }
 }
 
 /// Refuses a number that the process has from the one it was forked from.
-pub(crate) fn check_process(number: u64) -> Result<(), CallFailure> {
+fn check_process(number: u64) -> Result<(), CallFailure> {
     let opener = number >> COUNT_BITS;
     let here = std::process::id();
     let count = number & ((1 << COUNT_BITS) - 1);
@@ -40,13 +97,13 @@ pub(crate) fn check_process(number: u64) -> Result<(), CallFailure> {
 }
 
 /// A call of a number that is under way in this thread, until it is dropped.
-pub(crate) struct NumberedCall {
+struct NumberedCall {
     number: u64,
 }
 
 impl NumberedCall {
     /// Begins a call.
-    pub(crate) fn begin(number: u64) -> Result<Self, CallFailure> {
+    fn begin(number: u64) -> Result<Self, CallFailure> {
         check_process(number)?;
         let under_way = UNDER_WAY.get();
         if number > 0 && under_way.contains(&number) {

@@ -258,10 +258,27 @@ thread_local! {
     static KIND: Cell<i32> = const { Cell::new(0) };
 }
 
+/// The code of a call that succeeded.
+pub(crate) trait Success {
+    fn code(self) -> i32;
+}
+
+impl Success for i32 {
+    fn code(self) -> i32 {
+        self
+    }
+}
+
+impl Success for () {
+    fn code(self) -> i32 {
+        RECOUP_OK
+    }
+}
+
 /// Runs the body of a call: errors become codes and messages, panics do not get out.
-pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, CallFailure>) -> i32 {
+pub(crate) fn guarded<S: Success>(body: impl FnOnce() -> Result<S, CallFailure>) -> i32 {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(code)) => return code,
+        Ok(Ok(success)) => return success.code(),
         Ok(Err(failure)) => failure,
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

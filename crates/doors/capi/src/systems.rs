@@ -1,8 +1,8 @@
 //! The calls of recoup.h for runs that solve many systems, one after the other.
 
-use crate::calls::out;
+use crate::calls::answer_or;
 use crate::handle::{Handle, RecoupHandle};
-use crate::status::{RECOUP_NO_VERSION, RECOUP_OK, guarded};
+use crate::status::{RECOUP_NO_VERSION, guarded};
 
 /// Brings back the variables of role RECOUP_DYNAMIC alone, from the newest version that holds them
 /// whole, and writes the number of its system: A and b of that system can then be made again, and
@@ -15,16 +15,9 @@ use crate::status::{RECOUP_NO_VERSION, RECOUP_OK, guarded};
 /// `index` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_find_system(handle: RecoupHandle, index: *mut u64) -> i32 {
-    guarded(|| {
-        let handle = Handle::of(handle)?;
-        let index = out("index", index)?;
-        let Some(found) = handle.with(|this, core| core.find_system(this))? else {
-            return Ok(RECOUP_NO_VERSION);
-        };
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { index.write(found) };
-        Ok(RECOUP_OK)
-    })
+    let find = || Handle::of(handle)?.with(|this, core| core.find_system(this));
+    // SAFETY: as the caller promises.
+    unsafe { answer_or("index", index, RECOUP_NO_VERSION, find) }
 }
 
 /// Begins the next system of a run with the option systems, a time step, say: with the operator and
@@ -37,9 +30,5 @@ pub unsafe extern "C" fn recoup_find_system(handle: RecoupHandle, index: *mut u6
 /// RECOUP_E_CALLBACK.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_begin_system(handle: RecoupHandle, index: u64) -> i32 {
-    guarded(|| {
-        let handle = Handle::of(handle)?;
-        handle.with(|this, core| core.begin_system(this, index))?;
-        Ok(RECOUP_OK)
-    })
+    guarded(|| Handle::of(handle)?.with(|this, core| core.begin_system(this, index)))
 }

@@ -1,18 +1,15 @@
 //! The calls recoup_tape_*: states of a forward pass, given back in reverse or as announced.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use recoup::core::{Borrowed, BorrowedMut};
 use recoup::tape::{PlaceError, StateShape, Tape, TapeError};
 
-use crate::calls::{out, text, write_line};
-use crate::numbers::{NumberedCall, next_number};
+use crate::calls::{answer, answer_or, out, text, write_if, write_line};
+use crate::numbers::Numbered;
 use crate::protected::{LentMemory, LentType, RECOUP_I64};
-use crate::status::{
-    CallFailure, RECOUP_E_DAMAGED, RECOUP_E_HANDLE, RECOUP_E_INTERNAL, RECOUP_EMPTY, RECOUP_OK, guarded,
-};
+use crate::status::{CallFailure, RECOUP_E_DAMAGED, RECOUP_E_INTERNAL, RECOUP_EMPTY, RECOUP_OK, guarded};
 use crate::tape_options::TapeOptions;
 
 /// A tape: states that a program pushes in its forward pass and pops in its reverse. 0 is none.
@@ -47,26 +44,7 @@ struct OpenTape {
     has_directory: bool,
 }
 
-/// A tape that its calls take turns with; `None` once it is closed.
-type SharedTape = Arc<Mutex<Option<OpenTape>>>;
-
-static TAPES: Mutex<BTreeMap<RecoupTape, SharedTape>> = Mutex::new(BTreeMap::new());
-
-fn tapes() -> MutexGuard<'static, BTreeMap<RecoupTape, SharedTape>> {
-    TAPES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs `body` alone on an open tape.
-fn with<R>(number: RecoupTape, body: impl FnOnce(&mut OpenTape) -> Result<R, CallFailure>) -> Result<R, CallFailure> {
-    let _call = NumberedCall::begin(number)?;
-    let shared = tapes().get(&number).cloned().ok_or_else(|| no_tape(number))?;
-    let mut open = shared.lock().unwrap_or_else(PoisonError::into_inner);
-    body(open.as_mut().ok_or_else(|| no_tape(number))?)
-}
-
-fn no_tape(number: RecoupTape) -> CallFailure {
-    CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open tape"))
-}
+static TAPES: Numbered<Mutex<Option<OpenTape>>> = Numbered::new("tape");
 
 /// Opens a tape, and writes it to `tape`.
 ///
@@ -88,17 +66,14 @@ fn no_tape(number: RecoupTape) -> CallFailure {
 /// `options` is NULL or a C string, `tape` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_open(options: *const c_char, tape: *mut RecoupTape) -> i32 {
-    guarded(|| {
-        let target = out("tape", tape)?;
+    let open = || {
         // SAFETY: as the caller promises.
         let options: TapeOptions = unsafe { text("options", options) }?.parse()?;
         let open = OpenTape { tape: options.build()?, has_directory: options.spill.is_some() };
-        let number = next_number();
-        tapes().insert(number, Arc::new(Mutex::new(Some(open))));
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { target.write(number) };
-        Ok(RECOUP_OK)
-    })
+        Ok(TAPES.insert(Mutex::new(Some(open))))
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("tape", tape, open) }
 }
 
 /// Pushes the state of a step: `count` values of `type` at `values`, in memory of the host or of a
@@ -106,7 +81,7 @@ pub unsafe extern "C" fn recoup_tape_open(options: *const c_char, tape: *mut Rec
 /// behind the program. With a codec, the error of a push may be returned by a later call: then the
 /// state that the message names is not on the tape.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
+/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
 /// RECOUP_E_OPTIONS for values that the codec refuses.
 ///
 /// # Safety
@@ -120,47 +95,39 @@ pub unsafe extern "C" fn recoup_tape_push(
     count: u64,
 ) -> i32 {
     guarded(|| {
-        with(tape, |open| {
+        TAPES.with(tape, |open| {
             let memory = state_memory(step, r#type, values.cast_mut(), count)?;
             match memory.lend() {
                 Borrowed::Host(values) => open.tape.push(step, values)?,
                 Borrowed::Device(values) => open.tape.push_device(step, values)?,
             }
             Ok(())
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
 /// Writes the step that the next recoup_tape_pop gives back: as announced, else the newest one.
 ///
-/// RECOUP_EMPTY when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+/// RECOUP_EMPTY when there is none, and nothing is written; RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `step` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_next(tape: RecoupTape, step: *mut u64) -> i32 {
-    guarded(|| {
-        with(tape, |open| {
-            let target = out("step", step)?;
-            let Some(next) = open.tape.next_step()? else { return Ok(RECOUP_EMPTY) };
-            // SAFETY: not NULL, and the caller's to be written.
-            unsafe { target.write(next) };
-            Ok(RECOUP_OK)
-        })
-    })
+    // SAFETY: as the caller promises.
+    unsafe { answer_or("step", step, RECOUP_EMPTY, || TAPES.with(tape, |open| Ok(open.tape.next_step()?))) }
 }
 
 /// Writes type and number of the values of a step.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_DAMAGED.
+/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_DAMAGED.
 ///
 /// # Safety
 /// `type` and `count` are NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_shape(tape: RecoupTape, step: u64, r#type: *mut i32, count: *mut u64) -> i32 {
     guarded(|| {
-        with(tape, |open| {
+        TAPES.with(tape, |open| {
             let type_target = out("type", r#type)?;
             let count_target = out("count", count)?;
             let shape = open.tape.shape(step).map_err(|error| reading_failure(&open.tape, error));
@@ -182,7 +149,7 @@ pub unsafe extern "C" fn recoup_tape_shape(tape: RecoupTape, step: u64, r#type: 
 /// which may be NULL. A state that cannot be given out whole stays on the tape; recoup_tape_forget
 /// drops it.
 ///
-/// RECOUP_EMPTY when all states were popped, and nothing is written; RECOUP_E_HANDLE,
+/// RECOUP_EMPTY when all states were popped, and nothing is written;
 /// RECOUP_E_ARGUMENT, RECOUP_E_MISMATCH for another type or too little room, RECOUP_E_DAMAGED,
 /// RECOUP_E_OPTIONS for a state that another codec has coded.
 ///
@@ -198,7 +165,7 @@ pub unsafe extern "C" fn recoup_tape_pop(
     step: *mut u64,
 ) -> i32 {
     guarded(|| {
-        with(tape, |OpenTape { tape, .. }| {
+        TAPES.with(tape, |OpenTape { tape, .. }| {
             let target = if step.is_null() { None } else { Some(out("step", step)?) };
             let Some(next) = tape.next_step()? else { return Ok(RECOUP_EMPTY) };
             let mut memory = room(tape, next, r#type, into, capacity)?;
@@ -207,10 +174,8 @@ pub unsafe extern "C" fn recoup_tape_pop(
                 BorrowedMut::Device(values) => tape.pop_device(values),
             };
             let popped = popped.map_err(|error| reading_failure(tape, error))?;
-            if let Some(target) = target {
-                // SAFETY: not NULL, and the caller's to be written.
-                unsafe { target.write(popped) };
-            }
+            // SAFETY: the caller\'s to be written.
+            unsafe { write_if(target, popped) };
             Ok(RECOUP_OK)
         })
     })
@@ -218,7 +183,7 @@ pub unsafe extern "C" fn recoup_tape_pop(
 
 /// Reads the state of a step as recoup_tape_pop does. It stays on the tape.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_MISMATCH, RECOUP_E_DAMAGED,
+/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_MISMATCH, RECOUP_E_DAMAGED,
 /// RECOUP_E_OPTIONS.
 ///
 /// # Safety
@@ -232,33 +197,29 @@ pub unsafe extern "C" fn recoup_tape_peek(
     capacity: u64,
 ) -> i32 {
     guarded(|| {
-        with(tape, |OpenTape { tape, .. }| {
+        TAPES.with(tape, |OpenTape { tape, .. }| {
             let mut memory = room(tape, step, r#type, into, capacity)?;
             let read = match memory.lend_mut() {
                 BorrowedMut::Host(values) => tape.peek(step, values),
                 BorrowedMut::Device(values) => tape.peek_device(step, values),
             };
             read.map_err(|error| reading_failure(tape, error))
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
 /// Drops the state of a step.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_STEP, RECOUP_E_ORDER if another state was coded against it.
+/// RECOUP_E_STEP, RECOUP_E_ORDER if another state was coded against it.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_forget(tape: RecoupTape, step: u64) -> i32 {
-    guarded(|| {
-        with(tape, |open| Ok(open.tape.forget(step)?))?;
-        Ok(RECOUP_OK)
-    })
+    guarded(|| TAPES.with(tape, |open| Ok(open.tape.forget(step)?)))
 }
 
 /// Announces the steps of the next pops, in their order; states that are not named follow in
 /// reverse.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_ORDER where states are coded against
+/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_ORDER where states are coded against
 /// each other.
 ///
 /// # Safety
@@ -266,13 +227,12 @@ pub extern "C" fn recoup_tape_forget(tape: RecoupTape, step: u64) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_announce(tape: RecoupTape, steps: *const u64, count: u64) -> i32 {
     guarded(|| {
-        with(tape, |open| {
+        TAPES.with(tape, |open| {
             steps_memory(steps.cast_mut(), count)?;
             // SAFETY: as the caller promises; an empty slice needs no memory.
             let steps = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(steps, count as usize) } };
             Ok(open.tape.announce(steps)?)
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
@@ -281,53 +241,41 @@ pub unsafe extern "C" fn recoup_tape_announce(tape: RecoupTape, steps: *const u6
 /// RECOUP_E_HANDLE.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_turn(tape: RecoupTape) -> i32 {
-    guarded(|| {
-        with(tape, |open| Ok(open.tape.turn()?))?;
-        Ok(RECOUP_OK)
-    })
+    guarded(|| TAPES.with(tape, |open| Ok(open.tape.turn()?)))
 }
 
 /// Waits until the spill directory has all states, and makes them durable: they outlive the process
 /// and a loss of power. The tape continues.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_STORE, also without a directory.
+/// RECOUP_E_STORE, also without a directory.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_save(tape: RecoupTape) -> i32 {
-    guarded(|| {
-        with(tape, |open| Ok(open.tape.save()?))?;
-        Ok(RECOUP_OK)
-    })
+    guarded(|| TAPES.with(tape, |open| Ok(open.tape.save()?)))
 }
 
 /// Writes the number of states on the tape, with those that wait for the codec.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+/// RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `count` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_count(tape: RecoupTape, count: *mut u64) -> i32 {
-    guarded(|| {
-        with(tape, |open| {
-            let target = out("count", count)?;
-            // SAFETY: not NULL, and the caller's to be written.
-            unsafe { target.write(open.tape.len() as u64) };
-            Ok(RECOUP_OK)
-        })
-    })
+    // SAFETY: as the caller promises.
+    unsafe { answer("count", count, || TAPES.with(tape, |open| Ok(open.tape.len() as u64))) }
 }
 
 /// Writes the steps on the tape to `steps`, which has room for `capacity`, in the order of their
 /// pushes, and their number to `count`.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT if there are more than `capacity`.
+/// RECOUP_E_ARGUMENT if there are more than `capacity`.
 ///
 /// # Safety
 /// `steps` has room for `capacity` steps, unless it is NULL; `count` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_steps(tape: RecoupTape, steps: *mut u64, capacity: u64, count: *mut u64) -> i32 {
     guarded(|| {
-        with(tape, |open| {
+        TAPES.with(tape, |open| {
             let target = out("count", count)?;
             steps_memory(steps, capacity)?;
             let found = open.tape.steps()?;
@@ -349,17 +297,16 @@ pub unsafe extern "C" fn recoup_tape_steps(tape: RecoupTape, steps: *mut u64, ca
 
 /// Writes the counts, bytes and seconds of a tape so far.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+/// RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `report` is NULL or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_report(tape: RecoupTape, report: *mut RecoupTapeReport) -> i32 {
-    guarded(|| {
-        with(tape, |open| {
-            let target = out("report", report)?;
+    let found = || {
+        TAPES.with(tape, |open| {
             let found = open.tape.report();
-            let report = RecoupTapeReport {
+            Ok(RecoupTapeReport {
                 states: open.tape.len() as u64,
                 pushed: found.n_pushed,
                 popped: found.n_popped,
@@ -368,26 +315,25 @@ pub unsafe extern "C" fn recoup_tape_report(tape: RecoupTape, report: *mut Recou
                 stored_bytes: found.stored_bytes,
                 seconds_push: found.push_time.as_secs_f64(),
                 seconds_pop: found.pop_time.as_secs_f64(),
-            };
-            // SAFETY: not NULL, and the caller's to be written.
-            unsafe { target.write(report) };
-            Ok(RECOUP_OK)
+            })
         })
-    })
+    };
+    // SAFETY: as the caller promises.
+    unsafe { answer("report", report, found) }
 }
 
 /// Writes the name of a damaged file that recoup_tape_open found, and what is wrong with it, to
 /// `line`, which has room for `capacity` characters with the zero at its end. A longer line is cut.
 /// `index` counts from 0. Such files stay where they are.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+/// RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `line` has room for `capacity` characters, unless it is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_tape_damaged(tape: RecoupTape, index: u64, line: *mut c_char, capacity: u64) -> i32 {
     guarded(|| {
-        with(tape, |open| {
+        TAPES.with(tape, |open| {
             let damaged = open.tape.damaged();
             let found = usize::try_from(index).ok().and_then(|index| damaged.get(index));
             let found = found.ok_or_else(|| {
@@ -395,26 +341,19 @@ pub unsafe extern "C" fn recoup_tape_damaged(tape: RecoupTape, index: u64, line:
             })?;
             // SAFETY: as the caller promises.
             unsafe { write_line(&format!("{}: {}", found.path.display(), found.reason), line, capacity) }
-        })?;
-        Ok(RECOUP_OK)
+        })
     })
 }
 
 /// Closes a tape, whatever the code. Its number is never used again. States that are still on it
 /// are saved first if it has a directory, as recoup_tape_save does; without one they are gone.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_STORE.
+/// RECOUP_E_STORE.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_close(tape: RecoupTape) -> i32 {
-    guarded(|| {
-        let _call = NumberedCall::begin(tape)?;
-        let shared = tapes().remove(&tape).ok_or_else(|| no_tape(tape))?;
-        let open = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match open {
-            Some(mut open) if open.has_directory => open.tape.save()?,
-            _ => {}
-        }
-        Ok(RECOUP_OK)
+    guarded(|| match TAPES.close(tape)? {
+        Some(mut open) if open.has_directory => Ok(open.tape.save()?),
+        _ => Ok(()),
     })
 }
 

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, DeviceValuesError,
-    ElementType, Encoded, Frame, FrameRecord, Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
+    Bound, Chain, Codec, CodecError, CodecId, CodecResult, Context, DeviceFrame, DeviceParent, DeviceSnapshot,
+    DeviceValuesError, ElementType, Encoded, Frame, FrameRecord, Storage, Store, StoreError, Values, ValuesMut,
+    VariableRecord,
 };
 
 use super::chain::{ChainLink, PlacedParent};
@@ -272,7 +273,7 @@ fn encode_on_device(
     bound: Bound,
     context: &Context<'_>,
     payload: &mut Vec<u8>,
-) -> Option<Result<Encoded, CodecError>> {
+) -> Option<CodecResult> {
     let FrameCoding { staged, codec, link, .. } = coding;
     let values = staged.held().filter(|held| codec.reaches(*held))?;
     let context = context.chained(link.chain(None));
@@ -298,8 +299,8 @@ impl Payload<'_> {
     fn decoded<T>(
         &self,
         codecs: Codecs,
-        work: impl FnOnce(&dyn Codec, Bound, Context<'static>) -> Result<T, CodecError>,
-    ) -> Result<Result<T, CodecError>, PipelineError> {
+        work: impl FnOnce(&dyn Codec, Bound, Context<'static>) -> CodecResult<T>,
+    ) -> Result<CodecResult<T>, PipelineError> {
         let is_raw = self.frame.storage == Storage::Raw;
         let codec = codecs.find(if is_raw { CodecId::Raw } else { self.frame.codec })?;
         let bound = if is_raw { Bound::Lossless } else { self.frame.bound };
@@ -372,7 +373,7 @@ fn decode_on_device(
 
 /// Runs a codec. One that panics costs a version, not the solve: most of them are other people's
 /// code.
-fn guarded<T>(codec: CodecId, work: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
+fn guarded<T>(codec: CodecId, work: impl FnOnce() -> CodecResult<T>) -> CodecResult<T> {
     // What a panic leaves half done is a payload or a scratch buffer, and both are thrown away.
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(CodecError::Foreign { codec, message: "the codec panicked".to_owned() }))
@@ -416,15 +417,11 @@ mod tests {
             CodecId::Pco
         }
 
-        fn is_lossy(&self) -> bool {
-            true
-        }
-
-        fn encode(&self, _: Values<'_>, _: Bound, _: &Context, _: &mut Vec<u8>) -> Result<Encoded, CodecError> {
+        fn encode(&self, _: Values<'_>, _: Bound, _: &Context, _: &mut Vec<u8>) -> CodecResult {
             panic!("an index too far")
         }
 
-        fn decode(&self, _: &[u8], _: Bound, _: &Context, _: ValuesMut<'_>) -> Result<(), CodecError> {
+        fn decode(&self, _: &[u8], _: Bound, _: &Context, _: ValuesMut<'_>) -> CodecResult<()> {
             panic!("an index too far")
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_compress::{Qb, QbCuda};
 use recoup_core::{
-    Bound, Codec, CodecError, CodecId, Context, DeviceFrame, DeviceParent, DeviceSnapshot, Encoded, Values, ValuesMut,
+    Bound, Codec, CodecId, CodecResult, Context, DeviceFrame, DeviceParent, DeviceSnapshot, Values, ValuesMut,
 };
 use recoup_device::DeviceError;
 
@@ -40,22 +40,12 @@ impl Codec for CountedQb {
         self.host.id()
     }
 
-    fn is_lossy(&self) -> bool {
-        self.host.is_lossy()
-    }
-
-    fn encode(
-        &self,
-        source: Values<'_>,
-        bound: Bound,
-        context: &Context,
-        target: &mut Vec<u8>,
-    ) -> Result<Encoded, CodecError> {
+    fn encode(&self, source: Values<'_>, bound: Bound, context: &Context, target: &mut Vec<u8>) -> CodecResult {
         self.n_host.fetch_add(1, Ordering::Relaxed);
         self.host.encode(source, bound, context, target)
     }
 
-    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> CodecResult<()> {
         self.host.decode(source, bound, context, target)
     }
 
@@ -69,7 +59,7 @@ impl Codec for CountedQb {
         bound: Bound,
         context: &Context,
         target: &mut Vec<u8>,
-    ) -> Option<Result<Encoded, CodecError>> {
+    ) -> Option<CodecResult> {
         let encoded = self.device.encode_on_device(source, bound, context, target);
         self.n_held.fetch_add(u64::from(matches!(encoded, Some(Ok(_)))), Ordering::Relaxed);
         encoded
@@ -83,7 +73,7 @@ impl Codec for CountedQb {
         parent: Option<DeviceParent<'_>>,
         target: &mut dyn DeviceSnapshot,
         start: usize,
-    ) -> Option<Result<(), CodecError>> {
+    ) -> Option<CodecResult<()>> {
         self.device.decode_on_device(source, bound, context, parent, target, start)
     }
 }

@@ -150,7 +150,7 @@ fn codec_rates(id: CodecId, values: &[f64]) -> Result<(f64, f64)> {
     let codec = recoup::compress::codec(id)?;
     let largest = values.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
     let bound =
-        if codec.is_lossy() && largest > 0.0 { Bound::Absolute(MEASURE_BOUND * largest) } else { Bound::Lossless };
+        if codec.id().is_lossy() && largest > 0.0 { Bound::Absolute(MEASURE_BOUND * largest) } else { Bound::Lossless };
     let context = Context::flat(values.len());
     let mut payload = Vec::new();
     let mut decoded = vec![0.0; values.len()];

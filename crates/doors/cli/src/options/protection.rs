@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use recoup::core::{BoundRule, Clock, Codec, CodecId, IncrementMode, Plan, Policy, Resume, Scheme};
+use recoup::core::{BoundRule, Clock, CodecId, IncrementMode, Plan, Policy, Resume, Scheme};
 use recoup::model::interval::Interval;
 use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 use recoup::pipeline::StagingMode;
@@ -354,8 +354,8 @@ impl ProtectionArgs {
         if let BoundRule::Fixed(bound) = self.bound {
             id.check_bound(bound).map_err(|error| Exit::Usage.because(format!("--bound {bound}: --{error}")))?;
         }
-        let codec = recoup::compress::codec(id).map_err(|error| Exit::NotAvailable.because(error.to_string()))?;
-        if schemes.contains(&SchemeChoice::Lossy) && !Codec::is_lossy(codec.as_ref()) {
+        recoup::compress::codec(id).map_err(|error| Exit::NotAvailable.because(error.to_string()))?;
+        if schemes.contains(&SchemeChoice::Lossy) && !id.is_lossy() {
             tracing::warn!("codec {id} stores exactly whatever the bound: lossy versions will not be smaller");
         }
         let may_be_lossy = |scheme: &SchemeChoice| matches!(scheme, SchemeChoice::Lossy | SchemeChoice::Auto);
