@@ -72,7 +72,7 @@ fn versions_are_bounded_for_every_method_state_and_codec_through_eight_recoverie
             assert!(recoveries >= 8 || has_cycles, "{}, {state:?}: {recoveries} recoveries", method.name);
         }
     }
-    for method in &METHODS {
+    for method in METHODS {
         let deflated = Plan { resume: Resume::Deflated, ..fixed(CodecId::Qb, 1e-9) };
         count_versions(&small, method, deflated, Kept { keep: 1, key_every: 2 });
     }

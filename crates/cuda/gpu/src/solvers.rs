@@ -54,7 +54,7 @@ fn of_operator(measured: &mut MeasuredDevice, name: &str, a: &dyn Operator, pool
         basis: BasisStorage::Double,
     };
     let mut found = Vec::new();
-    for method in &METHODS {
+    for method in METHODS {
         let Some(make) = method.make_on_device else { continue };
         let mut solver = make(there.clone(), &inputs)?;
         let iterations = sizes.iterations.next_multiple_of(solver.cycle_length());

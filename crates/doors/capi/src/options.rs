@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn a_method_brings_its_own_numbers_and_a_given_one_wins() {
         let plan = |text: &str| text.parse::<HandleOptions>().unwrap().builder(true).plan_of(Scheme::Lossy);
-        for method in &METHODS {
+        for method in METHODS {
             let plan = plan(&format!("dir=d method={}", method.name));
             assert_eq!((plan.theta, plan.resume), (method.profile.theta, method.profile.lossy_resume), "{method:?}");
         }
