@@ -14,7 +14,7 @@ use recoup::core::{
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Buffer, ChainReader, Codecs, PipelineError, Whole};
 
-use crate::{failed, of_kind, refused};
+use crate::{failed, not_held, of_kind, of_other_type, refused};
 
 /// The versions of one run.
 #[pyclass(frozen, name = "Directory", module = "recoup")]
@@ -110,7 +110,9 @@ impl PyVersion {
         }
         let missing = names.unwrap_or_default().iter().find(|name| !wanted.contains(&name.as_str()));
         if let Some(missing) = missing {
-            return Err(refused(format!("version {} does not hold {missing}", self.version)));
+            let held: Vec<&str> = manifest.variables.iter().map(|v| v.name.as_str()).collect();
+            let held = held.join(", ");
+            return Err(not_held(format!("version {} does not hold {missing}: it holds {held}", self.version)));
         }
         let mut reader = ChainReader::new(self.store.as_ref(), Codecs::shared(recoup::compress::codec, 1));
         let damaged = |errors: Vec<PipelineError>| {
@@ -255,7 +257,7 @@ impl PyVersion {
     #[pyo3(signature = (names=None))]
     fn arrays<'py>(&self, py: Python<'py>, names: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyDict>> {
         let names = names.map(|names| names.extract::<Vec<String>>()).transpose();
-        let names = names.map_err(|error| refused(format!("names: expected a list of names: {error}")))?;
+        let names = names.map_err(|_| of_other_type("names: expected a list of names of arrays, as [\"x\"]"))?;
         let arrays = PyDict::new(py);
         for whole in py.detach(|| self.read(names.as_deref()))? {
             let values = array(py, whole.values, whole.dims)?;
@@ -266,7 +268,10 @@ impl PyVersion {
     }
 
     /// One decoded variable as an array.
-    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let expected =
+            || format!("version {}: expected the name of an array, as [\"x\"], given {name:?}", self.version);
+        name.extract::<&str>().map_err(|_| of_other_type(expected()))?;
         self.arrays(py, Some(PyList::new(py, [name])?.into_any()))?.as_any().get_item(name)
     }
 

@@ -22,6 +22,7 @@ macro_rules! subclasses {
         fn new(kind: ErrorKind, message: String) -> PyErr {
             match kind {
                 $($(ErrorKind::$kind)|+ => $class::new_err(message),)+
+                ErrorKind::Refused => refused(message),
                 _ => Error::new_err(message),
             }
         }
@@ -50,7 +51,25 @@ subclasses! {
 
 /// Makes the exception of an argument that does not fit.
 pub(crate) fn refused(error: impl Display) -> PyErr {
-    Error::new_err(error.to_string())
+    of_class("UsageError", error)
+}
+
+/// Makes the exception of an array, a state or a version that is not there under its name.
+pub(crate) fn not_held(error: impl Display) -> PyErr {
+    of_class("NotHeldError", error)
+}
+
+/// Makes the exception of an argument of another type than expected.
+pub(crate) fn of_other_type(error: impl Display) -> PyErr {
+    of_class("UsageTypeError", error)
+}
+
+/// Makes an exception of the Python half: those that are exceptions of Python, too.
+fn of_class(class: &str, error: impl Display) -> PyErr {
+    Python::attach(|py| {
+        let made = py.import("recoup._errors").and_then(|errors| errors.getattr(class)?.call1((error.to_string(),)));
+        made.map_or_else(|failed| failed, PyErr::from_value)
+    })
 }
 
 /// Makes the exception of an error of the library.

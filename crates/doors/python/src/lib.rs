@@ -33,7 +33,7 @@ mod tape_arguments;
 
 use pyo3::prelude::*;
 
-pub(crate) use error::{Error, failed, of_kind, refused};
+pub(crate) use error::{Error, failed, not_held, of_kind, of_other_type, refused};
 
 /// The native half of the package `recoup`.
 #[pymodule]
@@ -52,6 +52,8 @@ mod _native {
     use crate::model::{
         PyDecision, PySimulated, decide, interval, max_extra_iterations, overhead, simulate, stationary,
     };
+    #[pymodule_export]
+    use crate::options::{bytes_of, seconds_of};
     #[pymodule_export]
     use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored, error_of};
     #[pymodule_export]

@@ -20,7 +20,7 @@ use recoup::model::units::{bytes, duration};
 
 use crate::memory_array::{LentStructure, MemoryArray, dtype, type_string};
 use crate::options::quantity;
-use crate::{failed, of_kind, refused};
+use crate::{failed, not_held, of_kind, refused};
 
 /// Keyword arguments of `Memory.open`, by their names.
 #[derive(FromPyObject)]
@@ -108,7 +108,7 @@ impl PyMemory {
             arrays.iter().map(|(name, array)| MemoryArray::of(name, array)).collect::<PyResult<Vec<_>>>()?;
         self.asked(|OpenedMemory { memory, saver, marks }| {
             if let Some((name, _)) = arrays.iter().find(|(name, _)| !marks.contains_key(name)) {
-                return Err(refused(format!("there is no array {name}")));
+                return Err(not_held(format!("there is no array {name}")));
             }
             let mut lent = Vec::with_capacity(arrays.len());
             for ((name, _), array) in arrays.iter().zip(&mut borrowed) {
@@ -118,7 +118,7 @@ impl PyMemory {
             }
             let result = py.detach(|| work(memory, saver, &mut lent));
             marks.extend(lent.into_iter().map(LentStructure::into_marks));
-            result.map_err(failed)
+            result.map_err(raised)
         })
     }
 }
@@ -156,7 +156,7 @@ impl PyMemory {
     fn touch(&self, name: &str, start: usize, end: usize) -> PyResult<()> {
         self.asked(|opened| {
             let tracking = opened.marks.get_mut(name);
-            tracking.ok_or_else(|| refused(format!("there is no array {name}")))?.touch(start..end);
+            tracking.ok_or_else(|| not_held(format!("there is no array {name}")))?.touch(start..end);
             Ok(())
         })
     }
@@ -200,7 +200,7 @@ impl PyMemory {
 
     /// Looks at a version.
     fn view(&self, number: u64) -> PyResult<PyMemoryView> {
-        self.asked(|opened| opened.memory.view(number).map(|view| PyMemoryView { view }).map_err(failed))
+        self.asked(|opened| opened.memory.view(number).map(|view| PyMemoryView { view }).map_err(raised))
     }
 
     /// Returns damage in words.
@@ -226,6 +226,11 @@ impl PyMemory {
         py.detach(|| drop(opened));
         Ok(())
     }
+}
+
+/// Makes the exception of an error of a memory.
+fn raised(error: MemoryError) -> PyErr {
+    if matches!(error, MemoryError::NoVersion { .. }) { not_held(error) } else { failed(error) }
 }
 
 /// Compares the lengths of arrays with those of the versions that a restore may take, since an
@@ -272,7 +277,7 @@ impl PyMemoryReader {
             Some(number) => self.reader.view(number).map(Some),
             None => self.reader.newest(),
         });
-        Ok(view.map_err(failed)?.map(|view| PyMemoryView { view }))
+        Ok(view.map_err(raised)?.map(|view| PyMemoryView { view }))
     }
 }
 

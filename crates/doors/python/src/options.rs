@@ -194,7 +194,8 @@ fn resume_of(name: &str) -> PyResult<Resume> {
     match name {
         "restarted" => Ok(Resume::Restarted),
         "deflated" => Ok(Resume::Deflated),
-        other => Err(refused(format!("resume {other}: expected restarted or deflated"))),
+        "recurrence" => Ok(Resume::Traditional),
+        other => Err(refused(format!("resume {other}: expected restarted, deflated or recurrence"))),
     }
 }
 
@@ -219,6 +220,18 @@ pub(crate) fn quantity<T>(
     read: impl FnOnce(&str) -> Result<T, ParseQuantityError>,
 ) -> PyResult<T> {
     read(text).map_err(|error| refused(format!("{name} is {text}: {error}")))
+}
+
+/// Reads the seconds of a duration in words.
+#[pyfunction]
+pub(crate) fn seconds_of(name: &str, text: &str) -> PyResult<f64> {
+    quantity(name, text, duration)
+}
+
+/// Reads the bytes of a size in words.
+#[pyfunction]
+pub(crate) fn bytes_of(name: &str, text: &str) -> PyResult<u64> {
+    quantity(name, text, bytes)
 }
 
 fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {

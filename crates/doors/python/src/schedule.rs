@@ -165,6 +165,11 @@ pub(crate) struct PySchedulePlan {
 
 #[pymethods]
 impl PySchedulePlan {
+    fn _repr_html_(&self) -> String {
+        let text = format!("{}\n\n{}", self.why, self.table);
+        format!("<pre>{}</pre>", text.replace('&', "&amp;").replace('<', "&lt;"))
+    }
+
     fn __repr__(&self) -> String {
         let Self { kind, coded, seconds, why, .. } = self;
         format!("Plan(kind={kind:?}, coded={}, seconds={seconds}, why={why:?})", if *coded { "True" } else { "False" })

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
@@ -21,7 +20,7 @@ use crate::options::{SessionOptions, check_directory, profile};
 use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
 use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, read};
 use crate::system::{ColumnNorms, PySystem};
-use crate::{failed, of_kind, refused};
+use crate::{failed, not_held, of_kind, refused};
 
 /// The session that `Session` of the Python half wraps.
 #[pyclass(frozen, name = "Session", module = "recoup._native")]
@@ -239,7 +238,7 @@ impl PySession {
     fn track(&self, name: &str) -> PyResult<()> {
         let mut state = self.state()?;
         let protected = state.protected.iter_mut().find(|p| p.name == name);
-        protected.ok_or_else(|| refused(format!("array {name}: not protected")))?.track();
+        protected.ok_or_else(|| not_held(format!("array {name}: not protected")))?.track();
         Ok(())
     }
 
@@ -247,7 +246,7 @@ impl PySession {
     fn touch(&self, name: &str, start: usize, stop: Option<usize>) -> PyResult<()> {
         let state = self.state()?;
         let protected = state.protected.iter().find(|p| p.name == name);
-        let protected = protected.ok_or_else(|| refused(format!("array {name}: not protected")))?;
+        let protected = protected.ok_or_else(|| not_held(format!("array {name}: not protected")))?;
         let writes = protected.writes.as_ref();
         let writes = writes.ok_or_else(|| refused(format!("array {name}: touched, but not tracked")))?;
         writes.touch(start..stop.unwrap_or(usize::MAX));
@@ -347,7 +346,7 @@ impl PySession {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         if let Some(seconds) = timeout.filter(|seconds| seconds.is_nan() || *seconds < 0.0) {
-            return Err(PyValueError::new_err(format!("timeout {seconds}: expected seconds, 0 or more, or None")));
+            return Err(refused(format!("timeout {seconds}: expected seconds, 0 or more, or None")));
         }
         let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(Duration::MAX);
         let mut state = self.state()?;

@@ -16,7 +16,7 @@ use recoup::tape::{Tape, TapeError};
 use crate::device_array::DeviceArray;
 use crate::host_array::{HostArray, HostArrayMut, dims};
 use crate::tape_arguments::TapeArguments;
-use crate::{failed, refused};
+use crate::{failed, not_held, refused};
 
 /// The tape that `Tape` of the Python half wraps.
 #[pyclass(frozen, name = "Tape", module = "recoup._native")]
@@ -38,7 +38,10 @@ impl LockedTape<'_> {
         work: impl FnOnce(&mut Tape) -> Result<T, TapeError> + Send,
     ) -> PyResult<T> {
         let tape = self.0.as_mut().ok_or_else(|| refused("the tape is closed"))?;
-        py.detach(|| work(tape)).map_err(failed)
+        py.detach(|| work(tape)).map_err(|error| match error {
+            TapeError::Unknown { .. } => not_held(error),
+            error => failed(error),
+        })
     }
 }
 

@@ -1,7 +1,10 @@
 """Directories as NumPy arrays."""
 
+import copy
 import json
+import pickle
 import subprocess
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -107,8 +110,73 @@ def test_errors_are_those_of_python_too(tmp_path):
     assert isinstance(missing.value, recoup.UsageError)
     with pytest.raises(ValueError, match="keep is -1"):
         recoup.Session(tmp_path, keep=-1)
-    with pytest.raises(TypeError, match="scheme"):
-        recoup.Session(tmp_path, scheme=3)
+    wrong = {
+        "session: scheme is 3, expected a text": lambda: recoup.Session(tmp_path, scheme=3),
+        "session: theta is 'a', expected a number": lambda: recoup.Session(tmp_path, theta="a"),
+        "session: systems is 'no', expected True or False": lambda: recoup.Session(tmp_path, systems="no"),
+        "session: memory_dir is 3, expected a path": lambda: recoup.Session(tmp_path, memory_dir=3),
+        "A is a str: expected a matrix": lambda: recoup.Session(tmp_path, A="matrix", b=[1.0]),
+        "directory: expected a path, given a 'int'": lambda: recoup.open(5),
+        "schedule: steps is 'a', expected a whole number": lambda: recoup.tape.schedule("revolve", "a", memory=3),
+        "interval: .*expected a number, given a 'list'": lambda: recoup.model.young([1], 18),
+        "run: forward is 3, expected a function": lambda: recoup.tape.run([], 3, print, [0.0], memory=recoup.Tape(host=64)),
+    }
+    for words, call in wrong.items():
+        with pytest.raises(TypeError, match=words) as error:
+            call()
+        assert isinstance(error.value, recoup.UsageError)
+
+
+def test_an_array_a_state_or_a_version_that_is_not_there_is_a_lookup_error(tmp_path):
+    with recoup.Session(tmp_path / "d", scheme="exact", interval="1it") as session, recoup.Tape(host=64) as tape:
+        session.protect("x", np.ones(3))
+        session.restore()
+        session.step(1, 1.0)
+        assert session.wait("1min") and session.wait(timedelta(seconds=1))
+        with recoup.Memory.open(tmp_path / "m") as memory:
+            memory.array("u", np.zeros(3))
+            memory.commit(1)
+            version = recoup.open(tmp_path / "d").latest
+            for missing in (
+                lambda: version["y"],
+                lambda: session.touch("y"),
+                lambda: tape.peek(9),
+                lambda: memory.view()["y"],
+                lambda: memory.restore(9),
+                lambda: memory.touch("y"),
+            ):
+                with pytest.raises(LookupError) as error:
+                    missing()
+                assert isinstance(error.value, recoup.NotHeldError)
+        for wrong in (lambda: version[3], lambda: version.arrays("x"), lambda: session.protect("y", [1.0, 2.0])):
+            with pytest.raises(recoup.UsageTypeError):
+                wrong()
+
+
+def test_what_a_notebook_shows_and_what_is_pickled(tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    with recoup.Session(tmp_path, scheme="exact", interval="1it", synchronous=True) as session:
+        assert session._repr_html_().count("<tr>") == 1
+        session.protect("x", np.ones(3))
+        session.restore()
+        session.step(1, 1.0)
+        directory = pickle.loads(pickle.dumps(recoup.open(tmp_path)))
+        assert directory.latest["x"].tolist() == [1.0] * 3
+        for shown in (session, directory):
+            assert shown._repr_html_().count("<tr>") == 2
+            assert shown.plot().lines[0].get_ydata().tolist() == [1.0]
+        with pytest.raises(recoup.UsageTypeError, match="a Session cannot be pickled or copied"):
+            copy.copy(session)
+    with recoup.Tape(host="1KiB") as tape:
+        tape.push(0, [1.0, 2.0])
+        assert tape._repr_html_().count("<tr>") == 2
+        assert [bar.get_width() * 2**20 for bar in tape.plot().patches] == [16, 16]
+    plan = recoup.tape.schedule("revolve", 9, memory=3, forward_seconds="2s", disk_seconds=("1s", timedelta(seconds=2)))
+    assert plan == pickle.loads(pickle.dumps(plan)) and plan.disk_seconds == (1.0, 2.0)
+    assert max(plan.plot().lines[0].get_ydata()) == 9 and "<table>" in plan._repr_html_()
+    chosen = recoup.tape.choose(9, state_bytes="1MiB", memory_bytes="4MiB", forward_seconds="1s", reverse_seconds=1.0)
+    assert chosen.why in chosen._repr_html_()
 
 
 def test_session_of_this_process_that_is_open_is_named_as_such(tmp_path):

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._directory import Directory, open
-from ._errors import NotFoundError, NoVersionError, RecoupWarning, UsageError, UsageTypeError
+from ._errors import NotFoundError, NotHeldError, NoVersionError, RecoupWarning, UsageError, UsageTypeError
 from ._native import (
     CallbackError,
     CodecError,
@@ -88,6 +88,7 @@ __all__ = [
     "MemoryView",
     "NoVersionError",
     "NotFoundError",
+    "NotHeldError",
     "OutOfMemoryError",
     "Outcome",
     "RankLostError",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._native import Error
+from ._errors import UsageError, UsageTypeError
 from ._schedule import Advance, End, Level, Read, Reverse, Take, Write
 from ._tape import Tape
 
@@ -19,7 +19,7 @@ def run(
     schedule: Iterable[Any],
     forward: Callable[[int, Array], Array],
     reverse: Callable[[int, Any], None],
-    state: Array,
+    state: npt.ArrayLike,
     *,
     memory: Tape,
     disk: Tape | None = None,
@@ -53,6 +53,12 @@ def run(
 
     Raises `Error` for a schedule that asks for what is not there. States that other steps have pushed stay on the tapes.
     """
+    for name, tape in {"memory": memory, "disk": disk}.items():
+        if not isinstance(tape, Tape) and (name, tape) != ("disk", None):
+            raise UsageTypeError(f"run: {name} is {tape!r}, expected a recoup.Tape")
+    for name, function in {"forward": forward, "reverse": reverse}.items():
+        if not callable(function):
+            raise UsageTypeError(f"run: {name} is {function!r}, expected a function")
     program = _Program(forward, reverse, record, turn, np.array(state), memory, disk)
     try:
         for action in schedule:
@@ -74,7 +80,7 @@ class _Places:
 
     def put(self, step: int, level: Level, values: Array, is_data: bool) -> None:
         if step in self.levels and (step in self.data) != is_data:
-            raise Error(f"step {step}: its state and the data of its reverse cannot be stored on one tape: give two")
+            raise UsageError(f"step {step}: its state and the data of its reverse cannot be stored on one tape: give two")
         if step not in self.levels:
             self.tape.push(step, values)
         self.levels.setdefault(step, set()).add(level)
@@ -85,7 +91,7 @@ class _Places:
         """The values, and whether they are data for the reverse."""
         levels = self.levels.get(step, set())
         if level not in levels:
-            raise Error(f"step {step} is not stored in {level}: the schedule reads what it has not written")
+            raise UsageError(f"step {step} is not stored in {level}: the schedule reads what it has not written")
         is_data = step in self.data
         if is_kept or len(levels) > 1:
             if not is_kept:
@@ -163,20 +169,20 @@ class _Program:
         elif name in ("Copy", "Move"):
             source, target = _level(action.from_storage), _level(action.to_storage)
             if source is None:
-                raise Error(f"{action}: expected a place where states are stored")
+                raise UsageError(f"{action}: expected a place where states are stored")
             self._read(action.n, source, is_kept=name == "Copy", target=target, is_used=_is_work(action.to_storage))
         elif name not in ("EndForward", "EndReverse"):
-            raise Error(f"{action!r} is no action of a schedule of recoup or checkpoint_schedules")
+            raise UsageError(f"{action!r} is no action of a schedule of recoup or checkpoint_schedules")
         return name == "EndReverse"
 
     def _advance_foreign(self, action: Any, schedule: Any, steps: int | None) -> None:
         start, stop, level = action.n0, action.n1, _level(action.storage)
         known = schedule.max_n if schedule.max_n is not None else steps
         if known is None:
-            raise Error("the schedule does not know the number of steps: give steps")
+            raise UsageError("the schedule does not know the number of steps: give steps")
         if action.write_ics:
             if level is None:
-                raise Error(f"{action}: expected a place where states are stored")
+                raise UsageError(f"{action}: expected a place where states are stored")
             self._write(start, level)
         stop = min(stop, known)
         self._advance(start, stop, range(start, stop) if action.write_adj_deps else range(0), level)
@@ -186,7 +192,7 @@ class _Program:
     def _advance(self, start: int, stop: int, recorded: range, level: Level | None = None) -> None:
         """Takes steps. The data of recorded ones stays at hand, or goes to a level."""
         if start != self._at:
-            raise Error(f"step {start} cannot be taken: the program has the state of step {self._at}")
+            raise UsageError(f"step {start} cannot be taken: the program has the state of step {self._at}")
         for step in range(start, stop):
             self._catch_up()
             data: Any = None
@@ -216,7 +222,7 @@ class _Program:
 
     def _write(self, step: int, level: Level) -> None:
         if step != self._at:
-            raise Error(f"step {step} cannot be stored: the program has the state of step {self._at}")
+            raise UsageError(f"step {step} cannot be stored: the program has the state of step {self._at}")
         self._catch_up()
         self._places[level].put(step, level, self._state, is_data=False)
 
@@ -239,7 +245,7 @@ class _Program:
             self._left = stop
         for step in range(stop - 1, start - 1, -1):
             if step + 1 != self._left:
-                raise Error(f"step {step} cannot be reversed: step {self._left - 1} is next")
+                raise UsageError(f"step {step} cannot be reversed: step {self._left - 1} is next")
             self._reverse(step, self._data_of(step))
             self._left = step
 
@@ -247,7 +253,7 @@ class _Program:
         if step in self._data:
             return self._data.pop(step)
         if step not in self._places["memory"].data:
-            raise Error(f"step {step} cannot be reversed: its forward data was not kept")
+            raise UsageError(f"step {step} cannot be reversed: its forward data was not kept")
         return self._places["memory"].get(step, "memory", is_kept=False)[0]
 
     def forget(self) -> None:

@@ -31,6 +31,9 @@ class Directory:
                 raise NotFoundError(f"there is no directory {place}")
             self._native = _native.Directory(place, name)
 
+    def __reduce__(self) -> tuple[type[Directory], tuple[str, str]]:
+        return Directory, (self.path, self.name)
+
     @property
     def path(self) -> str:
         """The directory."""
@@ -100,10 +103,7 @@ class Directory:
         return axes
 
     def _repr_html_(self) -> str:
-        rows = self.to_dict()
-        head = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in _COLUMNS)
-        body = "".join("<tr>" + "".join(f"<td>{_cell(row[name])}</td>" for name in _COLUMNS) + "</tr>" for row in rows)
-        return f"<p>{escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>"
+        return as_html(repr(self), _COLUMNS, self.to_dict())
 
     @overload
     def __getitem__(self, iteration: int) -> Version: ...
@@ -155,6 +155,13 @@ def _row(version: Version) -> dict[str, Any]:
     """What is known of a version: of one with a damaged manifest, the iteration and the damage."""
     known = ("iteration", "damage") if version.damage else _COLUMNS
     return {name: getattr(version, name) if name in known else None for name in _COLUMNS}
+
+
+def as_html(caption: str, columns: list[str], rows: list[dict[str, Any]]) -> str:
+    """Returns a table for a notebook."""
+    head = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{_cell(row[name])}</td>" for name in columns) + "</tr>" for row in rows)
+    return f"<p>{escape(caption)}</p><table><tr>{head}</tr>{body}</table>"
 
 
 def _cell(value: Any) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, NoReturn
 
 from ._native import Error
 
@@ -17,7 +19,11 @@ class UsageTypeError(UsageError, TypeError):
     """An argument of another type than expected."""
 
 
-class NoVersionError(UsageError, LookupError):
+class NotHeldError(UsageError, LookupError):
+    """There is no array, state or version of that name or number."""
+
+
+class NoVersionError(NotHeldError):
     """There is no version of that iteration, or none at all."""
 
 
@@ -29,18 +35,55 @@ class RecoupWarning(UserWarning):
     """Something that costs no run now and may cost its versions: a save that failed, or versions that were not asked for."""
 
 
+class BoundToProcess:
+    """An object whose threads and files belong to this process: it has no copy."""
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise UsageTypeError(
+            f"a {kind} cannot be pickled or copied, because its threads and files belong to this process: "
+            f"make a {kind} where it is needed"
+        )
+
+
+_FIELD = re.compile(r"failed to extract field \w+\.(\w+)")
+_NOTE = re.compile(r"while processing '(\w+)'")
+_EXPECTED = [
+    (re.compile(r"'(.+)' object is not an instance of 'str'"), "a text"),
+    (re.compile(r"'(.+)' object is not an instance of 'bool'"), "True or False"),
+    (re.compile(r"'(.+)' object is not an instance of 'ndarray'"), "a NumPy array"),
+    (re.compile(r"'(.+)' object cannot be interpreted as an integer"), "a whole number"),
+    (re.compile(r"'(.+)' object is not iterable"), "several values"),
+    (re.compile(r"must be real number, not (.+)"), "a number"),
+    (re.compile(r"float\(\) argument must be a string or a real number, not '(.+)'"), "a number"),
+    (re.compile(r"expected str, bytes or os.PathLike object, not (.+)"), "a path"),
+]
+"""What the conversions of Python say of a value of another type, and the words for what is expected."""
+
+
+def _conversion(what: str, causes: list[str], notes: list[str], given: Mapping[str, Any]) -> str:
+    """Returns a line that names the argument, what is expected and what was given."""
+    field = _FIELD.fullmatch(causes[0])
+    argument = next((note[1] for note in map(_NOTE.fullmatch, notes) if note), None)
+    for pattern, expected in _EXPECTED:
+        found = pattern.fullmatch(causes[-1])
+        if found and field:
+            return f"{what}: {field[1].removeprefix('lossy_')} is {given.get(field[1])!r}, expected {expected}"
+        if found:
+            return f"{what}: {f'{argument}: ' if argument else ''}expected {expected}, given a '{found[1]}'"
+    return f"{what}: {': '.join(causes)}"
+
+
 @contextmanager
-def named(what: str) -> Iterator[None]:
-    """Turns errors of Python and NumPy in the conversion of an argument into `UsageError`, with the name of the argument,
-    and errors of the library of kind ``refused``, too.
+def named(what: str, given: Mapping[str, Any] = {}) -> Iterator[None]:
+    """Turns errors of Python and NumPy in the conversion of an argument into `UsageError`, with the name of the argument
+    and, of the arguments in ``given``, its value.
 
     Only conversions belong inside: an exception of the program's own function is the program's.
     """
     try:
         yield
-    except Error as error:
-        if type(error) is Error and error.kind == "refused":
-            raise UsageError(*error.args) from error.__cause__
+    except Error:
         raise
     except (TypeError, ValueError, OverflowError) as error:
         causes: list[str] = []
@@ -49,7 +92,7 @@ def named(what: str) -> Iterator[None]:
             causes.append(str(cause))
             cause = cause.__cause__
         kind = UsageTypeError if isinstance(error, TypeError) else UsageError
-        raise kind(f"{what}: {': '.join(causes)}") from error
+        raise kind(_conversion(what, causes, getattr(error, "__notes__", []), given)) from error
 
 
 @contextmanager

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._errors import UsageError, named
+from ._directory import as_html
+from ._errors import BoundToProcess, NoVersionError, NotFoundError, NotHeldError, UsageError, UsageTypeError, named
 from ._native import MemoryVersion
 from ._quantity import Duration, Size, words
 
 
-class Memory:
+class Memory(BoundToProcess):
     """NumPy arrays that a program computes on in place, and versions of them in one file.
 
     ::
@@ -99,7 +100,9 @@ class Memory:
                 "policy": policy,
                 "mtti": words(mtti),
             }
-            return cls(path, _native.Memory(os.fspath(path), options))
+            place = os.fspath(path)
+        with named("memory", options):
+            return cls(path, _native.Memory(place, options))
 
     def array(self, name: str, values: npt.NDArray[Any], *, marked: bool = False) -> npt.NDArray[Any]:
         """Adds an array under a name, and returns it: the program continues to compute on it in place.
@@ -114,7 +117,7 @@ class Memory:
             if self._arrays.get(name, values) is not values:
                 raise UsageError(f"there is an array {name} already: give the second one a name of its own")
             if not isinstance(values, np.ndarray) or not values.flags.c_contiguous:
-                raise UsageError(f"array {name} is not a NumPy array that is contiguous in C order")
+                raise UsageTypeError(f"array {name} is not a NumPy array that is contiguous in C order")
             self._native.add(name, values, marked)
         self._arrays[name] = values
         return values
@@ -125,7 +128,7 @@ class Memory:
         with named("touch"):
             array = self._arrays.get(name)
             if array is None:
-                raise UsageError(f"there is no array {name}")
+                raise NotHeldError(f"there is no array {name}: there are {', '.join(self._arrays) or 'none'}")
             if array.ndim == 0:
                 self._native.touch(name, 0, array.nbytes)
                 return
@@ -171,7 +174,7 @@ class Memory:
             if number is None:
                 versions = self.versions
                 if not versions:
-                    raise UsageError("there is no version yet")
+                    raise NoVersionError("there is no version yet")
                 number = versions[-1].number
             shapes = {name: array.shape for name, array in self._arrays.items()}
             return MemoryView(self._native.view(number), shapes)
@@ -232,7 +235,12 @@ class MemoryReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
+        if not os.path.exists(self._path):
+            raise NotFoundError(f"{self._path}: open the file: there is none")
         self._native = _native.MemoryReader(self._path)
+
+    def __reduce__(self) -> tuple[type[MemoryReader], tuple[str]]:
+        return MemoryReader, (self._path,)
 
     def view(self, number: int | None = None) -> MemoryView:
         """Looks at a version, by default the newest one.
@@ -242,7 +250,7 @@ class MemoryReader:
         with named("view"):
             view = self._native.view(number)
         if view is None:
-            raise UsageError(f"{self._path}: there is no version yet")
+            raise NoVersionError(f"{self._path}: there is no version yet")
         return MemoryView(view, {})
 
     @property
@@ -264,7 +272,7 @@ class MemoryReader:
         return f"MemoryReader({self._path!r})"
 
 
-class MemoryView:
+class MemoryView(BoundToProcess):
     """A version as read-only NumPy arrays, by their names: ``view["heat"]``.
 
     Every block is checked when an array is asked for. In the program that wrote it, an array has the shape it has there;
@@ -286,7 +294,7 @@ class MemoryView:
         found = self._version.arrays.get(name)
         if found is None:
             known = ", ".join(self._version.arrays)
-            raise UsageError(f"version {self._version.number} has no array {name}: it has {known or 'none'}")
+            raise NotHeldError(f"version {self._version.number} has no array {name}: it has {known or 'none'}")
         dtype, length = found
         mapped = self._native.mapped(name)
         if mapped is None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._errors import UsageError, named
+from ._errors import UsageError, UsageTypeError, named
 
 Vector = npt.NDArray[np.float64]
 Field = npt.NDArray[np.float64] | npt.NDArray[np.complex128]
@@ -24,6 +24,14 @@ class Rows(NamedTuple):
     starts: npt.NDArray[Any]
     columns: npt.NDArray[Any]
     values: npt.NDArray[Any]
+
+
+def matrix(A: Any) -> Any:
+    """Returns a list of rows as an array; anything else as it is."""
+    if not isinstance(A, (list, tuple)) or isinstance(A, Rows):
+        return A
+    with named("A"):
+        return np.asarray(A, np.complex128 if np.iscomplexobj(A) else np.float64)
 
 
 def lent_system(A: Any, b: npt.ArrayLike) -> tuple[Lent, Vector, int]:
@@ -108,7 +116,7 @@ def multiplier(A: Any) -> Callable[[Any], Any]:
         return lambda x: A @ x
     if callable(A):
         return A  # type: ignore[no-any-return]
-    raise UsageError(f"A is a {type(A).__name__}: expected a matrix, a LinearOperator or a function")
+    raise UsageTypeError(f"A is a {type(A).__name__}: expected a matrix, a LinearOperator or a function")
 
 
 def is_complex(values: Any) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Union
+from typing import TYPE_CHECKING, Literal, NamedTuple, Union
 
 from . import _native
-from ._errors import UsageError, named
+from ._directory import as_html
+from ._errors import UsageError, named, needed
 from ._native import Plan
+from ._quantity import Duration, Size, seconds, size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Level = Literal["memory", "disk"]
 """Where a schedule keeps a state."""
@@ -81,9 +86,37 @@ class Schedule:
     """Seconds of a write to disk, and of a read."""
 
     def __iter__(self) -> Iterator[Action]:
-        with named("schedule"):
+        with named("schedule", vars(self)):
             actions = _native.actions(vars(self))
         return map(_action, actions)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the step that the program is at, action by action: forward and back, with a mark where it stores a state.
+
+        Parameters
+        ----------
+        ax: the axes to draw on; new ones when None.
+        """
+        with needed("matplotlib", "plot"):
+            from matplotlib import pyplot
+        axes = pyplot.subplots()[1] if ax is None else ax
+        path: list[int] = [0]
+        stored: dict[Level, list[tuple[int, int]]] = {"memory": [], "disk": []}
+        for action in self:
+            if isinstance(action, Write):
+                stored[action.level].append((len(path) - 1, action.step))
+            elif not isinstance(action, End):
+                path.append(action.stop if isinstance(action, Advance) else action.step)
+        axes.plot(path, linewidth=1, label="step of the program")
+        for (level, places), mark in zip(stored.items(), "os"):
+            if places:
+                axes.plot(*zip(*places), mark, markersize=3, label=f"stored in {level}")
+        axes.set(xlabel="action", ylabel="step", title=f"{self.kind}, {self.steps} steps")
+        axes.legend()
+        return axes
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self), [*(tally := self.tally())], [tally])
 
     def tally(self) -> dict[str, int]:
         """Counts its work: ``forward_steps``, those that make the data for the reverse included, and ``memory_writes``,
@@ -98,9 +131,9 @@ def schedule(
     *,
     memory: int = 0,
     disk: int = 0,
-    forward_seconds: float = 1.0,
-    memory_seconds: tuple[float, float] = (0.0, 0.0),
-    disk_seconds: tuple[float, float] = (2.0, 2.0),
+    forward_seconds: Duration = 1.0,
+    memory_seconds: tuple[Duration, Duration] = (0.0, 0.0),
+    disk_seconds: tuple[Duration, Duration] = (2.0, 2.0),
 ) -> Schedule:
     """Plans which states of a forward program are stored, and which are computed again.
 
@@ -123,22 +156,30 @@ def schedule(
 
     Raises `Error` for a schedule that is not possible.
     """
-    planned = Schedule(kind, steps, memory, disk, forward_seconds, tuple(memory_seconds), tuple(disk_seconds))
+    times = _pair("memory_seconds", memory_seconds), _pair("disk_seconds", disk_seconds)
+    planned = Schedule(kind, steps, memory, disk, seconds("forward_seconds", forward_seconds), *times)
     iter(planned)
     return planned
+
+
+def _pair(name: str, values: tuple[Duration, Duration]) -> tuple[float, float]:
+    """The seconds of a write and of a read."""
+    with named(name):
+        write, read = values
+    return seconds(name, write), seconds(name, read)
 
 
 def choose(
     steps: int,
     *,
-    state_bytes: int,
-    memory_bytes: int,
-    forward_seconds: float,
-    reverse_seconds: float,
-    disk_bytes: int = 0,
-    memory_seconds: tuple[float, float] = (0.0, 0.0),
-    disk_seconds: tuple[float, float] = (0.0, 0.0),
-    coded: tuple[int, float, float] | None = None,
+    state_bytes: Size,
+    memory_bytes: Size,
+    forward_seconds: Duration,
+    reverse_seconds: Duration,
+    disk_bytes: Size = 0,
+    memory_seconds: tuple[Duration, Duration] = (0.0, 0.0),
+    disk_seconds: tuple[Duration, Duration] = (0.0, 0.0),
+    coded: tuple[Size, Duration, Duration] | None = None,
     reverse_needs: Literal["state", "step data"] = "state",
 ) -> Plan:
     """Chooses between keeping all states, coding them, and computing some again, by measured numbers.
@@ -162,17 +203,17 @@ def choose(
         raise UsageError(f"reverse_needs {reverse_needs}: expected state or step data")
     problem = {
         "steps": steps,
-        "forward_seconds": forward_seconds,
-        "reverse_seconds": reverse_seconds,
+        "forward_seconds": seconds("forward_seconds", forward_seconds),
+        "reverse_seconds": seconds("reverse_seconds", reverse_seconds),
         "needs_step_data": reverse_needs == "step data",
-        "state_bytes": state_bytes,
-        "memory_bytes": memory_bytes,
-        "disk_bytes": disk_bytes,
-        "memory_seconds": tuple(memory_seconds),
-        "disk_seconds": tuple(disk_seconds),
-        "coded": None if coded is None else tuple(coded),
+        "state_bytes": size("state_bytes", state_bytes),
+        "memory_bytes": size("memory_bytes", memory_bytes),
+        "disk_bytes": size("disk_bytes", disk_bytes),
+        "memory_seconds": _pair("memory_seconds", memory_seconds),
+        "disk_seconds": _pair("disk_seconds", disk_seconds),
+        "coded": None if coded is None else (size("coded", coded[0]), *_pair("coded", coded[1:])),
     }
-    with named("choose"):
+    with named("choose", problem):
         return _native.choose(problem)
 
 

@@ -9,6 +9,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -16,12 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._errors import RecoupWarning, UsageError, named, needed
+from ._directory import Directory
+from ._errors import BoundToProcess, RecoupWarning, UsageError, UsageTypeError, named, needed
 from ._native import InUseError, LoggedDecision, Outcome, Restored
-from ._operator import is_complex, lent_system, pairs
-from ._quantity import Duration, Size, words
+from ._operator import lent_system, matrix, pairs
+from ._quantity import Duration, Size, seconds, words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from .scipy import Callback
 
 class CudaArray(Protocol):
@@ -51,7 +55,7 @@ _log = logging.getLogger("recoup")
 _log.addHandler(logging.NullHandler())
 
 
-class Session:
+class Session(BoundToProcess):
     """The checkpoints of one run, from protected arrays to a directory and back.
 
     ::
@@ -90,7 +94,8 @@ class Session:
         may vary it then.
     delta: allowed error of a lossy direction in the energy norm, relative to the direction; 0.05 when None, and
         ``auto`` may vary it then.
-    resume: what lossy versions hold enough for: ``deflated`` (iterate and directions) or ``restarted`` (iterate only).
+    resume: what lossy versions hold enough for: ``deflated`` (iterate and directions), ``restarted`` (iterate only), or
+        ``recurrence``: iterate and directions with errors so small, compared with ``rtol``, that a CG continues with them.
     codec: codec of lossy versions: ``qb``, ``zfp``, ``pco`` ...; chosen by measured speed and ratio when None.
     lossless_codec: codec of the others: ``zstd`` when None.
     keep: versions kept, and with each those it is coded against.
@@ -139,7 +144,7 @@ class Session:
         bound: str = "verified",
         theta: float | None = None,
         delta: float | None = None,
-        resume: Literal["deflated", "restarted"] | None = None,
+        resume: Literal["deflated", "restarted", "recurrence"] | None = None,
         codec: str | None = None,
         lossless_codec: str | None = None,
         keep: int = 2,
@@ -185,19 +190,19 @@ class Session:
             "bandwidth": words(bandwidth),
             "method": method,
             "tiers": tiers,
-            "memory_dir": None if memory_dir is None else os.fspath(memory_dir),
+            "memory_dir": memory_dir,
             "pfs_every": words(pfs_every),
             "drain": drain,
         }
-        system = None
+        system, A = None, matrix(A)
         if b is not None:
             system = lent_system(A, b)
         self.A, self.b = A, b
         self._rhs_norm = None if b is None else float(np.linalg.norm(b))
-        self._end = _native.JobEnd(words(time_limit))
         self._save_seconds: list[float] = []
         bar = _progress_bar() if progress else None
-        with named("session"):
+        with named("session", {"dir": dir, **options}):
+            self._end = _native.JobEnd(words(time_limit))
             self._place = f"run {name} in {os.fspath(dir)}"
             self._files = (os.path.realpath(dir), name)
             with _own_named(self._files):
@@ -260,6 +265,9 @@ class Session:
         owner = array if block is None else block
         if not self._is_begun and self._arrays.get(name, owner) is not owner:
             raise UsageError(f"array {name} is protected already: give the second array a name of its own")
+        if isinstance(array, (list, tuple, int, float)):
+            what = f"a {type(array).__name__} cannot be lent in place: protect a NumPy array, as of numpy.array"
+            raise UsageTypeError(f"array {name}: {what}")
         real = pairs(array)
         numbers = 1 if real is array else 2
         self._native.protect(name, real, role, spare, numbers, column)
@@ -299,6 +307,7 @@ class Session:
         ----------
         index: number of the system, above that of the system before.
         """
+        A = matrix(A)
         system = lent_system(A, b)
         with named("begin_system"):
             self._native.begin_system(index, system)
@@ -391,6 +400,8 @@ class Session:
         self._observe()
         # The run continues from what is there.
         self._unsaved = None
+        if restored is not None:
+            _log.info("%s: restored version %d", self._place, restored.version)
         return restored
 
     def start_anew(self) -> None:
@@ -418,6 +429,7 @@ class Session:
         self._outcomes.append(outcome)
         if outcome.state == "saved":
             self._unsaved = None
+            _log.debug("%s: version %d is saved", self._place, outcome.version)
             self._save_seconds.append(outcome.blocking_seconds + outcome.encode_seconds + outcome.verify_seconds + outcome.write_seconds)
             self._end.saved(self._save_seconds)
             return
@@ -437,11 +449,13 @@ class Session:
             self._observe()
         return self._unsaved is None
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Waits until every version taken counts or has failed, for ``timeout`` seconds at most if that is given. Returns
+    def wait(self, timeout: Duration | None = None) -> bool:
+        """Waits until every version taken counts or has failed, for ``timeout`` at most if that is given. Returns
         whether it is so: if not, the versions are made on, and can be waited for again. The first one that fails is a
         `RecoupWarning`, all are logged."""
-        is_done = self._native.wait(timeout)
+        with named("timeout"):
+            limit = seconds("timeout", timeout)
+        is_done = self._native.wait(limit)
         self._observe()
         return is_done
 
@@ -539,6 +553,17 @@ class Session:
     def __repr__(self) -> str:
         arrays = ", ".join(self._arrays) or "no arrays"
         return f"<recoup.Session of {self._place}: {'closed' if self.closed else f'open, protects {arrays}'}>"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the residual norms of the versions in the directory: see `Directory.plot`."""
+        return Directory(*self._files).plot(ax)
+
+    def _repr_html_(self) -> str:
+        shown = f"<p>{escape(repr(self))}</p>"
+        try:
+            return shown + Directory(*self._files)._repr_html_()
+        except _native.Error:
+            return f"{shown}<p>no version is in the directory yet</p>"
 
     def __enter__(self) -> Session:
         return self

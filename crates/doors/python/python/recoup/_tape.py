@@ -13,10 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._errors import UsageError, named
+from ._directory import as_html
+from ._errors import BoundToProcess, UsageError, UsageTypeError, named, needed
 from ._quantity import Size, words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from ._session import CudaArray, DLPackArray
 
     State = npt.ArrayLike | CudaArray | DLPackArray
@@ -28,7 +31,7 @@ _DLPACK_CUDA = (2, 13)
 """Kinds of memory that DLPack counts to CUDA devices: their own, and managed."""
 
 
-class Tape:
+class Tape(BoundToProcess):
     """States of a forward pass, given back in reverse or in any order that is announced.
 
     ::
@@ -104,6 +107,7 @@ class Tape:
                 "clear": clear,
                 "pages": pages,
             }
+        with named("tape", options):
             self._native = _native.Tape(options)
         self._process = os.getpid()
         _open.add(self)
@@ -202,6 +206,25 @@ class Tape:
     def __contains__(self, step: object) -> bool:
         return isinstance(step, (int, np.integer)) and step >= 0 and self._native.contains(int(step))
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the bytes of the states on the tape: as they were pushed, and as they are stored.
+
+        Parameters
+        ----------
+        ax: the axes to draw on; new ones when None.
+        """
+        with needed("matplotlib", "plot"):
+            from matplotlib import pyplot
+        report = self.report()
+        axes = pyplot.subplots()[1] if ax is None else ax
+        axes.barh(["stored now", "pushed in all"], [report["stored_bytes"] / 2**20, report["raw_bytes"] / 2**20])
+        axes.set(xlabel="MiB", title=f"{len(self)} states on the tape")
+        return axes
+
+    def _repr_html_(self) -> str:
+        rows = [] if self.closed else [self.report()]
+        return as_html(repr(self), _REPORT, rows)
+
     def __repr__(self) -> str:
         return "Tape(closed)" if self.closed else f"Tape({len(self)} states)"
 
@@ -232,10 +255,13 @@ class Tape:
         """An array of the host for a state: ``out`` itself, or a new one."""
         if out is not None:
             if not isinstance(out, np.ndarray) or not out.flags.c_contiguous:
-                raise UsageError("array out is not a NumPy array that is contiguous in C order")
+                raise UsageTypeError("array out is not a NumPy array that is contiguous in C order")
             return out
         dtype, dims = self._native.shape(step)
         return np.empty(self._shapes.get(step, _shape(dims)), dtype)
+
+
+_REPORT = ["n_pushed", "n_popped", "raw_bytes", "stored_bytes", "push_seconds", "pop_seconds"]
 
 
 def _is_on_device(array: Any) -> bool:

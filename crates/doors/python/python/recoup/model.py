@@ -9,6 +9,7 @@ from __future__ import annotations
 from . import _native
 from ._errors import named
 from ._native import Decision, Simulated
+from ._quantity import Duration, seconds
 
 __all__ = [
     "Decision",
@@ -24,29 +25,29 @@ __all__ = [
 ]
 
 
-def young(mtti: float, ckpt: float) -> float:
+def young(mtti: Duration, ckpt: Duration) -> float:
     """Young's interval between two checkpoints, seconds: sqrt(2 ckpt mtti).
 
     ``mtti``: mean time to interrupt; ``ckpt``: time of one checkpoint, seconds.
     """
     with named("interval"):
-        return _native.interval(mtti, ckpt)[0]
+        return _native.interval(*_times(mtti=mtti, ckpt=ckpt))[0]
 
 
-def daly(mtti: float, ckpt: float) -> float:
+def daly(mtti: Duration, ckpt: Duration) -> float:
     """Daly's higher-order interval, seconds."""
     with named("interval"):
-        return _native.interval(mtti, ckpt)[1]
+        return _native.interval(*_times(mtti=mtti, ckpt=ckpt))[1]
 
 
-def exact(mtti: float, ckpt: float) -> float:
+def exact(mtti: Duration, ckpt: Duration) -> float:
     """The interval of least expected time for exponential failures, seconds (by Lambert's W)."""
     with named("interval"):
-        return _native.interval(mtti, ckpt)[2]
+        return _native.interval(*_times(mtti=mtti, ckpt=ckpt))[2]
 
 
 def overhead(
-    mtti: float, ckpt: float, *, recover: float | None = None, extra_iterations: float = 0.0, t_iter: float = 0.0
+    mtti: Duration, ckpt: Duration, *, recover: Duration | None = None, extra_iterations: float = 0.0, t_iter: Duration = 0.0
 ) -> float:
     """What checkpoints, lost work and recoveries cost at Young's interval, over the productive time; inf where no progress
     is made.
@@ -55,13 +56,16 @@ def overhead(
     seconds each.
     """
     with named("overhead"):
-        return _native.overhead(mtti, ckpt, ckpt if recover is None else recover, extra_iterations * t_iter)
+        times = _times(mtti=mtti, ckpt=ckpt, recover=ckpt if recover is None else recover)
+        return _native.overhead(*times, extra_iterations * seconds("t_iter", t_iter))
 
 
-def max_extra_iterations(mtti: float, ckpt_traditional: float, ckpt_lossy: float, t_iter: float) -> float:
+def max_extra_iterations(mtti: Duration, ckpt_traditional: Duration, ckpt_lossy: Duration, t_iter: Duration) -> float:
     """Extra iterations per recovery up to which lossy checkpoints pay (Theorem 1 of the paper)."""
     with named("max_extra_iterations"):
-        return _native.max_extra_iterations(mtti, ckpt_traditional, ckpt_lossy, t_iter)
+        return _native.max_extra_iterations(
+            *_times(mtti=mtti, ckpt_traditional=ckpt_traditional, ckpt_lossy=ckpt_lossy, t_iter=t_iter)
+        )
 
 
 def stationary_extra_iterations(iterations: float, spectral_radius: float, error_bound: float) -> tuple[float, float]:
@@ -75,53 +79,58 @@ def stationary_extra_iterations(iterations: float, spectral_radius: float, error
 
 def decide(
     *,
-    mtti: float,
-    t_iter: float,
+    mtti: Duration,
+    t_iter: Duration,
     iterations: float,
-    ckpt_traditional: float,
-    ckpt_lossless: float | None = None,
-    ckpt_lossy: float | None = None,
+    ckpt_traditional: Duration,
+    ckpt_lossless: Duration | None = None,
+    ckpt_lossy: Duration | None = None,
     extra_iterations: float = 0.0,
 ) -> Decision:
     """Which scheme to save with, how often, and why in numbers. A recovery takes what its checkpoint takes."""
     job = _job(mtti, t_iter, iterations, ckpt_traditional, ckpt_lossless, ckpt_lossy, extra_iterations)
-    with named("decide"):
+    with named("decide", job):
         return _native.decide(job)
 
 
 def simulate(
     *,
-    mtti: float,
-    t_iter: float,
+    mtti: Duration,
+    t_iter: Duration,
     iterations: float,
-    ckpt_traditional: float,
-    ckpt_lossless: float | None = None,
-    ckpt_lossy: float | None = None,
+    ckpt_traditional: Duration,
+    ckpt_lossless: Duration | None = None,
+    ckpt_lossy: Duration | None = None,
     extra_iterations: float = 0.0,
     trials: int = 1000,
     seed: int = 1,
 ) -> dict[str, Simulated]:
     """The same question put to a simulation: each scheme through ``trials`` runs; a seed repeats exactly."""
     job = _job(mtti, t_iter, iterations, ckpt_traditional, ckpt_lossless, ckpt_lossy, extra_iterations)
-    with named("simulate"):
+    with named("simulate", job):
         return _native.simulate(job, trials, seed)
 
 
+def _times(**times: Duration) -> list[float]:
+    """Durations in seconds."""
+    return [seconds(name, value) for name, value in times.items()]
+
+
 def _job(
-    mtti: float,
-    t_iter: float,
+    mtti: Duration,
+    t_iter: Duration,
     iterations: float,
-    ckpt_traditional: float,
-    ckpt_lossless: float | None,
-    ckpt_lossy: float | None,
+    ckpt_traditional: Duration,
+    ckpt_lossless: Duration | None,
+    ckpt_lossy: Duration | None,
     extra_iterations: float,
 ) -> dict[str, float | None]:
     return {
-        "mtti": mtti,
-        "t_iter": t_iter,
+        "mtti": seconds("mtti", mtti),
+        "t_iter": seconds("t_iter", t_iter),
         "iterations": iterations,
-        "ckpt_traditional": ckpt_traditional,
-        "ckpt_lossless": ckpt_lossless,
-        "ckpt_lossy": ckpt_lossy,
+        "ckpt_traditional": seconds("ckpt_traditional", ckpt_traditional),
+        "ckpt_lossless": seconds("ckpt_lossless", ckpt_lossless),
+        "ckpt_lossy": seconds("ckpt_lossy", ckpt_lossy),
         "extra_iterations": extra_iterations,
     }

@@ -13,19 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse.linalg as spla
 
 from ._deflation import DIRECTIONS_MAX, Deflation, Vector
-from ._errors import UsageError, named
+from ._errors import UsageError, UsageTypeError, named
 from ._native import Restored
-from ._operator import is_complex, multiplier, numbers
-
-if TYPE_CHECKING:
-    from ._session import Session
+from ._operator import is_complex, matrix, multiplier, numbers
+from ._session import Session
 
 Method = Literal["cg", "gmres", "bicgstab", "minres", "lgmres"]
 
@@ -71,10 +69,13 @@ class Callback:
         M: Any = None,
         restart: int = 20,
     ) -> None:
+        if not isinstance(session, Session):
+            raise UsageTypeError(f"session is {session!r}, expected a recoup.Session")
         if A is None or b is None:
             raise UsageError("the callback needs A and b: give them to it or to the session")
         if method not in get_args(Method):
             raise UsageError(f"method {method}: expected one of {', '.join(get_args(Method))}")
+        A = A if A is session.A else matrix(A)
         self._session, self._method = session, method
         with named("A"):
             self._operator = spla.aslinearoperator(A)
