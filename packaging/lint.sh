@@ -27,6 +27,14 @@ if have spack "the recipe of Spack is"; then
 else
     python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/spack/package.py
 fi
+if have eb "the recipe of EasyBuild is"; then
+    recipe=$(mktemp -d)/recoup-0.1.0-GCCcore-13.3.0.eb
+    sed "s/@SHA256@/$(printf '%064d' 0)/" packaging/easybuild/recoup.eb >"$recipe"
+    eb --check-contrib --ignore-osdeps "$recipe"
+    rm -r "${recipe%/*}"
+else
+    python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' packaging/easybuild/recoup.eb
+fi
 if python3 -c 'import rattler_build' 2>/dev/null; then
     python3 packaging/conda/check.py packaging/conda/recipe.yaml
 else

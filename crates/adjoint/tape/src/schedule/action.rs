@@ -98,4 +98,15 @@ pub enum ScheduleError {
         /// Most that are allowed.
         limit: f64,
     },
+    /// The plan would take minutes.
+    #[error(
+        "planning {steps} steps takes more than {limit} comparisons: choose a schedule with a closed formula, or plan \
+         for groups of steps"
+    )]
+    TooSlow {
+        /// Steps of the program.
+        steps: u64,
+        /// Comparisons that are allowed.
+        limit: u64,
+    },
 }

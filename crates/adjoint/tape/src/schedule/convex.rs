@@ -87,12 +87,14 @@ pub(super) struct SplitSearch {
     slope: f64,
     /// Left costs whose slopes were looked at.
     n_seen: usize,
+    /// Pairs of runs that were looked at.
+    pub(super) looks: u64,
 }
 
 impl SplitSearch {
     /// Begins a search.
     pub(super) fn new() -> Self {
-        Self { pointers: Vec::new(), longest: 1, slope: f64::NEG_INFINITY, n_seen: 1 }
+        Self { pointers: Vec::new(), longest: 1, slope: f64::NEG_INFINITY, n_seen: 1, looks: 0 }
     }
 
     /// Returns the best split of `n` steps, all of whose left costs are known.
@@ -115,6 +117,7 @@ impl SplitSearch {
             if cost(at) < best.cost {
                 best = BestSplit { cost: cost(at), left: at };
             }
+            self.looks += 1;
             low = high + 1;
             a += usize::from(high == left.run(a).1);
             b = b.saturating_sub(usize::from(high == n - right.starts[b]));

@@ -23,7 +23,7 @@ use super::action::{ScheduleAction, ScheduleError, ScheduleLevel};
 use super::binomial::split;
 use super::convex::{ConvexRuns, SplitSearch};
 use super::costs::{AccessCost, ScheduleCosts};
-use super::memory_plan::{PlannedMemory, check_entries};
+use super::memory_plan::{PlannedMemory, check_entries, check_looks};
 use super::revolve::check_sizes;
 use super::walk::{FreeSlots, ReverseRule, ReverseWalk, RuleStep, StepSpan};
 
@@ -98,6 +98,7 @@ impl EndlessDiskRule {
             rule.fresh.push(if written < alone.get(n) { first.left as u32 } else { 0 });
             on_disk.push(read.min(alone.get(n)));
             in_program.push(written.min(alone.get(n)));
+            check_looks(steps as u64, searches[0].looks + searches[1].looks)?;
         }
         rule.fresh_seconds = in_program.get(steps);
         Ok(rule)

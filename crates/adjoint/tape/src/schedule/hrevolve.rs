@@ -23,7 +23,7 @@ use std::sync::Arc;
 use super::action::{ScheduleAction, ScheduleError, ScheduleLevel};
 use super::convex::{ConvexRuns, SplitSearch};
 use super::costs::ScheduleCosts;
-use super::memory_plan::{MemoryPlan, PlannedMemory, check_entries};
+use super::memory_plan::{MemoryPlan, PlannedMemory, check_entries, check_looks};
 use super::revolve::check_sizes;
 use super::walk::{FreeSlots, ReverseRule, ReverseWalk, RuleStep, StepSpan};
 
@@ -92,6 +92,7 @@ impl TwoLevelRule {
         let alone = |n: usize| if n <= of_memory.len() { of_memory.get(n) } else { f64::INFINITY };
         let mut fresh = of_memory.clone();
         let mut rows = Vec::new();
+        let mut looks = 0;
         for _ in 0..disk_slots {
             let mut held = ConvexRuns::default();
             let mut stored = ConvexRuns::default();
@@ -109,7 +110,9 @@ impl TwoLevelRule {
                 });
                 held.push(split.min(alone(n)));
                 stored.push(with_write.min(alone(n)));
+                check_looks(steps as u64, looks + search.looks)?;
             }
+            looks += search.looks;
             // A slot that saves nothing is followed by slots that save nothing.
             if stored.is_same(&fresh) {
                 break;

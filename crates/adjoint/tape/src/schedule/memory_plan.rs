@@ -16,6 +16,9 @@ use super::costs::ScheduleCosts;
 
 /// Entries of the tables that are allowed, eight bytes each at most.
 const ENTRIES_MAX: f64 = 5e7;
+/// Pairs of runs that a plan may look at: seconds. Where write and read times are no multiples of a
+/// step's, costs are convex on short runs only, and their pairs grow with the square of the runs.
+const LOOKS_MAX: u64 = 1_000_000_000;
 
 /// Splits by steps and slots.
 #[derive(Clone, Debug)]
@@ -43,6 +46,7 @@ impl PlannedMemory {
             return Ok(Self::binomial(steps, slots, costs.forward_seconds));
         }
         let mut rows = Vec::new();
+        let mut looks = 0;
         let mut fresh = ConvexRuns::default();
         fresh.push(0.0);
         for _ in 0..slots {
@@ -57,7 +61,9 @@ impl PlannedMemory {
                 row.push(best.left as u32);
                 held.push(best.cost + costs.memory.read_seconds);
                 stored.push(best.cost + costs.memory.read_seconds + costs.memory.write_seconds);
+                check_looks(steps as u64, looks + search.looks)?;
             }
+            looks += search.looks;
             // A slot that saves nothing is followed by slots that save nothing.
             if stored.is_same(&fresh) {
                 break;
@@ -83,6 +89,14 @@ pub(super) fn check_entries(steps: u64, rows: usize) -> Result<(), ScheduleError
     let entries = steps as f64 * rows as f64;
     if entries > ENTRIES_MAX {
         return Err(ScheduleError::TooLong { steps, entries, limit: ENTRIES_MAX });
+    }
+    Ok(())
+}
+
+/// Refuses plans that take minutes.
+pub(super) fn check_looks(steps: u64, looks: u64) -> Result<(), ScheduleError> {
+    if looks > LOOKS_MAX {
+        return Err(ScheduleError::TooSlow { steps, limit: LOOKS_MAX });
     }
     Ok(())
 }
