@@ -56,8 +56,8 @@ fn tutorial_for_a_solver_of_ones_own_runs_as_printed() {
     assert!(iterations.len() == 2 && iterations[0] == iterations[1], "{printed}");
 }
 
-/// A restart from `x` alone forgets the directions that CG has searched, which costs iterations: the
-/// same kills take 106 instead of 59.
+/// A restart from `x` alone forgets the directions that CG has searched: the same kills take 106
+/// iterations instead of 59.
 #[test]
 fn own_lossy_cg_keeps_its_iterations_through_thirteen_kills() {
     if !has("cc") || !has("pkg-config") || !has("make") {
@@ -65,12 +65,14 @@ fn own_lossy_cg_keeps_its_iterations_through_thirteen_kills() {
     }
     let page = std::fs::read_to_string(root().join("docs/start/own-cg.md")).unwrap();
     let program = std::fs::read_to_string(root().join("examples/embed/cg.c")).unwrap();
-    let lines = page.split("```c\n").nth(1).and_then(|block| block.split("```").next()).expect("the page has lines of C");
+    let lines =
+        page.split("```c\n").nth(1).and_then(|block| block.split("```").next()).expect("the page has lines of C");
     lines.lines().for_each(|line| assert!(program.contains(line), "cg.c lacks: {line}"));
     let printed = run(&script("docs/start/own-cg.md"), home().path());
     assert_eq!(printed.matches("killed").count(), 13, "{printed}");
     let iterations = numbers(&printed, "iterations ");
-    // What a version's error adds to the residual is at most a tenth of that at the end (`continued_share`).
+    // What a version's error adds to the residual is at most a tenth of that at the end:
+    // `continued_share`.
     assert!(iterations.len() == 2 && iterations[1] <= iterations[0] + 1, "{printed}");
 }
 

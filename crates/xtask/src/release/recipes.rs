@@ -1,5 +1,5 @@
-//! Recipes of Spack, conda and EasyBuild that name the source archive by its SHA-256, which no file inside it
-//! can hold.
+//! Recipes of Spack, conda and EasyBuild that name the source archive by its SHA-256, which no file
+//! inside it can hold.
 
 use std::ffi::OsString;
 use std::fs;

@@ -16,8 +16,8 @@ use super::costs::ScheduleCosts;
 
 /// Entries of the tables that are allowed, eight bytes each at most.
 const ENTRIES_MAX: f64 = 5e7;
-/// Pairs of runs that a plan may look at: seconds. Where write and read times are no multiples of a
-/// step's, costs are convex on short runs only, and their pairs grow with the square of the runs.
+/// Pairs of runs that a plan may look at, some seconds long. At most costs the runs are long; where
+/// costs are convex on short runs only, each step looks at thousands of pairs.
 const LOOKS_MAX: u64 = 1_000_000_000;
 
 /// Splits by steps and slots.
@@ -109,5 +109,18 @@ impl MemoryPlan {
             Self::Binomial => split(n, m),
             Self::Table(rows) => u64::from(rows[m as usize - 1][n as usize]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan of 200,000 steps took more than ten minutes, and nothing was said.
+    #[test]
+    fn plans_that_take_minutes_are_refused() {
+        assert_eq!(check_looks(7, LOOKS_MAX), Ok(()));
+        let error = check_looks(7, LOOKS_MAX + 1).unwrap_err().to_string();
+        assert!(error.starts_with("planning 7 steps takes more than 1000000000 comparisons"), "{error}");
     }
 }
