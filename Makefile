@@ -67,6 +67,9 @@ test-all:
 soak:
 	@scripts/bootstrap.sh long
 	@scripts/bootstrap.sh adapters
+	CARGO_PROFILE_RELEASE_LTO=off $(RUN) $(CARGO) test --release --locked --workspace --no-run
+	RECOUP_PROGRAM=$(BUILT)/recoup $(RUN) \
+	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	CARGO_PROFILE_RELEASE_LTO=off $(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 	$(RUN) scripts/petsc-tutorials.py --recoup $(BUILT)/recoup --seeds 10
 	$(RUN) scripts/petsc-tutorials.py --recoup $(BUILT)/recoup --seeds 2 --ranks 2
@@ -74,8 +77,6 @@ soak:
 	if [ "$$(id -u)" = 0 ]; then $(RUN) $(CARGO) xtask cluster; fi
 	$(RUN) $(CARGO) xtask seeds --from 1000000 --count 625000
 	$(RUN) $(CARGO) xtask seeds --mistakes
-	RECOUP_PROGRAM=$(BUILT)/recoup $(RUN) \
-	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long
 	@$(MAKE) --no-print-directory deb wheel packages
 

@@ -71,9 +71,9 @@ impl Plain {
         // What Open MPI wants to be told in a container.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none").env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-        if let Some(packages) = complex_petsc4py() {
-            command.env("PYTHONPATH", packages);
-        }
+        let given = std::env::var("PYTHONPATH").ok();
+        let packages = complex_petsc4py().map(|packages| packages.display().to_string());
+        command.env("PYTHONPATH", given.into_iter().chain(packages).collect::<Vec<_>>().join(":"));
         command
     }
 
