@@ -136,9 +136,12 @@ fn petsc_and_scipy_programs_survive_five_hundred_kills() {
         victim.n_events = victim.run(None, &["--share", "1"]).1;
     }
     let mut random = Random(seed);
-    while victims.iter().map(|victim| victim.kills).sum::<usize>() < KILLS {
+    let mut kills = 0;
+    while kills < KILLS {
         let index = random.below(victims.len());
         victims[index].storm(&mut random);
+        kills = victims.iter().map(|victim| victim.kills).sum();
+        println!("{kills} kills: {}", victims[index].arguments);
     }
     for victim in &victims {
         let Victim { kills, replayed, resumed, n_events, ranks, arguments, .. } = victim;
