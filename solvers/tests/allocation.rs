@@ -59,13 +59,15 @@ fn steps_allocate_nothing() {
         let mut solver = variant.solver(system, &matrix, &x0, stop);
         assert_allocates_nothing(variant.method, &mut *solver, &variant.describe());
     }
-    // GMRES with a long cycle asks for as many sums; a pool that works alone has no use for room
-    // per chunk.
-    for (alone, rows) in [(Pool::new(1), N.pow(3)), (Pool::new(2), 10)] {
-        alone.reserve_sums(200);
+    // GMRES with a long cycle asks for as many sums.
+    for (threads, rows) in [(1, N.pow(3)), (2, 10)] {
+        let pool = Pool::new(threads);
+        pool.reserve_sums(200);
+        // A thread allocates where it begins.
+        pool.for_rows(N.pow(3), (), |_, ()| ());
         let mut sums = vec![ExactSum::ZERO; 200];
         let [before, _] = allocated();
-        alone.sum_rows_into(rows, (), &mut sums, |rows, (), sums| sums[199] += rows.len() as f64);
+        pool.sum_rows_into(rows, (), &mut sums, |rows, (), sums| sums[199] += rows.len() as f64);
         assert_eq!(allocated()[0] - before, 0, "200 sums of {rows} rows");
         assert_eq!(sums[199].rounded(), rows as f64);
     }
