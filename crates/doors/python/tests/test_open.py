@@ -118,6 +118,7 @@ def test_errors_are_those_of_python_too(tmp_path):
         "A is a str: expected a matrix": lambda: recoup.Session(tmp_path, A="matrix", b=[1.0]),
         "directory: expected a path, given a 'int'": lambda: recoup.open(5),
         "schedule: steps is 'a', expected a whole number": lambda: recoup.tape.schedule("revolve", "a", memory=3),
+        "disk_seconds is 3, expected two durations": lambda: recoup.tape.schedule("revolve", 5, memory=2, disk_seconds=3),
         "interval: .*expected a number, given a 'list'": lambda: recoup.model.young([1], 18),
         "run: forward is 3, expected a function": lambda: recoup.tape.run([], 3, print, [0.0], memory=recoup.Tape(host=64)),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from html import escape
 from operator import index
@@ -165,7 +166,10 @@ def as_html(caption: str, columns: list[str], rows: list[dict[str, Any]]) -> str
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else escape(f"{value:.4g}" if isinstance(value, float) else str(value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    # A bound such as absolute:1.8520750361676424e-2, to three digits.
+    return "" if value is None else escape(re.sub(r"(\d\.\d\d)\d+", r"\1", str(value)))
 
 
 def open(path: str | os.PathLike[str], name: str | None = None) -> Directory:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from . import _native
 from ._directory import as_html
-from ._errors import UsageError, named, needed
+from ._errors import UsageError, UsageTypeError, named, needed
 from ._native import Plan
 from ._quantity import Duration, Size, seconds, size
 
@@ -163,10 +163,20 @@ def schedule(
 
 
 def _pair(name: str, values: tuple[Duration, Duration]) -> tuple[float, float]:
-    """The seconds of a write and of a read."""
-    with named(name):
-        write, read = values
-    return seconds(name, write), seconds(name, read)
+    """The seconds of a write and of a read, or of an encoding and of a decoding."""
+    first, second = _several(name, values, "two durations, the second for the way back")
+    return seconds(name, first), seconds(name, second)
+
+
+def _several(name: str, values: Any, expected: str) -> tuple[Any, ...]:
+    if not isinstance(values, (tuple, list)) or len(values) != len(expected.split(",")):
+        raise UsageTypeError(f"{name} is {values!r}, expected {expected}")
+    return tuple(values)
+
+
+def _coded(coded: tuple[Size, Duration, Duration]) -> tuple[int, float, float]:
+    state, encode, decode = _several("coded", coded, "the bytes of a coded state, seconds to encode it, seconds to decode it")
+    return size("coded", state), *_pair("coded", (encode, decode))
 
 
 def choose(
@@ -211,7 +221,7 @@ def choose(
         "disk_bytes": size("disk_bytes", disk_bytes),
         "memory_seconds": _pair("memory_seconds", memory_seconds),
         "disk_seconds": _pair("disk_seconds", disk_seconds),
-        "coded": None if coded is None else (size("coded", coded[0]), *_pair("coded", coded[1:])),
+        "coded": None if coded is None else _coded(coded),
     }
     with named("choose", problem):
         return _native.choose(problem)
