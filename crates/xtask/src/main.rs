@@ -156,7 +156,7 @@ enum ProjectTask {
         #[arg(long, value_name = "FILE")]
         csv: Option<PathBuf>,
         /// Options of the table: --part recoveries|auto, --method NAME,.., --problem NAME,..,
-        /// --rtol E,.., --seeds N.
+        /// --rtol E,.., --seeds N, --known FILE.
         #[arg(last = true)]
         options: Vec<String>,
     },

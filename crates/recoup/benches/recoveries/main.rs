@@ -1,28 +1,27 @@
 //! What recoveries cost every method: extra iterations, mean and worst of nine instants, by scheme;
-//! and what `auto` costs beside the best fixed choice, on the machine of the published experiments
-//! (doi 10.1145/3208040.3208050).
+//! and what `auto` costs beside the best fixed choice ([`rivals`]).
 //!
 //! `cargo xtask recoveries` runs both parts, some minutes on one core. Every run is repeatable:
 //! failures come at fixed iterations or from a seed, sums have a fixed order. Options: `--part
-//! recoveries|auto`, `--method NAME,..`, `--problem NAME,..`, `--rtol E,..`, `--seeds N`.
+//! recoveries|auto`, `--method NAME,..`, `--problem NAME,..`; of the first part `--rtol E,..`; of
+//! the second `--seeds N`, and `--known FILE` for the overheads of fixed choices, which is made
+//! where there is none.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 mod methods;
 mod problems;
+mod rivals;
 mod runs;
 
 use recoup::core::{Resume, Scheme};
 use recoup::pipeline::Ended;
 use recoup::solvers::METHODS;
 
-use runs::{Bench, Case, PRODUCTIVE_SECONDS, Saving, alarms};
+use runs::{Bench, Case, Saving, alarms};
 
 /// Tenths of the solve after which failures strike.
 const TENTHS: std::ops::RangeInclusive<u64> = 1..=9;
-/// Seeds of the second part, unless given.
-const SEEDS: u64 = 20;
-
 /// What was asked for on the command line.
 struct Options(Vec<String>);
 
@@ -40,21 +39,20 @@ impl Options {
     fn tolerances(&self) -> Vec<f64> {
         self.value("--rtol").unwrap_or("1e-8,1e-12").split(',').map(|text| text.parse().unwrap()).collect()
     }
-
-    fn seeds(&self) -> u64 {
-        self.value("--seeds").map_or(SEEDS, |text| text.parse().unwrap())
-    }
 }
 
 fn main() {
     let options = Options(std::env::args().collect());
-    let problems = problems::all().into_iter().filter(|problem| options.wants("--problem", problem.name));
-    let benches: Vec<Bench> = problems.map(Bench::new).collect();
+    let wanted = |problems: Vec<problems::Problem>| -> Vec<Bench> {
+        problems.into_iter().filter(|problem| options.wants("--problem", problem.name)).map(Bench::new).collect()
+    };
+    let mut benches = wanted(problems::all());
     if options.wants("--part", "recoveries") {
         recoveries(&options, &benches);
     }
     if options.wants("--part", "auto") {
-        auto(&options, &benches);
+        benches.extend(wanted(problems::slow_starters()));
+        rivals::print(&options, &benches);
     }
 }
 
@@ -209,67 +207,4 @@ fn recoveries(options: &Options, benches: &[Bench]) {
     for (method, summary) in summaries.iter().filter(|(_, summary)| !summary.fails_on.is_empty()) {
         println!("{method} does not converge on {}.", summary.fails_on.join(", "));
     }
-}
-
-/// Overheads of several seeds: the mean, and half the width of its 95 % interval.
-struct Overheads(Vec<f64>);
-
-impl Overheads {
-    fn of(case: &Case<'_>, saving: Saving, seeds: u64, iterations: u64) -> Self {
-        let overhead = |seed| {
-            let run = case.in_regime(saving, seed, iterations);
-            let is_done = run.ended == Ended::Converged;
-            if is_done { run.seconds_total / PRODUCTIVE_SECONDS - 1.0 } else { f64::INFINITY }
-        };
-        Self((0..seeds).map(overhead).collect())
-    }
-
-    fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.0.len() as f64
-    }
-
-    /// Mean and interval of the differences, seed by seed.
-    fn above(&self, other: &Self) -> (f64, f64) {
-        let differences: Vec<f64> = self.0.iter().zip(&other.0).map(|(ours, theirs)| ours - theirs).collect();
-        let n = differences.len() as f64;
-        let mean = differences.iter().sum::<f64>() / n;
-        let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        (mean, 1.96 * (variance / n).sqrt())
-    }
-}
-
-/// The second part: what `auto` costs beside the best fixed choice.
-fn auto(options: &Options, benches: &[Bench]) {
-    let seeds = options.seeds();
-    println!(
-        "\nOverhead in the regime of the published experiments, means over {seeds} seeds; auto less the best, +- 95 %.\n"
-    );
-    println!(
-        "| method | problem | to | traditional | exact | lossy | lossy x | lossy recurrence | auto | auto - best |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
-    let mut rows = 0;
-    let mut above = Vec::new();
-    for (case, undisturbed) in cases(options, benches) {
-        let Some((iterations, _)) = undisturbed else { continue };
-        let fixed: Vec<Overheads> =
-            Saving::FIXED.into_iter().map(|saving| Overheads::of(&case, saving, seeds, iterations)).collect();
-        let ours = Overheads::of(&case, Saving::Auto, seeds, iterations);
-        let best = fixed.iter().min_by(|a, b| a.mean().total_cmp(&b.mean())).unwrap();
-        let (difference, interval) = ours.above(best);
-        let Case { bench, method, rtol } = case;
-        print!("| {method} | {} | {rtol:.0e} |", bench.name);
-        fixed.iter().for_each(|of| print!(" {:.1} % |", 100.0 * of.mean()));
-        println!(" {:.1} % | {:+.1} +- {:.1} |", 100.0 * ours.mean(), 100.0 * difference, 100.0 * interval);
-        rows += 1;
-        // What does not converge has no finite overhead.
-        if !difference.is_finite() || difference > interval {
-            above.push(format!("{method} on {} to {rtol:.0e} ({:+.1})", bench.name, 100.0 * difference));
-        }
-    }
-    println!(
-        "\n{rows} rows; auto above the best fixed choice by more than the interval in {}: {}",
-        above.len(),
-        above.join(", ")
-    );
 }

@@ -22,12 +22,11 @@ pub(crate) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// With the diagonal as preconditioner, where it has no zero.
-    pub(crate) fn new(system: System<'a>, matrix: &'a Csr) -> Self {
-        let diagonal = JacobiPreconditioner::new(matrix as &dyn Operator);
-        let preconditioner: Box<dyn Preconditioner> = match diagonal {
-            Ok(diagonal) => Box::new(diagonal),
-            Err(_) => Box::new(Identity),
+    /// With the diagonal as preconditioner where that is asked for and has no zero.
+    pub(crate) fn new(system: System<'a>, matrix: &'a Csr, is_scaled: bool) -> Self {
+        let preconditioner: Box<dyn Preconditioner> = match JacobiPreconditioner::new(matrix as &dyn Operator) {
+            Ok(diagonal) if is_scaled => Box::new(diagonal),
+            _ => Box::new(Identity),
         };
         Self { system, matrix, preconditioner, start: vec![0.0; matrix.n()] }
     }

@@ -23,8 +23,6 @@ const EXECUTED_FACTOR: u64 = 8;
 /// The published experiments: one raw vector takes 120 s to write, a failure strikes once an hour.
 const VECTOR_SECONDS: f64 = 120.0;
 const MTTI: Duration = Duration::from_secs(3600);
-/// Time of an undisturbed solve there.
-pub(crate) const PRODUCTIVE_SECONDS: f64 = 7200.0;
 /// Part of an iteration that a product with the operator takes.
 const PRODUCT_SHARE: f64 = 0.5;
 /// Time to encode one raw vector, beside that to write it.
@@ -40,7 +38,7 @@ pub(crate) enum Saving {
 }
 
 impl Saving {
-    /// The columns of the tables.
+    /// The columns of the table of recoveries.
     pub(crate) const FIXED: [Self; 5] = [
         Self::Fixed(Scheme::Traditional),
         Self::Fixed(Scheme::Exact),
@@ -53,6 +51,7 @@ impl Saving {
         match self {
             Self::Fixed(scheme) => scheme.to_string(),
             Self::Lossy(Resume::Restarted) => "lossy x".to_owned(),
+            Self::Lossy(Resume::Deflated) => "lossy x+p".to_owned(),
             Self::Lossy(_) => "lossy recurrence".to_owned(),
             Self::Auto => "auto".to_owned(),
         }
@@ -73,6 +72,7 @@ pub(crate) struct Bench {
     pub(crate) kind: &'static str,
     a: Arc<Csr>,
     b: Arc<[f64]>,
+    is_scaled: bool,
     pool: Pool,
 }
 
@@ -88,12 +88,13 @@ impl Bench {
     pub(crate) fn new(problem: Problem) -> Self {
         let name = problem.name;
         let kind = problem.kind.name();
-        Self { name, kind, a: Arc::new(problem.matrix), b: problem.rhs.into(), pool: Pool::new(1) }
+        let is_scaled = problem.is_scaled;
+        Self { name, kind, a: Arc::new(problem.matrix), b: problem.rhs.into(), is_scaled, pool: Pool::new(1) }
     }
 
     fn setup(&self) -> Setup<'_> {
         let system = System { a: &*self.a as &dyn Operator, b: &self.b, comm: &Solo, pool: &self.pool };
-        Setup::new(system, &self.a)
+        Setup::new(system, &self.a, self.is_scaled)
     }
 }
 
@@ -117,11 +118,19 @@ impl Case<'_> {
         self.run(builder, Box::new(AtIterations::new(&[at])), (clock, Timing::Real), iterations)
     }
 
-    /// On the machine of the published experiments, with failures of this seed, at the interval
-    /// that is best for it.
-    pub(crate) fn in_regime(&self, saving: Saving, seed: u64, iterations: u64) -> RunReport {
+    /// Seconds of an undisturbed solve in the published experiments.
+    pub(crate) fn productive_seconds(&self) -> f64 {
+        match self.method {
+            "cg" | "cg-restarted" | "pipecg" | "bicgstab" => 2100.0,
+            "gmres" | "gmres-dr" => 7200.0,
+            _ => 3000.0,
+        }
+    }
+
+    /// On the machine of the published experiments, with failures of this seed.
+    pub(crate) fn in_regime(&self, saving: Saving, interval: Interval, seed: u64, iterations: u64) -> RunReport {
         let bytes = 8.0 * self.bench.b.len() as f64;
-        let iteration_seconds = PRODUCTIVE_SECONDS / iterations as f64;
+        let iteration_seconds = self.productive_seconds() / iterations as f64;
         let costs = VirtualCosts {
             iteration_seconds,
             product_seconds: PRODUCT_SHARE * iteration_seconds,
@@ -130,7 +139,7 @@ impl Case<'_> {
             decode_bytes_per_second: bytes / ENCODE_SECONDS,
             store_bytes_per_second: bytes / VECTOR_SECONDS,
         };
-        let builder = saving.choose(self.builder()).interval(Interval::Auto).mtti(MTTI);
+        let builder = saving.choose(self.builder()).interval(interval).mtti(MTTI);
         let time = (Arc::new(VirtualClock::new()), Timing::Virtual(costs));
         self.run(builder, Box::new(Exponential::new(MTTI, seed)), (time.0, time.1), iterations)
     }
