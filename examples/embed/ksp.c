@@ -4,6 +4,7 @@
  *     mpirun -n 2 ./ksp -n 64 -ksp_type cg -pc_type jacobi -ckpt "dir=ckpt interval=20it" [-random] [-plain] [-kill_after 50]
  *
  * Killed, and started again on any number of ranks, it continues from the newest version. -plain leaves the checkpoints out.
+ * With -recoup_stop it ends with a version and exit code 75 before the end of its job.
  */
 #include <recoup_petsc.h>
 #include <signal.h>
@@ -76,7 +77,7 @@ int main(int argc, char **argv)
     KSP       ksp;
     PetscInt  n = 32, base = 0, iterations;
     PetscReal norm, norm_b;
-    PetscBool is_plain = PETSC_FALSE, is_random = PETSC_FALSE;
+    PetscBool is_plain = PETSC_FALSE, is_random = PETSC_FALSE, has_stopped = PETSC_FALSE;
     char      options[512] = "dir=ckpt interval=20it";
     PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
     PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
@@ -98,6 +99,7 @@ int main(int argc, char **argv)
     double start = MPI_Wtime();
     PetscCall(KSPSolve(ksp, b, x));
     double seconds = MPI_Wtime() - start;
+    if (!is_plain) PetscCall(RecoupKSPStopped(saved, &has_stopped));
     if (!is_plain) PetscCall(RecoupKSPDetach(&saved));
 
     PetscCall(KSPGetIterationNumber(ksp, &iterations));
@@ -114,5 +116,5 @@ int main(int argc, char **argv)
     PetscCall(MatDestroy(&A));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(PetscFinalize());
-    return 0;
+    return has_stopped ? 75 : 0;
 }

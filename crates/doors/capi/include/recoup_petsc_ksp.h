@@ -50,7 +50,9 @@ typedef struct RecoupKSPRecord {
     PC          pc, deflation; /* the program's, and ours around it */
     Vec         restored;      /* x, of a KSP that forms a guess over it; else NULL */
     Vec         w, Aw;         /* the direction deflated with */
+    Vec         across;        /* a residual without its part along w */
     PetscReal   wAw;
+    PetscBool   heeds_end, is_ending; /* -recoup_stop; the version to end with is due */
 } *RecoupKSP;
 
 static inline int RecoupKSPApply(void *ctx, const double *x, double *y)
@@ -255,6 +257,26 @@ static inline PetscErrorCode RecoupKSPIterate(RecoupKSP saved, Vec *v)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Ends KSPSolve after this iteration as its limit of iterations does, with KSP_DIVERGED_ITS. */
+static inline PetscErrorCode RecoupKSPEnd(RecoupKSP saved, PetscInt n)
+{
+    PetscReal rtol, atol, dtol;
+    PetscInt  max_it;
+    PetscFunctionBegin;
+    PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, &max_it));
+    if (!saved->is_changed) {
+        saved->max_it = max_it;
+        PetscCall(KSPGetInitialGuessNonzero(saved->ksp, &saved->nonzero_guess));
+    }
+    saved->is_changed = PETSC_TRUE;
+    PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, n));
+    if (saved->run.comm.rank == 0) {
+        PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR,
+                               "recoup: the time of the job is nearly over: KSPSolve ends with a version\n"));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Saves the iterate, and for KSPCG the way it went since the iteration before where the version is to hold it. */
 static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
 {
@@ -280,6 +302,30 @@ static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, 
     PetscCall(RecoupArrayRestoreRead(&x));
     if (saved->wants_direction) PetscCall(RecoupArrayRestoreRead(&d));
     saved->is_due = saved->wants_direction = PETSC_FALSE;
+    if (saved->is_ending) PetscCall(RecoupKSPEnd(saved, iteration - saved->run.base));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* With -recoup_stop, a version is due when the job's time is nearly over. Asked where one can be taken. */
+static inline PetscErrorCode RecoupKSPHeedEnd(RecoupKSP saved, PetscInt n, int32_t *due)
+{
+    int32_t stop = 0;
+    PetscFunctionBegin;
+    if (!saved->heeds_end || (saved->cycle > 0 && n % saved->cycle != 0)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    RecoupCall(recoup_should_stop(saved->run.handle, &stop));
+    if (stop) saved->is_ending = PETSC_TRUE;
+    if (stop && !*due) *due = saved->direction ? RECOUP_DUE_DIRECTION : RECOUP_DUE_ITERATE;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Writes whether -recoup_stop has ended KSPSolve: the program then detaches and ends, with exit code 75 for instance, and
+ * its next start continues. Asked before RecoupKSPDetach. */
+static inline PetscErrorCode RecoupKSPStopped(RecoupKSP saved, PetscBool *has_stopped)
+{
+    KSPConvergedReason reason;
+    PetscFunctionBegin;
+    PetscCall(KSPGetConvergedReason(saved->ksp, &reason));
+    *has_stopped = saved->is_ending && reason <= 0 ? PETSC_TRUE : PETSC_FALSE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -304,6 +350,7 @@ static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal nor
     }
     /* KSPCG is saved one iteration after it is found due, so it is asked about that one. */
     RecoupCall(recoup_due(saved->run.handle, (uint64_t)iteration + (saved->direction ? 1 : 0), norm, saved->norm_b, &due));
+    PetscCall(RecoupKSPHeedEnd(saved, n, &due));
     if (due) saved->is_due = PETSC_TRUE;
     saved->wants_direction = saved->direction && due == RECOUP_DUE_DIRECTION ? PETSC_TRUE : PETSC_FALSE;
     if (saved->wants_direction) {
@@ -345,6 +392,7 @@ static inline PetscErrorCode RecoupKSPAttachRun(KSP ksp, Vec b, Vec x, const cha
     RecoupSlot *slot;
     PetscBool   is_new = PETSC_FALSE;
     RecoupArray array;
+    const char *prefix;
     PetscFunctionBegin;
     *attached = NULL;
     PetscCall(RecoupSlotOf((PetscObject)ksp, &slot, &is_new));
@@ -355,6 +403,8 @@ static inline PetscErrorCode RecoupKSPAttachRun(KSP ksp, Vec b, Vec x, const cha
     PetscCall(KSPGetPC(ksp, &saved->pc));
     PetscCall(PetscObjectReference((PetscObject)saved->pc));
     PetscCall(RecoupKSPOpen(saved, options));
+    PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
+    PetscCall(PetscOptionsGetBool(NULL, prefix, "-recoup_stop", &saved->heeds_end, NULL));
     PetscCall(RecoupKSPKind(saved));
     PetscCall(RecoupArrayGetRead(x, &array));
     PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, &array));
@@ -379,15 +429,21 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* z = M^-1 r, kept A-orthogonal to w: z -= (A w . z / w . A w) w. VecDot conjugates its second vector. */
+/* z = P M^-1 P' r with P = 1 - w (A w)' / w . A w, which keeps z A-orthogonal to w. In exact arithmetic P' r = r. Rounding
+ * moves r along w: without P', stiff problems then take hundreds of iterations more. VecDot conjugates its second vector. */
 static inline PetscErrorCode RecoupPCApply(PC shell, Vec r, Vec z)
 {
     RecoupKSP   saved;
     PetscScalar along;
     PetscFunctionBegin;
     PetscCall(PCShellGetContext(shell, &saved));
-    PetscCall(PCApply(saved->pc, r, z));
-    if (!(saved->wAw > 0)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    if (!(saved->wAw > 0)) {
+        PetscCall(PCApply(saved->pc, r, z));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    PetscCall(VecDot(r, saved->w, &along));
+    PetscCall(VecWAXPY(saved->across, -along / saved->wAw, saved->Aw, r));
+    PetscCall(PCApply(saved->pc, saved->across, z));
     PetscCall(VecDot(z, saved->Aw, &along));
     PetscCall(VecAXPY(z, -along / saved->wAw, saved->w));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -429,6 +485,7 @@ static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
     PetscCall(KSPGetOperators(saved->ksp, &A, NULL));
     PetscCall(VecDuplicate(saved->x, &saved->w));
     PetscCall(VecDuplicate(saved->x, &saved->Aw));
+    PetscCall(VecDuplicate(saved->x, &saved->across));
     PetscCall(VecCopy(saved->direction, saved->w));
     PetscCall(VecNormalize(saved->w, NULL));
     PetscCall(MatMult(A, saved->w, saved->Aw));
@@ -530,6 +587,7 @@ static inline PetscErrorCode RecoupKSPSettle(RecoupKSP saved)
     PetscCall(PCDestroy(&saved->deflation));
     PetscCall(VecDestroy(&saved->w));
     PetscCall(VecDestroy(&saved->Aw));
+    PetscCall(VecDestroy(&saved->across));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

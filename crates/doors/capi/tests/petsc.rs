@@ -131,6 +131,22 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
 /// KSPSolve formed its guess over the x that was restored: CG, deflated for that x, stopped with an
 /// indefinite preconditioner, and GMRES began from nothing.
 #[test]
+fn a_solve_ends_with_a_version_before_the_end_of_its_job() {
+    let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
+    // The version of KSPCG holds the way from one iteration to the next, that of GMRES a whole cycle.
+    for (method, from) in [(CG, 2), (GMRES, 30)] {
+        let solve = format!("-n 32 {method}");
+        let plain = ksp.run(1, &solve, None).unwrap();
+        let options = format!("dir={} scheme=lossless interval=1000it", ksp.dir(&format!("end{from}")).display());
+        let stopped = ksp.start(2, &format!("{solve} -recoup_stop"), Some(&format!("{options} time_limit=0.001")));
+        assert_eq!(stopped.status.code(), Some(75), "{}", String::from_utf8_lossy(&stopped.stderr));
+        let resumed = ksp.run(1, &solve, Some(&options)).unwrap();
+        assert_eq!(resumed.from, from, "{method}");
+        assert!(resumed.iterations <= plain.iterations + 1, "{method}: {resumed:?}, {plain:?}");
+    }
+}
+
+#[test]
 fn a_guess_of_the_ksp_takes_no_restored_x_away() {
     let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
     for (method, from) in [(CG, 40), (GMRES, 30)] {
