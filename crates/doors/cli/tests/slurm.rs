@@ -101,6 +101,13 @@ fn durations_that_are_none_and_ends_that_are_not_known_are_named() {
     assert!(said(&refused).contains("10min"), "{}", said(&refused));
     let unknown = command(&format!("{RUN} --stop-before 5min"), dir.path()).output().unwrap();
     assert!(unknown.status.success() && said(&unknown).contains("no effect"), "{}", said(&unknown));
+    // Such a job would be requeued for one iteration, again and again.
+    let soon = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 200;
+    let late =
+        command(&format!("{RUN} --stop-before 5min"), dir.path()).env("RECOUP_JOB_END", soon.to_string()).output();
+    let late = late.unwrap();
+    assert_eq!(late.status.code(), Some(2), "{}", said(&late));
+    assert!(said(&late).contains("leaves no time of the job"), "{}", said(&late));
     let kills = format!("{RUN} --time-limit 5min --failures kill --mtti 1h");
     assert_eq!(command(&kills, dir.path()).output().unwrap().status.code(), Some(2));
 }

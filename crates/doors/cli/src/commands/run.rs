@@ -49,6 +49,7 @@ use last::{RunDocument, RunEnd, last_note, solution_note, unkept_note};
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     args.check()?;
     let signals = StopSignals { stop: stop_on_signals()?, end: args.end.end() };
+    args.end.check(signals.end.as_ref())?;
     if let Some(path) = &args.child {
         return child(args, path, &signals);
     }

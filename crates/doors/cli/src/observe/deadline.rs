@@ -4,15 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::Args;
 use recoup::core::{Plan, Progress, SafePoint};
 use recoup::{JOB_END_VARIABLES, JobEnd};
 
+use crate::exit::Exit;
 use crate::observe::saves::Saves;
 use crate::options::{duration, duration_or_zero};
 use crate::output::seconds;
 use crate::ranks;
 use crate::tell::tell;
+
+/// Variables of jobs in batch systems that do not tell a job its end: PBS and LSF.
+const OTHER_JOBS: [&str; 2] = ["PBS_JOBID", "LSB_JOBID"];
 
 /// Options for the end of a run.
 #[derive(Args, Clone, Debug, Default)]
@@ -73,12 +78,35 @@ impl EndArgs {
         end.left().as_secs_f64() <= self.stop_before.unwrap_or(0.0)
     }
 
+    /// Refuses an end of the job that leaves no time before it: each job would save one iteration
+    /// and ask for another. Called when the process begins.
+    ///
+    /// # Errors
+    /// Exit 2.
+    pub(crate) fn check(&self, end: Option<&JobEnd>) -> Result<()> {
+        let Some((margin, end)) = self.stop_before.filter(|margin| *margin > 0.0).zip(end) else { return Ok(()) };
+        let left = end.left().as_secs_f64();
+        if left > margin {
+            return Ok(());
+        }
+        let [margin, left] = [margin, left].map(seconds);
+        let text = format!(
+            "--stop-before {margin} leaves no time of the job, which ends in {left} ({}): name a shorter margin",
+            JOB_END_VARIABLES.join(" or ")
+        );
+        Err(Exit::Usage.because(text))
+    }
+
     /// Says that no end is known although one matters. Called when the ranks are known: rank 0
     /// alone says so.
     pub(crate) fn warn_without(&self, end: Option<&JobEnd>) {
         if end.is_none() && self.stop_before.is_some() && ranks::is_first() {
             let names = JOB_END_VARIABLES.join(" nor ");
             tracing::warn!("--stop-before has no effect: neither {names} nor --time-limit says when the time is over");
+        }
+        let other = OTHER_JOBS.into_iter().find(|name| std::env::var_os(name).is_some());
+        if let (None, Some(job), true) = (end, other, ranks::is_first()) {
+            tracing::warn!("the end of this job ({job}) is not known: set RECOUP_JOB_END as docs/slurm.md says");
         }
     }
 }
