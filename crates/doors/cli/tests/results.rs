@@ -77,25 +77,6 @@ fn exact_versions_of_gmres_are_taken_in_mid_cycle_only_where_they_pay() {
     assert!(fast > 3.0, "{fast} vectors a version");
 }
 
-/// The same in the demonstration itself, whose picture is on the first page.
-#[test]
-fn exact_versions_of_gmres_cost_what_the_picture_of_the_demonstration_shows() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap().replace("\\\n", " ");
-    let after = |text: &str, sign: &str| text.split_once(sign).unwrap().1.to_owned();
-    let script = read("scripts/demo.sh");
-    let regime = after(&script, "compare \"$@\" ").split_once("--report").unwrap().0.to_owned();
-    for name in ["gmres", "sherman5"] {
-        let options = after(&after(&script, &format!("\ncompare {name} \"")), "\" ");
-        let options = options.lines().next().unwrap();
-        let (found, _) = json(&format!("compare {options} {regime} --schemes exact"), &root);
-        let found = 100.0 * found["runs"][0]["overhead_fraction_spread"]["median"].as_f64().unwrap();
-        let drawn = after(&after(&read("docs/overview.svg"), &format!("\n{name}:\n")), "\nexact ");
-        let [_, least, most] = [0, 1, 2].map(|at| drawn.split_whitespace().nth(at).unwrap().parse::<f64>().unwrap());
-        assert!((least..=most).contains(&found), "{name}: {found} %, drawn from {least} to {most}");
-    }
-}
-
 fn npy(path: &Path) -> Vec<f64> {
     let bytes = std::fs::read(path).unwrap();
     bytes[128..].as_chunks::<8>().0.iter().map(|value| f64::from_le_bytes(*value)).collect()
