@@ -133,7 +133,7 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
 #[test]
 fn a_solve_ends_with_a_version_before_the_end_of_its_job() {
     let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
-    // The version of KSPCG holds the way from one iteration to the next, that of GMRES a whole cycle.
+    // A version of KSPCG holds the way to the next iteration, one of GMRES a whole cycle.
     for (method, from) in [(CG, 2), (GMRES, 30)] {
         let solve = format!("-n 32 {method}");
         let plain = ksp.run(1, &solve, None).unwrap();
