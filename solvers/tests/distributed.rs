@@ -264,7 +264,7 @@ fn solve(shared: &Shared, comm: &dyn Comm, case: Case) -> Ended {
     Ended { iterations, norms, x, relative: squares[0].sqrt() / squares[1].sqrt() }
 }
 
-/// A solve that has converged, on so many ranks: the rows of x of all of them together.
+/// A solve that has converged, on several ranks: the rows of x of all of them together.
 fn solve_shared(source: Source, case: Case, ranks: usize) -> Ended {
     let ends = Threads::launch(ranks, |comm| solve(&source.shared(&comm, 1), &comm, case));
     let all = ends.into_iter().reduce(|mut all, end| {

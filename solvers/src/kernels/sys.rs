@@ -277,12 +277,12 @@ pub(crate) fn sum_blocks<V: RowSlices>(
 
 /// Room for the sums of each thread, and for those of the chunk it is at.
 #[derive(Default)]
-pub(crate) struct SumRoom {
+pub(crate) struct ThreadSums {
     pub(crate) sums: Vec<ExactSum>,
     pub(crate) chunks: Vec<f64>,
 }
 
-impl SumRoom {
+impl ThreadSums {
     /// Makes room for `count` values in all.
     pub(crate) fn reserve(&mut self, count: usize) {
         if self.chunks.len() < count {

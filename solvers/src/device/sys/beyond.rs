@@ -139,8 +139,7 @@ impl DevicePasses {
         unsafe { self.for_rows(&self.kernels.slab_apply, n, &[&form, &n, &x, &*y]) }
     }
 
-    /// `y = A x` for the rows with entries in columns of other ranks; `local` has those between rows
-    /// of this one.
+    /// `y = A x` for the rows with entries in columns of other ranks; `local` has the others.
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].

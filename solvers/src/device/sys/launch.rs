@@ -164,7 +164,7 @@ impl DevicePasses {
         Ok(Self { stream: Stream::new(device)?, kernels, room: Mutex::new(SumRoom::new(device)?), chunk_rows: None })
     }
 
-    /// Sums as the rows of an operator are summed, in chunks of so many rows.
+    /// Sums as the rows of an operator are summed, in chunks of this many rows.
     #[must_use]
     pub fn in_chunks(self, chunk_rows: usize) -> Self {
         Self { chunk_rows: Some(chunk_rows), ..self }

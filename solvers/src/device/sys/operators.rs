@@ -95,7 +95,7 @@ impl DeviceOperator {
         matches!(self.form, OperatorForm::Slices(_))
     }
 
-    /// What kernels take for it.
+    /// Its form, as kernels take it.
     pub(super) fn argument(&self) -> &dyn Argument {
         match &self.form {
             OperatorForm::Stencil { side } => side,
