@@ -101,8 +101,8 @@ impl Pattern {
         first + self.row_starts[local] as usize..first + self.row_starts[local + 1] as usize
     }
 
-    /// `y += A x` if `ADDS`, else `y = A x`, for as many rows from `first` on as `y` is long, all of
-    /// one block: entries are added one by one.
+    /// `y += A x` if `ADDS`, else `y = A x`, for the rows of `y`: those from `first` on, all of one
+    /// block. Entries are added one by one.
     #[inline]
     pub(super) fn multiply<const ADDS: bool>(&self, first: usize, values: &[f64], x: &[f64], y: &mut [f64]) {
         let block = first / BLOCK;
