@@ -552,17 +552,6 @@ pub(crate) unsafe fn answer_or<T>(
     })
 }
 
-/// Writes a result where the caller wants it, which may be nowhere.
-///
-/// # Safety
-/// `target` can be written.
-pub(crate) unsafe fn write_if<T>(target: Option<*mut T>, result: T) {
-    if let Some(target) = target {
-        // SAFETY: as the caller promises.
-        unsafe { target.write(result) };
-    }
-}
-
 /// # Safety
 /// `text` is NULL or a C string that lives as long as the call.
 pub(crate) unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str, CallFailure> {

@@ -7,12 +7,12 @@ use recoup::core::Clock;
 use recoup::io::SystemClock;
 use recoup::memory::{AnyVersionedArray as _, Memory, Versioned};
 
-use crate::calls::{answer, check_name, out, text, write_if, write_line};
+use crate::calls::{answer, check_name, out, text, write_line};
 use crate::memory_array::{LentArray, LentValues, kind_of};
 use crate::memory_options::FileOptions;
 use crate::memory_pace::MemoryPace;
 use crate::numbers::Numbered;
-use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
+use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded, write_if};
 
 /// A versioned memory: arrays of the program, and a file with versions of them. 0 is none. Memories
 /// are not used again after recoup_memory_close.

@@ -25,7 +25,7 @@ thread_local! {
 
 /// The open things of one kind, by their numbers.
 pub(crate) struct Numbered<T> {
-    /// What a number of this kind is, in messages.
+    /// The name of such a thing in messages.
     kind: &'static str,
     open: Mutex<BTreeMap<u64, Arc<T>>>,
 }

@@ -299,6 +299,17 @@ pub(crate) fn guarded<S: Success>(body: impl FnOnce() -> Result<S, CallFailure>)
     failure.code
 }
 
+/// Writes a result where the caller wants it, which may be nowhere.
+///
+/// # Safety
+/// `target` can be written.
+pub(crate) unsafe fn write_if<T>(target: Option<*mut T>, result: T) {
+    if let Some(target) = target {
+        // SAFETY: as the caller promises.
+        unsafe { target.write(result) };
+    }
+}
+
 /// Returns the message of the last call of this thread that returned a code below 0; empty if none
 /// did. Valid until the next call of this thread that fails.
 #[unsafe(no_mangle)]

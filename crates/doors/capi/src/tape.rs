@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use recoup::core::{Borrowed, BorrowedMut};
 use recoup::tape::{PlaceError, StateShape, Tape, TapeError};
 
-use crate::calls::{answer, answer_or, out, text, write_if, write_line};
+use crate::calls::{answer, answer_or, out, text, write_line};
 use crate::numbers::Numbered;
 use crate::protected::{LentMemory, LentType, RECOUP_I64};
-use crate::status::{CallFailure, RECOUP_E_DAMAGED, RECOUP_E_INTERNAL, RECOUP_EMPTY, RECOUP_OK, guarded};
+use crate::status::{CallFailure, RECOUP_E_DAMAGED, RECOUP_E_INTERNAL, RECOUP_EMPTY, RECOUP_OK, guarded, write_if};
 use crate::tape_options::TapeOptions;
 
 /// A tape: states that a program pushes in its forward pass and pops in its reverse. 0 is none.
