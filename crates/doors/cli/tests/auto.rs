@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::process::Command;
 
 use recoup::model::simulate::Estimate;
-use serde_json::Value;
+
+use crate::support::json;
 
 /// A fixed choice, or auto: its name and the options that ask for it.
 type Choice = (String, String);
@@ -64,14 +64,6 @@ const TRIALS: u64 = 12;
 const KILLED_TRIALS: u64 = 10;
 const KILLS: &str = "--failures kill --mtti 3 --t-iter 0.025";
 
-fn recoup(arguments: &str, dir: &Path) -> Value {
-    let program = env!("CARGO_BIN_EXE_recoup");
-    let output = Command::new(program).args(arguments.split_whitespace()).current_dir(dir).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments}: {said}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 /// Every scheme, and of cg's lossy versions the iterate alone too, at the optimal interval for its
 /// measured costs and at those of the scenario.
 fn choices(scenario: &Scenario) -> Vec<Choice> {
@@ -120,9 +112,9 @@ fn auto_in_virtual_time_is_near_the_best_fixed_choice() {
         let mut seconds = BTreeMap::new();
         for (name, scheme) in choices(scenario) {
             let options = scenario.options;
-            let machine = format!("--virtual-time --failures inject --mtti 3600 --trials {TRIALS} --json");
+            let machine = format!("--virtual-time --failures inject --mtti 3600 --trials {TRIALS}");
             let arguments = format!("compare {VIRTUAL_PROBLEM} {options} {machine} --schemes {scheme}");
-            let report = recoup(&arguments, dir.path());
+            let report = json(&arguments, dir.path(), 0);
             let each = report["runs"][0]["seconds_total_each"].as_array().unwrap();
             seconds.insert(name, each.iter().map(|value| value.as_f64().unwrap()).collect());
         }
@@ -172,14 +164,14 @@ fn auto_under_many_kills_is_near_the_best_on_a_slow_store() {
 /// strikes all of them.
 fn killed(scenario: &Scenario, choices: &[Choice], seeds: RangeInclusive<u64>) -> BTreeMap<String, Vec<f64>> {
     let dir = tempfile::tempdir().unwrap();
-    let undisturbed = recoup(&format!("solve {KILLED_PROBLEM} {} --json", method(scenario)), dir.path());
+    let undisturbed = json(&format!("solve {KILLED_PROBLEM} {}", method(scenario)), dir.path(), 0);
     println!("{}: undisturbed {} iterations", scenario.name, undisturbed["iterations"]);
     let mut seconds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for seed in seeds {
         for (name, scheme) in choices {
             let options = format!("{} --baseline-iterations {}", scenario.options, undisturbed["iterations"]);
-            let kills = format!("{KILLS} --seed {seed} --dir {} --json", fresh(dir.path()));
-            let run = recoup(&format!("run {KILLED_PROBLEM} {options} {kills} --scheme {scheme}"), dir.path());
+            let kills = format!("{KILLS} --seed {seed} --dir {}", fresh(dir.path()));
+            let run = json(&format!("run {KILLED_PROBLEM} {options} {kills} --scheme {scheme}"), dir.path(), 0);
             assert_eq!(run["converged"], true, "{name}: {run}");
             seconds.entry(name.clone()).or_default().push(run["seconds_total"].as_f64().unwrap());
         }

@@ -3,19 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The one JSON object on stdout of a command that ended with `code`.
-fn json(arguments: &str, dir: &Path, code: i32) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(arguments.split_whitespace()).arg("--json").current_dir(dir).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments}\n{stderr}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{arguments}: {e}\n{stderr}"))
-}
+use crate::support::json;
 
 /// Versions 10, 20, ... of a CG solve, with keys every `key_every` of them.
 fn run(codec: &str, key_every: u32, dir: &Path) -> Value {

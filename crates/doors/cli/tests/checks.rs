@@ -3,19 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What the program prints as JSON, and tells people.
-fn told(arguments: &str, dir: &Path, code: i32) -> (Value, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(arguments.split_whitespace()).arg("--json").current_dir(dir).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{arguments}\n{err}");
-    (serde_json::from_slice(&output.stdout).unwrap_or_default(), err)
-}
+use crate::support::told;
 
 /// All files below a folder, with their bytes.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

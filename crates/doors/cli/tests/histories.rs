@@ -3,37 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
+
+use crate::support::{command, ended, json, printed, said};
 
 const SOLVE: &str = "--poisson3d 12 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1";
 const SAVE: &str = "--scheme lossy --interval 5it --sync --dir d";
 
-fn recoup(arguments: &str, dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(arguments.split_whitespace()).current_dir(dir).env("COLUMNS", "80").stdin(Stdio::null());
-    command
-}
-
-fn ended(arguments: &str, dir: &Path, code: i32) -> Output {
-    let output = recoup(arguments, dir).output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-fn printed(arguments: &str, dir: &Path) -> String {
-    String::from_utf8(ended(arguments, dir, 0).stdout).unwrap()
-}
-
-fn json(arguments: &str, dir: &Path) -> Value {
-    serde_json::from_str(&printed(&format!("{arguments} --json"), dir)).unwrap()
-}
-
 /// Starts a run of slow steps that ends only if it is let, and waits for a version of it.
 fn started(dir: &Path, pace: &str) -> Child {
     let run = format!("run {SOLVE} {SAVE} --t-iter {pace} --baseline-iterations 30");
-    let child = recoup(&run, dir).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = command(&run, dir).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let versions = || std::fs::read_to_string(dir.join("d/solve/history.log")).unwrap_or_default();
     while !versions().contains("\"kind\":\"version\"") {
         std::thread::yield_now();
@@ -63,7 +45,7 @@ fn page_has_the_figures_of_its_run_and_of_one_without_a_history() {
     let dir = tempfile::tempdir().unwrap();
     let clock = "--virtual-time --t-iter 5 --pfs-bandwidth 2000 --codec-rate 1e9";
     for (options, report) in [(SAVE, "kept"), (clock, "virtual"), ("--scheme none", "none")] {
-        let run = json(&format!("run {SOLVE} {options} --failures at:12,20 --report {report}"), dir.path());
+        let run = json(&format!("run {SOLVE} {options} --failures at:12,20 --report {report}"), dir.path(), 0);
         assert_eq!(run["report"], format!("{report}/index.html"));
         let page = std::fs::read_to_string(dir.path().join(report).join("index.html")).unwrap();
         let facts = facts(&page);
@@ -87,7 +69,7 @@ fn page_has_the_figures_of_its_run_and_of_one_without_a_history() {
         assert!(!inside.contains("http://") && !inside.contains("https://") && !inside.contains("<script"), "{report}");
     }
     let run: Value = serde_json::from_slice(&std::fs::read(dir.path().join("kept/run.json")).unwrap()).unwrap();
-    let told = json("report d --to again", dir.path());
+    let told = json("report d --to again", dir.path(), 0);
     for (ours, key) in [
         ("iterations_executed", "iterations_executed"),
         ("iterations_lost", "iterations_lost"),
@@ -100,7 +82,7 @@ fn page_has_the_figures_of_its_run_and_of_one_without_a_history() {
     }
     // The version of the solution is no part of what protection costs, and is written.
     assert_eq!(told["checkpoints"].as_u64(), run["checkpoints"].as_u64().map(|n| n + 1));
-    let plot = printed("report d --plot", dir.path());
+    let plot = printed("report d --plot", dir.path(), 0);
     assert!(plot.starts_with("relative residual\n") && plot.lines().all(|line| line.chars().count() <= 80), "{plot}");
     assert!(!plot.contains('\u{1b}') && plot.contains("iterations executed"), "{plot}");
 }
@@ -120,30 +102,30 @@ fn history_goes_on_after_a_kill_and_who_watches_sees_the_end() {
     let (header, looks) = states.split_first().unwrap();
     assert_eq!((*header, looks.last()), ("state", Some(&"converged")), "{watched}");
     assert!(looks.contains(&"running") && watched.lines().all(|line| line.len() <= 80), "{watched}");
-    let story = json("report d", dir.path());
+    let story = json("report d", dir.path(), 0);
     assert_eq!([&story["processes"], &story["failures"], &story["recoveries"]], [2, 1, 1]);
     assert_eq!(story["ended"], "converged");
     let [executed, lost, iteration] =
         ["iterations_executed", "iterations_lost", "iteration"].map(|key| story[key].as_u64().unwrap());
     // A lossy version may need more iterations, never fewer than were done once.
     assert!(executed >= iteration && executed - lost <= iteration, "{story}");
-    assert_eq!(json("watch d", dir.path())["state"], "converged");
+    assert_eq!(json("watch d", dir.path(), 0)["state"], "converged");
     // Damage of a line costs what it says, and nothing else.
     let file = dir.path().join("d/solve/history.log");
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[20] ^= 1;
     std::fs::write(&file, &bytes).unwrap();
-    let damaged = json("report d", dir.path());
+    let damaged = json("report d", dir.path(), 0);
     for key in ["processes", "failures", "recoveries", "iterations_executed", "iterations_lost", "ended"] {
         assert_eq!(damaged[key], story[key], "{key}");
     }
-    assert!(printed("report d", dir.path()).contains("damaged lines"));
+    assert!(printed("report d", dir.path(), 0).contains("damaged lines"));
     std::fs::write(&file, "no line of a history\n").unwrap();
-    let refused = String::from_utf8(ended("report d", dir.path(), 1).stderr).unwrap();
+    let refused = said(&ended("report d", dir.path(), 1));
     assert!(refused.contains("d/solve/history.log is damaged: none of its 1 lines is whole"), "{refused}");
     ended(&format!("run {SOLVE} {SAVE} --fresh --max-iterations 7"), dir.path(), 3);
     ended("watch d", dir.path(), 3);
-    assert_eq!(json("report d", dir.path())["processes"], 1);
+    assert_eq!(json("report d", dir.path(), 0)["processes"], 1);
 }
 
 /// A sample of the text exposition format: name, labels, value.
@@ -176,7 +158,7 @@ fn metrics_parse_and_are_those_of_the_run() {
     let mut status: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     status["host"] = host.into();
     std::fs::write(&file, status.to_string()).unwrap();
-    let text = printed("status d --prometheus", dir.path());
+    let text = printed("status d --prometheus", dir.path(), 0);
     let mut typed = BTreeSet::new();
     let mut values = BTreeMap::new();
     for line in text.lines() {
@@ -194,7 +176,7 @@ fn metrics_parse_and_are_those_of_the_run() {
         assert_eq!(values.insert((metric, part), value), None, "{line} a second time");
     }
     let value = |metric: &str, part: &str| values[&(format!("recoup_{metric}"), part.to_owned())];
-    let status = json("status d", dir.path());
+    let status = json("status d", dir.path(), 0);
     let status = &status["runs"][0];
     assert_eq!(Some(value("iteration", "")), status["iteration"].as_f64());
     assert_eq!(Some(value("relative_residual", "")), status["relative_residual"].as_f64());

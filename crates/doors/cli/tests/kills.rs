@@ -4,12 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use recoup::model::Rng;
 
 use serde_json::Value;
+
+use crate::support::recoup;
 
 /// Kills wanted over all runs.
 const KILLS_WANTED: u64 = 200;
@@ -33,11 +35,6 @@ const FROZEN: (&str, f64, &str) = (
     1e-8,
     "exact",
 );
-
-fn recoup(arguments: &str, dir: &Path) -> Output {
-    let program = env!("CARGO_BIN_EXE_recoup");
-    Command::new(program).args(arguments.split_whitespace()).current_dir(dir).output().unwrap()
-}
 
 /// One run killed again and again: how often, after checking everything that must hold.
 fn killed(case: (&str, f64, &str), seed: u64) -> u64 {

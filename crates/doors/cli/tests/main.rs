@@ -21,5 +21,6 @@ mod scenarios;
 mod screens;
 mod slurm;
 mod staging;
+mod support;
 mod tape;
 mod tiers;

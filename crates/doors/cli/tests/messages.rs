@@ -3,18 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::support::{recoup, refused};
+
 const CG: &str = "--poisson3d 8 --method cg --rtol 1e-8 --threads 1";
 const SAVE: &str = "--scheme traditional --interval 3it --sync --dir d";
-
-fn recoup(arguments: &str, dir: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(arguments.split_whitespace()).current_dir(dir).env("COLUMNS", "80").stdin(Stdio::null());
-    command.output().unwrap()
-}
 
 /// Stdout and stderr of a command that ends with `code`.
 fn told(arguments: &str, dir: &Path, code: i32) -> (String, String) {
@@ -22,13 +18,6 @@ fn told(arguments: &str, dir: &Path, code: i32) -> (String, String) {
     let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert_eq!(output.status.code(), Some(code), "{arguments}\n{err}");
     (out, err)
-}
-
-/// Stderr of a command that ends with `code` and prints nothing.
-fn refused(arguments: &str, dir: &Path, code: i32) -> String {
-    let (out, err) = told(arguments, dir, code);
-    assert_eq!(out, "", "{arguments}");
-    err
 }
 
 #[test]

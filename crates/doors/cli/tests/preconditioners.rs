@@ -1,20 +1,8 @@
 //! Preconditioners by their options: block Jacobi and point block Jacobi, and versions under them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
-
-use std::path::Path;
-use std::process::Command;
 
 use recoup::solvers::{METHODS, Need};
-use serde_json::Value;
 
-/// What the program prints as JSON, and tells people.
-fn told(arguments: &str, dir: &Path, code: i32) -> (Value, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    let output = command.args(arguments.split_whitespace()).arg("--json").current_dir(dir).output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{arguments}\n{err}");
-    (serde_json::from_slice(&output.stdout).unwrap_or_default(), err)
-}
+use crate::support::told;
 
 #[test]
 fn options_of_blocks_belong_to_their_preconditioner() {

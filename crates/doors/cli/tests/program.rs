@@ -3,38 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use recoup::solvers::METHODS;
 use serde_json::Value;
 
-fn recoup(arguments: &str, dir: &Path) -> Output {
-    command(arguments, dir).output().unwrap()
-}
-
-fn command(arguments: &str, dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
-    command
-}
-
-/// The one JSON object on stdout of a command that ended with `code`.
-fn json(arguments: &str, dir: &Path, code: i32) -> Value {
-    let output = recoup(&format!("{arguments} --json"), dir);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments}\n{stderr}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{arguments}: {e}\n{stderr}"))
-}
-
-/// The error of a command that ended with `code`: one line on stderr, nothing on stdout.
-fn refused(arguments: &str, dir: &Path, code: i32) -> String {
-    let output = recoup(arguments, dir);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{arguments}\n{stderr}");
-    assert!(output.stdout.is_empty(), "{arguments}");
-    stderr
-}
+use crate::support::{command, json, recoup, refused};
 
 fn has_keys(value: &Value, keys: &[&str]) {
     for key in keys {

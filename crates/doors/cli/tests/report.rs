@@ -8,17 +8,12 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::support::{json, printed};
+
 /// Declared rates throughout, so that two runs give the same numbers.
 const COMPARE: &str = "compare --poisson3d 12 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1 \
                        --failures inject --mtti 150 --virtual-time --t-iter 5 --pfs-bandwidth 2000 --codec-rate 1e9 \
                        --trials 3";
-
-fn recoup(arguments: &str, dir: &Path) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    let output = command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null()).output().unwrap();
-    assert!(output.status.success(), "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A number with its unit as it is shown, and how far from it the number itself may lie: half its
 /// last digit.
@@ -116,10 +111,10 @@ fn cells(line: &str) -> Vec<&str> {
 #[test]
 fn terminal_json_and_page_show_the_same_numbers() {
     let dir = tempfile::tempdir().unwrap();
-    let json: Value = serde_json::from_str(&recoup(&format!("{COMPARE} --json --report page"), dir.path())).unwrap();
+    let json = json(&format!("{COMPARE} --report page"), dir.path(), 0);
     let runs = json["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 6);
-    let terminal = recoup(COMPARE, dir.path());
+    let terminal = printed(COMPARE, dir.path(), 0);
     let page = std::fs::read_to_string(dir.path().join("page/index.html")).unwrap();
     let header = cells(terminal.lines().next().unwrap());
     let mut compared = 0;
@@ -243,10 +238,10 @@ fn pages_fit_phones_and_screens_and_their_text_can_be_read() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    recoup(&format!("{COMPARE} --report reports/cg"), dir.path());
+    printed(&format!("{COMPARE} --report reports/cg"), dir.path(), 0);
     let fixed = COMPARE.replace("--failures inject --mtti 150", "--failures at:5,12").replace(" --trials 3", "");
-    recoup(&format!("{fixed} --schemes none,traditional,lossy --report reports/fixed"), dir.path());
-    let index: Value = serde_json::from_str(&recoup("report reports --json", dir.path())).unwrap();
+    printed(&format!("{fixed} --schemes none,traditional,lossy --report reports/fixed"), dir.path(), 0);
+    let index = json("report reports", dir.path(), 0);
     assert_eq!(index["comparisons"], serde_json::json!(["cg", "fixed"]));
     let pages = ["index.html", "cg/index.html", "fixed/index.html"];
     let found = measured(&browser, &dir.path().join("reports"), &pages);

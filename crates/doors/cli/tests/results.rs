@@ -14,29 +14,7 @@ use recoup::pipeline::Reference;
 use recoup::solvers::{Csr, METHODS, NamedMethod};
 use serde_json::Value;
 
-fn recoup(arguments: &str, dir: &Path) -> Output {
-    let program = env!("CARGO_BIN_EXE_recoup");
-    let mut command = Command::new(program);
-    command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
-    command.env_remove("SLURM_JOB_END_TIME").output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// The JSON of a command that ended with 0, and what it said.
-fn json(arguments: &str, dir: &Path) -> (Value, String) {
-    let output = recoup(&format!("{arguments} --json"), dir);
-    assert_eq!(output.status.code(), Some(0), "{arguments}: {}", said(&output));
-    (serde_json::from_slice(&output.stdout).unwrap(), said(&output))
-}
-
-fn refused(arguments: &str, dir: &Path, code: i32) -> String {
-    let output = recoup(arguments, dir);
-    assert_eq!(output.status.code(), Some(code), "{arguments}: {}", said(&output));
-    said(&output)
-}
+use crate::support::{ended, json, recoup, said, told};
 
 const ROWS: usize = 300;
 /// `A x = b` with b = ones and A tridiagonal: 2.01 on the diagonal and -1 beside it.
@@ -65,7 +43,7 @@ fn exact_versions_of_gmres_are_taken_in_mid_cycle_only_where_they_pay() {
     let vectors_saved = |bandwidth: &str| {
         let solve = format!("run {PROBLEM} --method gmres --restart 20 --scheme exact --virtual-time --t-iter 26");
         let failures = "--failures inject --mtti 1800 --seed 3";
-        let (found, _) = json(&format!("{solve} {failures} --pfs-bandwidth {bandwidth} --dir v"), dir.path());
+        let found = json(&format!("{solve} {failures} --pfs-bandwidth {bandwidth} --dir v"), dir.path(), 0);
         std::fs::remove_dir_all(dir.path().join("v")).unwrap();
         let number = |key: &str| found[key].as_f64().unwrap();
         assert!(number("checkpoints") >= 3.0, "{found}");
@@ -95,9 +73,9 @@ fn residual(x: &[f64]) -> f64 {
 fn a_solution_in_every_format_is_a_first_guess_that_needs_no_iteration() {
     let dir = directory();
     for file in ["x.npy", "x.mtx", "x.h5"] {
-        let (solved, told) = json(&format!("solve {PROBLEM} --method cg --solution {file}"), dir.path());
-        assert!(solved["iterations"].as_u64() > Some(50) && told.contains(file), "{solved} {told}");
-        let (again, _) = json(&format!("solve {PROBLEM} --method cg --x0 {file}"), dir.path());
+        let (solved, words) = told(&format!("solve {PROBLEM} --method cg --solution {file}"), dir.path(), 0);
+        assert!(solved["iterations"].as_u64() > Some(50) && words.contains(file), "{solved} {words}");
+        let again = json(&format!("solve {PROBLEM} --method cg --x0 {file}"), dir.path(), 0);
         assert_eq!(
             (&again["iterations"], &again["converged"]),
             (&Value::from(0), &Value::from(true)),
@@ -110,17 +88,18 @@ fn a_solution_in_every_format_is_a_first_guess_that_needs_no_iteration() {
 #[test]
 fn a_right_hand_side_is_read_from_every_format() {
     let dir = directory();
-    let (_, _) = json(
+    json(
         &format!("solve {PROBLEM} --method cg --rtol 1e-3 --solution b.npy").replace("--rtol 1e-8", ""),
         dir.path(),
+        0,
     );
     let reports = ["b.npy", "b.mtx", "b.h5"].map(|file| {
         let copy = format!("solve {PROBLEM} --method cg --x0 b.npy --max-iterations 0 --solution {file}");
         recoup(&copy, dir.path());
-        json(&format!("solve {PROBLEM} --method cg --rhs {file}"), dir.path()).0
+        json(&format!("solve {PROBLEM} --method cg --rhs {file}"), dir.path(), 0)
     });
     assert!(reports.iter().all(|report| report["relative_residual"] == reports[0]["relative_residual"]), "{reports:?}");
-    assert_ne!(reports[0]["iterations"], json(&format!("solve {PROBLEM} --method cg"), dir.path()).0["iterations"]);
+    assert_ne!(reports[0]["iterations"], json(&format!("solve {PROBLEM} --method cg"), dir.path(), 0)["iterations"]);
 }
 
 /// Squares of its values overflowed, or were 0: any x passed for a solution.
@@ -132,7 +111,7 @@ fn a_right_hand_side_out_of_range_is_refused_and_no_solution_of_it_claimed() {
         let text = format!("%%MatrixMarket matrix array real general\n{ROWS} 1\n{rows}");
         std::fs::write(dir.path().join("b.mtx"), text).unwrap();
         for command in ["solve --method gmres", "solve --method jacobi", "run --method cg --scheme lossy --dir d"] {
-            let told = refused(&format!("{command} {PROBLEM} --rhs b.mtx"), dir.path(), 1);
+            let told = said(&ended(&format!("{command} {PROBLEM} --rhs b.mtx"), dir.path(), 1));
             assert!(
                 told.contains("norm of the right-hand side") && told.contains("scale the problem"),
                 "{scale}: {told}"
@@ -141,7 +120,7 @@ fn a_right_hand_side_out_of_range_is_refused_and_no_solution_of_it_claimed() {
     }
     let zeros = format!("%%MatrixMarket matrix array real general\n{ROWS} 1\n{}", "0.0\n".repeat(ROWS));
     std::fs::write(dir.path().join("b.mtx"), zeros).unwrap();
-    let (solved, _) = json(&format!("solve --method cg {PROBLEM} --rhs b.mtx"), dir.path());
+    let solved = json(&format!("solve --method cg {PROBLEM} --rhs b.mtx"), dir.path(), 0);
     assert_eq!((&solved["converged"], &solved["iterations"]), (&Value::from(true), &Value::from(0)));
 }
 
@@ -149,7 +128,7 @@ fn a_right_hand_side_out_of_range_is_refused_and_no_solution_of_it_claimed() {
 fn files_that_cannot_serve_are_refused_before_the_solve() {
     let dir = directory();
     let solve = format!("solve {PROBLEM} --method cg");
-    json("solve --poisson3d 3 --method cg --solution short.npy", dir.path());
+    json("solve --poisson3d 3 --method cg --solution short.npy", dir.path(), 0);
     std::fs::write(dir.path().join("nan.mtx"), "%%MatrixMarket matrix array real general\n1 1\nnan\n").unwrap();
     std::fs::create_dir(dir.path().join("folder.npy")).unwrap();
     for (options, code, expected) in [
@@ -162,13 +141,13 @@ fn files_that_cannot_serve_are_refused_before_the_solve() {
         ("--x0 nan.mtx", 1, "a finite number expected"),
         ("--x0 A.mtx", 1, "A.mtx, line 1"),
     ] {
-        let told = refused(&format!("{solve} {options}"), dir.path(), code);
-        assert!(told.contains(expected), "{options}: {told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        let words = said(&ended(&format!("{solve} {options}"), dir.path(), code));
+        assert!(words.contains(expected), "{options}: {words}");
+        assert_eq!(words.lines().count(), 1, "{words}");
     }
     let damaged = std::fs::read(dir.path().join("short.npy")).unwrap();
     std::fs::write(dir.path().join("cut.npy"), &damaged[..damaged.len() - 3]).unwrap();
-    assert!(refused(&format!("{solve} --x0 cut.npy"), dir.path(), 1).contains("cut.npy: 27 values expected"));
+    assert!(said(&ended(&format!("{solve} --x0 cut.npy"), dir.path(), 1)).contains("cut.npy: 27 values expected"));
 }
 
 #[test]
@@ -177,23 +156,23 @@ fn the_last_version_of_a_converged_run_holds_its_solution_for_every_method_and_s
     for (NamedMethod { name: method, .. }, scheme) in METHODS.iter().zip(schemes.into_iter().cycle()) {
         let dir = directory();
         let run = format!("run {PROBLEM} --method {method} --scheme {scheme} --dir d --interval 7it --solution s.npy");
-        let (run_report, told) = json(&run, dir.path());
+        let (run_report, words) = told(&run, dir.path(), 0);
         let last = &run_report["iterations"];
         assert_eq!(&run_report["solution_version"], last, "{method}: {run_report}");
-        assert!(told.contains("is the solution"), "{method}: {told}");
-        json("export d --solution --to x.npy", dir.path());
+        assert!(words.contains("is the solution"), "{method}: {words}");
+        json("export d --solution --to x.npy", dir.path(), 0);
         let x = npy(&dir.path().join("x.npy"));
         assert!(residual(&x) <= 1e-8, "{method}, {scheme}: {}", residual(&x));
         let bits = |x: &[f64]| x.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&x), bits(&npy(&dir.path().join("s.npy"))), "{method}: the file and the version agree");
-        let (again, told) = json(&run, dir.path());
+        let (again, words) = told(&run, dir.path(), 0);
         assert_eq!(
             (&again["iterations_executed"], &again["converged"]),
             (&Value::from(0), &Value::from(true)),
             "{method}"
         );
-        assert!(told.contains("no iteration was needed"), "{method}: {told}");
-        assert_eq!(json("verify d", dir.path()).0["whole"], true);
+        assert!(words.contains("no iteration was needed"), "{method}: {words}");
+        assert_eq!(json("verify d", dir.path(), 0)["whole"], true);
     }
 }
 
@@ -201,13 +180,13 @@ fn the_last_version_of_a_converged_run_holds_its_solution_for_every_method_and_s
 fn the_last_version_is_no_checkpoint_of_the_scheme_and_can_be_left_out() {
     let dir = directory();
     let run = format!("run {PROBLEM} --method cg --scheme lossless --interval 20it --keep 1");
-    let (with, _) = json(&format!("{run} --dir d"), dir.path());
-    let (without, _) = json(&format!("{run} --dir e --no-save-last"), dir.path());
+    let with = json(&format!("{run} --dir d"), dir.path(), 0);
+    let without = json(&format!("{run} --dir e --no-save-last"), dir.path(), 0);
     assert_eq!((&with["checkpoints"], &with["payload_bytes"]), (&without["checkpoints"], &without["payload_bytes"]));
     assert_eq!(without["solution_version"], Value::Null);
-    let told = refused("export e --solution --to x.npy", dir.path(), 4);
+    let told = said(&ended("export e --solution --to x.npy", dir.path(), 4));
     assert!(told.contains("no version holds a solution"), "{told}");
-    let (more, _) = json(&format!("{run} --dir d --rtol 1e-11").replace("--rtol 1e-8", ""), dir.path());
+    let more = json(&format!("{run} --dir d --rtol 1e-11").replace("--rtol 1e-8", ""), dir.path(), 0);
     assert_eq!(more["resumed_from"], with["iterations"], "a smaller tolerance continues from the solution");
 }
 
@@ -216,9 +195,9 @@ fn the_solution_reaches_the_directory_whatever_memory_keeps() {
     let dir = directory();
     std::fs::create_dir(dir.path().join("m")).unwrap();
     let tiers = "--tiers memory,pfs --memory-dir m --pfs-every 1000 --dir d";
-    let (run, _) = json(&format!("run {PROBLEM} --method cg --scheme lossless --interval 20it {tiers}"), dir.path());
+    let run = json(&format!("run {PROBLEM} --method cg --scheme lossless --interval 20it {tiers}"), dir.path(), 0);
     assert_eq!(run["solution_version"], run["iterations"]);
-    json("export d --solution --to x.mtx", dir.path());
+    json("export d --solution --to x.mtx", dir.path(), 0);
     let text = std::fs::read_to_string(dir.path().join("x.mtx")).unwrap();
     let x: Vec<f64> = text.lines().skip(2).map(|line| line.parse().unwrap()).collect();
     assert!(residual(&x) <= 1e-8);
@@ -241,14 +220,14 @@ fn log(path: &Path) -> Vec<(u64, u64)> {
 fn a_residual_log_holds_every_iteration_and_is_added_to() {
     let dir = directory();
     let path = dir.path().join("r.csv");
-    let (solved, _) = json(&format!("solve {PROBLEM} --method cg --residual-log r.csv"), dir.path());
+    let solved = json(&format!("solve {PROBLEM} --method cg --residual-log r.csv"), dir.path(), 0);
     let lines = log(&path);
     assert_eq!(lines.len() as u64, solved["iterations"].as_u64().unwrap());
     assert!(lines.iter().enumerate().all(|(i, row)| *row == (i as u64 + 1, i as u64 + 1)));
     let run = format!("run {PROBLEM} --method cg --scheme exact --dir d --interval 10it --residual-log r.csv");
     assert_eq!(recoup(&format!("{run} --max-iterations 25"), dir.path()).status.code(), Some(3));
     assert_eq!(log(&path).len(), 25, "a run that begins takes the place of what was there");
-    let (resumed, _) = json(&run, dir.path());
+    let resumed = json(&run, dir.path(), 0);
     let lines = log(&path);
     assert_eq!(lines[25], (26, resumed["resumed_from"].as_u64().unwrap() + 1));
     assert_eq!(lines.last().unwrap().1, resumed["iterations"].as_u64().unwrap());
@@ -260,7 +239,7 @@ fn a_run_that_is_killed_again_and_again_leaves_its_solution_and_its_log() {
     let kills = "--failures kill --mtti 100ms --seed 3 --t-iter 2ms";
     let files = "--solution x.npy --residual-log r.csv";
     let run = format!("run {PROBLEM} --method cg --scheme lossless --interval 10it --dir d {kills} {files}");
-    let (report, _) = json(&run, dir.path());
+    let report = json(&run, dir.path(), 0);
     assert!(report["failures"].as_u64() > Some(0), "{report}");
     assert_eq!(report["solution_version"], report["iterations"], "{report}");
     assert!(residual(&npy(&dir.path().join("x.npy"))) <= 1e-8);
@@ -326,7 +305,7 @@ fn a_run_that_went_on_compares_its_cost_with_no_solve_it_did_not_do() {
     let dir = directory();
     let run = format!("run {PROBLEM} --method cg --scheme lossy --dir d --interval 10it --t-iter 1us --failures at:60");
     assert_eq!(recoup(&format!("{run} --max-iterations 25"), dir.path()).status.code(), Some(3));
-    let (resumed, _) = json(&run, dir.path());
+    let resumed = json(&run, dir.path(), 0);
     assert!(resumed["resumed_from"].as_u64() > Some(0) && resumed["failures"] == 1, "{resumed}");
     for key in ["overhead_fraction", "expected_overhead_fraction", "extra_iterations_mean"] {
         assert_eq!(resumed[key], Value::Null, "{key}");
@@ -345,7 +324,7 @@ fn a_run_that_ends_at_its_limit_or_stagnates_leaves_its_last_state() {
         let report: Value = serde_json::from_slice(&again.stdout).unwrap();
         assert_eq!((&report["resumed_from"], &report["failed_checkpoints"]), (&Value::from(limit), &Value::from(0)));
         assert!(said(&again).contains(&format!("version {limit} in d is whole")), "{method}: {}", said(&again));
-        let (resumed, _) = json(&run, dir.path());
+        let resumed = json(&run, dir.path(), 0);
         assert_eq!(resumed["resumed_from"], limit, "{method}");
     }
     let dir = directory();
@@ -353,7 +332,7 @@ fn a_run_that_ends_at_its_limit_or_stagnates_leaves_its_last_state() {
     let output = recoup(&format!("{run} --json"), dir.path());
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     let last = serde_json::from_slice::<Value>(&output.stdout).unwrap()["iterations"].clone();
-    let (inspected, _) = json("inspect d", dir.path());
+    let inspected = json("inspect d", dir.path(), 0);
     let versions = inspected["runs"][0]["versions"].as_array().unwrap();
     assert_eq!(versions.last().map(|version| &version["version"]), Some(&last), "{inspected}");
     assert!(said(&output).contains(&format!("version {last} in d is whole: it holds the last iterate")));
@@ -364,12 +343,12 @@ fn a_run_that_ends_at_its_limit_or_stagnates_leaves_its_last_state() {
 #[test]
 fn a_first_guess_that_is_the_solution_becomes_the_version_of_the_solution() {
     let dir = directory();
-    json(&format!("solve {PROBLEM} --method cg --solution x.npy").replace("1e-8", "1e-12"), dir.path());
+    json(&format!("solve {PROBLEM} --method cg --solution x.npy").replace("1e-8", "1e-12"), dir.path(), 0);
     let run = format!("run {PROBLEM} --method cg --scheme lossless --dir d --x0 x.npy");
     for _ in 0..2 {
-        let (report, _) = json(&run, dir.path());
+        let report = json(&run, dir.path(), 0);
         assert_eq!((&report["iterations"], &report["solution_version"]), (&Value::from(0), &Value::from(0)));
-        json("export d --solution --to y.npy", dir.path());
+        json("export d --solution --to y.npy", dir.path(), 0);
         assert_eq!(npy(&dir.path().join("y.npy")), npy(&dir.path().join("x.npy")));
     }
 }
@@ -389,12 +368,12 @@ fn gmres_that_fails_at_every_iteration_ends_as_if_it_had_not() {
         let dir = tempfile::tempdir().unwrap();
         let problem = "--poisson3d 8 --rhs-kind random --rtol 1e-8 --threads 1";
         let solve = format!("{problem} --method {method} --restart 5 --pc ssor");
-        let (undisturbed, _) = json(&format!("solve {solve} --residual-log one.csv"), dir.path());
+        let undisturbed = json(&format!("solve {solve} --residual-log one.csv"), dir.path(), 0);
         let iterations = undisturbed["iterations"].as_u64().unwrap();
         assert!(iterations > 10, "{method}: more than two cycles expected, {iterations} iterations found");
         let fails: Vec<String> = (1..iterations).map(|iteration| iteration.to_string()).collect();
         let protection = format!("--scheme exact --interval 1it --sync --dir d --failures at:{}", fails.join(","));
-        let (run, _) = json(&format!("run {solve} {protection} --residual-log other.csv"), dir.path());
+        let run = json(&format!("run {solve} {protection} --residual-log other.csv"), dir.path(), 0);
         assert_eq!((&run["failures"], &run["iterations"]), (&(iterations - 1).into(), &iterations.into()), "{run}");
         assert_eq!(residuals(&dir.path().join("one.csv")), residuals(&dir.path().join("other.csv")), "{method}");
         assert_eq!(run["relative_residual"], undisturbed["relative_residual"], "{method}");
@@ -404,10 +383,10 @@ fn gmres_that_fails_at_every_iteration_ends_as_if_it_had_not() {
 #[test]
 fn a_run_that_is_refused_leaves_the_status_of_the_one_before() {
     let dir = tempfile::tempdir().unwrap();
-    json("run --poisson3d 6 --method cg --dir d", dir.path());
-    let (before, _) = json("status d", dir.path());
-    refused("run --poisson3d 7 --method cg --dir d", dir.path(), 1);
-    let (after, _) = json("status d", dir.path());
+    json("run --poisson3d 6 --method cg --dir d", dir.path(), 0);
+    let before = json("status d", dir.path(), 0);
+    said(&ended("run --poisson3d 7 --method cg --dir d", dir.path(), 1));
+    let after = json("status d", dir.path(), 0);
     for key in ["state", "iteration", "process", "relative_residual", "newest_version"] {
         assert_eq!(before["runs"][0][key], after["runs"][0][key], "{key}");
     }
@@ -426,23 +405,23 @@ fn damage(dir: &Path, version: u64) {
 fn an_export_of_a_damaged_version_names_one_that_is_whole() {
     let dir = directory();
     let run = format!("run {PROBLEM} --method cg --scheme exact --interval 20it --keep 3 --dir d");
-    let newest = json(&run, dir.path()).0["iterations"].as_u64().unwrap();
+    let newest = json(&run, dir.path(), 0)["iterations"].as_u64().unwrap();
     damage(dir.path(), newest);
     for which in ["", "--solution", &format!("--version {newest}")] {
-        let told = refused(&format!("export d {which} --to x.npy"), dir.path(), 4);
+        let told = said(&ended(&format!("export d {which} --to x.npy"), dir.path(), 4));
         assert!(
             told.contains(&format!("version {newest} is damaged")) && told.contains("--version 140 is whole"),
             "{told}"
         );
     }
-    json("export d --version 140 --to x.npy", dir.path());
-    for version in json("inspect d", dir.path()).0["runs"][0]["versions"].as_array().unwrap() {
+    json("export d --version 140 --to x.npy", dir.path(), 0);
+    for version in json("inspect d", dir.path(), 0)["runs"][0]["versions"].as_array().unwrap() {
         let version = version["version"].as_u64().unwrap();
         if version != newest {
             damage(dir.path(), version);
         }
     }
-    assert!(refused("export d --to x.npy", dir.path(), 4).contains("no other version is whole"));
+    assert!(said(&ended("export d --to x.npy", dir.path(), 4)).contains("no other version is whole"));
 }
 
 #[test]
@@ -453,7 +432,7 @@ fn a_run_that_goes_on_stands_at_its_version_before_its_first_step_is_done() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
     let arguments = format!("{run} --t-iter 1h");
     let mut child = command.args(arguments.split_whitespace()).current_dir(dir.path()).spawn().unwrap();
-    let standing = || json("status d", dir.path()).0["runs"][0].clone();
+    let standing = || json("status d", dir.path(), 0)["runs"][0].clone();
     let mine = std::iter::repeat_with(standing).take(2000).find(|run| run["process"] == child.id());
     child.kill().unwrap();
     child.wait().unwrap();
@@ -495,7 +474,7 @@ fn inspect_says_to_which_system_a_version_belongs_and_how_far_its_columns_are() 
         session.checkpoint(plan, progress, &[&TwoVectors([vec![1.0; 512], vec![2.0; 512]])]).unwrap();
     }
     drop(session);
-    let inspected = json("inspect d", dir.path()).0;
+    let inspected = json("inspect d", dir.path(), 0);
     let newest = &inspected["runs"][0]["versions"][1];
     assert_eq!([&newest["version"], &newest["system"], &newest["iteration"]], [7, 8, 3]);
     assert_eq!(newest["column_residual_norms"].as_array().unwrap()[..], [0.5, 2e-3]);

@@ -1,17 +1,7 @@
 //! What fits on a screen of 80 columns: help, results, tables.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-/// What a command prints that ends with `code`.
-fn printed(arguments: &str, dir: &Path, code: i32) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null()).env("COLUMNS", "80");
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+use crate::support::printed;
 
 /// The options that a help text lists, by their long names.
 fn options(help: &str) -> Vec<&str> {

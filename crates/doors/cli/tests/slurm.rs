@@ -4,32 +4,17 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::support::{command, json, said};
+
 /// Forty iterations or so, each of which takes its time.
 const RUN: &str = "run --poisson3d 16 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1 --scheme lossless \
                    --interval 3it --dir d";
-
-fn command(arguments: &str, dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
-    command.env_remove("SLURM_JOB_END_TIME");
-    command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(arguments: &str, dir: &Path) -> Value {
-    let output = command(&format!("{arguments} --json"), dir).output().unwrap();
-    assert!(output.status.success(), "{arguments}: {}", said(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// Waits until `is_so`, for a minute at most.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -69,7 +54,7 @@ fn a_run_stops_with_a_version_before_the_end_of_its_job() {
         let output = run.output().unwrap();
         assert_eq!(output.status.code(), Some(75), "{more}: {}", said(&output));
         assert!(said(&output).contains("left of the job's time"), "{more}: {}", said(&output));
-        let resumed = json(RUN, dir.path());
+        let resumed = json(RUN, dir.path(), 0);
         assert!(resumed["resumed_from"].as_u64() > Some(0) && resumed["converged"] == true, "{more}: {resumed}");
     }
 }
@@ -85,8 +70,8 @@ fn a_run_with_safe_points_far_apart_stops_at_one() {
         let run = format!("{gmres} --scheme {scheme}");
         let output = command(&format!("{run} --t-iter 100ms --time-limit 2s"), dir.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(75), "{scheme}: {}", said(&output));
-        let resumed = json(&run, dir.path());
-        let undisturbed = json(&format!("{run} --name other"), dir.path());
+        let resumed = json(&run, dir.path(), 0);
+        let undisturbed = json(&format!("{run} --name other"), dir.path(), 0);
         let from = resumed["resumed_from"].as_u64().unwrap();
         assert!(from > 0 && from.is_multiple_of(apart), "{scheme}: {resumed}");
         assert_eq!(resumed["iterations"], undisturbed["iterations"], "{scheme}: such a version loses nothing");
@@ -116,7 +101,7 @@ fn durations_that_are_none_and_ends_that_are_not_known_are_named() {
 fn status_tells_a_run_that_computes_from_one_that_was_killed() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = command(&format!("{RUN} --t-iter 1s"), dir.path()).stderr(Stdio::null()).spawn().unwrap();
-    let status = || json("status d", dir.path())["runs"][0].clone();
+    let status = || json("status d", dir.path(), 0)["runs"][0].clone();
     let has_begun = || dir.path().join("d/solve/status.json").exists() && status()["newest_version"].as_u64() > Some(0);
     wait_until("a version", || has_begun() && status()["iteration"].as_u64() > Some(0));
     let running = status();
@@ -127,12 +112,12 @@ fn status_tells_a_run_that_computes_from_one_that_was_killed() {
     child.wait().unwrap();
     let dead = status();
     assert_eq!((&dead["state"], &dead["alive"]), (&Value::from("dead"), &Value::from(false)), "{dead}");
-    json(RUN, dir.path());
+    json(RUN, dir.path(), 0);
     let done = status();
     assert_eq!((&done["state"], &done["failures"]), (&Value::from("converged"), &Value::from(1)), "{done}");
     // A second run in the same directory is listed beside it.
-    json(&format!("{RUN} --name other"), dir.path());
-    assert_eq!(json("status d", dir.path())["runs"].as_array().unwrap().len(), 2);
+    json(&format!("{RUN} --name other"), dir.path(), 0);
+    assert_eq!(json("status d", dir.path(), 0)["runs"].as_array().unwrap().len(), 2);
     let table = command("status d", dir.path()).output().unwrap();
     assert!(String::from_utf8_lossy(&table.stdout).contains("lossless, 3it"), "{table:?}");
     assert_eq!(command("status nowhere", dir.path()).output().unwrap().status.code(), Some(1));

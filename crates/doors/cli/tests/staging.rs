@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
+
+use crate::support::json;
 
 /// 64,000 rows: a vector has eight zones.
 const PROBLEM: &str = "--poisson3d 40 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --interval 10it";
@@ -25,11 +26,7 @@ struct Results {
 fn run(arguments: &str, staging: &str) -> (Value, Results) {
     let dir = tempfile::tempdir().unwrap();
     let files = "--dir d --solution x.npy --residual-log r.csv";
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    let arguments = format!("run {PROBLEM} {arguments} --staging {staging} {files} --json");
-    let output = command.args(arguments.split_whitespace()).current_dir(dir.path()).output().unwrap();
-    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = json(&format!("run {PROBLEM} {arguments} --staging {staging} {files}"), dir.path(), 0);
     assert_eq!(report["converged"], true, "{report}");
     let log = std::fs::read_to_string(dir.path().join("r.csv")).unwrap();
     let residual = |line: &str| {

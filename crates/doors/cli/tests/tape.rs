@@ -9,20 +9,10 @@ use recoup::tape::schedule::{AccessCost, AdjointProblem, CodedState, ReverseNeed
 use recoup::tape::simulated::{Approach, MachineScenario, NodeRates, SimulatedCodec};
 use serde_json::Value;
 
+use crate::support::{json, recoup};
+
 /// Smallest run of the host.
 const HOST: &str = "--on host --uniform 12x64KiB --interval 0s --rounds 2";
-
-fn bench(arguments: &str, dir: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(["tape", "bench"]).args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
-    command.output().unwrap()
-}
-
-fn json(arguments: &str, dir: &Path) -> Value {
-    let output = bench(&format!("{arguments} --json"), dir);
-    assert_eq!(output.status.code(), Some(0), "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// The rows of a report under a key, by the name that each has.
 fn rows<'a>(report: &'a Value, key: &str, name: &str) -> Vec<(&'a str, &'a Value)> {
@@ -37,7 +27,8 @@ fn seconds(row: &Value, key: &str) -> f64 {
 fn simulated_seconds_are_those_of_the_library() {
     let dir = tempfile::tempdir().unwrap();
     let codec = "--codec qb --ratio 8 --codec-rate 100G";
-    let report = json(&format!("--on simulated:a100 --processes 1..2 --interval 20ms {codec}"), dir.path());
+    let report =
+        json(&format!("tape bench --on simulated:a100 --processes 1..2 --interval 20ms {codec}"), dir.path(), 0);
     let codec = SimulatedCodec { ratio: 8.0, rate: 100e9 };
     let mut expected = Vec::new();
     for n_processes in [1, 2] {
@@ -71,7 +62,7 @@ fn columns_of_a_trace_are_the_states_of_the_processes() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("sizes.csv"), "1000000,3000000\n2000000,500000\n").unwrap();
     let arguments = "--on simulated:a100 --trace sizes.csv --repeat 3 --processes 2 --device 4MB --host 16MB";
-    let report = json(arguments, dir.path());
+    let report = json(&format!("tape bench {arguments}"), dir.path(), 0);
     assert_eq!((&report["n_states"], &report["state_bytes_greatest"]), (&Value::from(6), &Value::from(3_000_000)));
     let states = vec![[1_000_000, 2_000_000].repeat(3), [3_000_000, 500_000].repeat(3)];
     let base = MachineScenario::large_host(NodeRates::a100(), 2, 0.005);
@@ -88,7 +79,7 @@ fn every_way_is_measured_on_the_host_or_says_why_not() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("spilled")).unwrap();
     let codec = "--codec qb --error-bound 1e-4";
-    let report = json(&format!("{HOST} --processes 1,2 --spill spilled {codec}"), dir.path());
+    let report = json(&format!("tape bench {HOST} --processes 1,2 --spill spilled {codec}"), dir.path(), 0);
     let found = rows(&report, "ways", "way");
     let names = ["vec", "direct", "small-pages", "huge-pages", "untouched", "spill", "tmpfs", "coded"];
     let both: Vec<(u64, &str)> = [1, 2].into_iter().flat_map(|n| names.map(|name| (n, name))).collect();
@@ -119,11 +110,11 @@ fn every_way_is_measured_on_the_host_or_says_why_not() {
 #[test]
 fn pages_choose_the_ways_and_tables_fit_100_columns() {
     let dir = tempfile::tempdir().unwrap();
-    let output = bench(&format!("{HOST} --pages small --processes 2,1"), dir.path());
+    let output = recoup(&format!("tape bench {HOST} --pages small --processes 2,1"), dir.path());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("2 x small-pages") && text.contains("1 x untouched"), "{text}");
     assert!(!text.contains("huge-pages"), "{text}");
-    let simulated = bench("--on simulated:a100 --processes 8", dir.path());
+    let simulated = recoup("tape bench --on simulated:a100 --processes 8", dir.path());
     let all = text + &String::from_utf8(simulated.stdout).unwrap();
     let longest = all.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(longest <= 100, "{longest} columns\n{all}");
@@ -163,7 +154,7 @@ fn wrong_input_is_named_with_what_to_do() {
         ("--on host --uniform 1000x1TiB".to_owned(), 2, "of memory, "),
     ];
     for (arguments, code, words) in cases {
-        let output = bench(&arguments, dir.path());
+        let output = recoup(&format!("tape bench {arguments}"), dir.path());
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{arguments}\n{error}");
         assert!(error.contains(words), "{arguments}\n{error}");

@@ -11,6 +11,7 @@ use crate::commands::compare::facts::problem_title;
 use crate::inject::heartbeat::CountedStore;
 use crate::method::Setup;
 use crate::observe::deadline::Deadline;
+use crate::observe::history::ProcessFacts;
 use crate::observe::residual_log::{LogLost, ResidualLog};
 use crate::observe::roll_call::{self, RollCall};
 use crate::observe::saves::Saves;
@@ -116,10 +117,8 @@ pub(crate) fn seen(store: Option<Arc<dyn Store>>, saves: &Arc<Saves>) -> Option<
 fn status(args: &Args, setup: &Setup<'_>, newest: u64, saves: &Arc<Saves>) -> Option<StatusFile> {
     let dir = args.dir.as_ref().filter(|_| args.keeps_history())?;
     let ranks = setup.problem().comm().size();
-    let facts = RunFacts {
+    let process = ProcessFacts {
         ranks,
-        has_memory: args.protection.tiers.has_memory(),
-        is_in_process_memory: args.protection.is_in_process_memory() && ranks == 1,
         title: problem_title(&args.problem, &name_of(setup.args().method)),
         method: name_of(setup.args().method),
         pc: name_of(setup.args().pc),
@@ -127,6 +126,12 @@ fn status(args: &Args, setup: &Setup<'_>, newest: u64, saves: &Arc<Saves>) -> Op
         scheme: args.scheme.to_string(),
         interval: args.protection.interval.to_string(),
         rtol: setup.args().rtol,
+        ..ProcessFacts::here()
+    };
+    let facts = RunFacts {
+        process,
+        has_memory: args.protection.tiers.has_memory(),
+        is_in_process_memory: args.protection.is_in_process_memory() && ranks == 1,
         threads: setup.problem().pool.threads(),
         folder: &dir.join(&args.name),
         newest,

@@ -103,17 +103,10 @@ pub(crate) fn forget(folder: &Path) {
 
 /// The facts of a run that do not change.
 pub(crate) struct RunFacts<'a> {
-    pub(crate) ranks: usize,
+    /// The facts of this process, which the history has too.
+    pub(crate) process: ProcessFacts,
     pub(crate) has_memory: bool,
     pub(crate) is_in_process_memory: bool,
-    /// Method and problem.
-    pub(crate) title: String,
-    pub(crate) method: String,
-    pub(crate) pc: String,
-    pub(crate) unknowns: u64,
-    pub(crate) scheme: String,
-    pub(crate) interval: String,
-    pub(crate) rtol: f64,
     /// Threads of each rank.
     pub(crate) threads: usize,
     /// The run's folder in its directory; made if there is none.
@@ -129,31 +122,31 @@ impl RunStatus {
         // A process that wrote no final status was killed.
         let was_lost = before.is_some_and(|before| matches!(before.state, RunState::Running | RunState::Failed));
         let failures = before.map_or(0, |before| before.failures) + u64::from(was_lost);
-        let now = unix_seconds();
+        let process = facts.process.clone();
         Self {
             state: RunState::Running,
-            process: std::process::id(),
-            process_start: start_of(std::process::id()),
-            host: host(),
-            ranks: facts.ranks,
+            process: process.process,
+            process_start: start_of(process.process),
+            host: process.host,
+            ranks: process.ranks,
             has_memory: facts.has_memory,
             is_in_process_memory: facts.is_in_process_memory,
-            method: facts.method.clone(),
-            scheme: facts.scheme.clone(),
-            interval: facts.interval.clone(),
+            method: process.method,
+            scheme: process.scheme,
+            interval: process.interval,
             interval_seconds: None,
             iteration: facts.newest,
             executed: 0,
             relative_residual: None,
-            rtol: facts.rtol,
+            rtol: process.rtol,
             checkpoints: 0,
             version: None,
             version_at: None,
             failures,
-            started_at: now,
-            updated_at: now,
+            started_at: process.at,
+            updated_at: process.at,
             recoup: Some(version::NUMBER.to_owned()),
-            pc: Some(facts.pc.clone()),
+            pc: Some(process.pc),
             threads: Some(facts.threads),
             command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         }
@@ -208,21 +201,9 @@ impl RunStatus {
 }
 
 impl ProcessFacts {
-    fn of(facts: &RunFacts<'_>) -> Self {
-        Self {
-            layout: 0,
-            at: unix_seconds(),
-            process: std::process::id(),
-            host: host(),
-            ranks: facts.ranks,
-            title: facts.title.clone(),
-            method: facts.method.clone(),
-            pc: facts.pc.clone(),
-            unknowns: facts.unknowns,
-            scheme: facts.scheme.clone(),
-            interval: facts.interval.clone(),
-            rtol: facts.rtol,
-        }
+    /// The time, and the names of this process and machine.
+    pub(crate) fn here() -> Self {
+        Self { at: unix_seconds(), process: std::process::id(), host: host(), ..Self::default() }
     }
 }
 
@@ -274,7 +255,7 @@ impl StatusFile {
         let status = Mutex::new(RunStatus::new(facts, before.as_ref()));
         let shared = Arc::new(SharedStatus { path: facts.folder.join(STATUS), status, saves });
         shared.write();
-        let history = Arc::new(RunHistory::open(facts.folder, ProcessFacts::of(facts), facts.is_fresh));
+        let history = Arc::new(RunHistory::open(facts.folder, facts.process.clone(), facts.is_fresh));
         shared.saves.record(history.clone());
         let (end, ended) = mpsc::channel();
         let theirs = (shared.clone(), history.clone());
@@ -396,22 +377,9 @@ mod tests {
     use super::*;
 
     fn facts(folder: &Path) -> RunFacts<'_> {
-        RunFacts {
-            ranks: 1,
-            has_memory: false,
-            is_in_process_memory: false,
-            title: "cg, a problem".to_owned(),
-            method: "cg".to_owned(),
-            pc: "none".to_owned(),
-            unknowns: 8,
-            scheme: "lossy".to_owned(),
-            interval: "auto".to_owned(),
-            rtol: 1e-6,
-            threads: 2,
-            folder,
-            newest: 0,
-            is_fresh: false,
-        }
+        let process = ProcessFacts { ranks: 1, rtol: 1e-6, ..ProcessFacts::here() };
+        let [has_memory, is_in_process_memory, is_fresh] = [false; 3];
+        RunFacts { process, has_memory, is_in_process_memory, threads: 2, folder, newest: 0, is_fresh }
     }
 
     /// A clock on which each sleep is a write of the run, or none.
