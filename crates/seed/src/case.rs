@@ -80,13 +80,16 @@ impl CrashPoint {
             LossKind::TreeNode => promise.kind == PromiseKind::Durable || program.has_guard(),
             LossKind::AllNodes | LossKind::Power => promise.kind == PromiseKind::Durable,
         };
-        let promises = first.before.promises.iter().chain(promises(journal)).filter(survives).cloned().collect();
+        let is_second = self.loss == LossKind::TreeNode && first.before.has_lost_node;
+        let older = first.before.promises.iter().filter(|promise| !is_second || promise.kind == PromiseKind::Durable);
+        let promises = older.chain(promises(journal)).filter(survives).cloned().collect();
         let mut states = first.before.states.clone();
         for (place, reached) in &first.story.states {
             states.entry(*place).or_default().extend(reached.iter().cloned());
         }
         let has_lost_power = first.before.has_lost_power || self.loss == LossKind::Power;
-        Legacy { tree, promises, states, has_lost_power }
+        let has_lost_node = first.before.has_lost_node || self.loss == LossKind::TreeNode;
+        Legacy { tree, promises, states, has_lost_node, has_lost_power }
     }
 
     /// Recovers from the crash, and checks what was recovered and how it went on.

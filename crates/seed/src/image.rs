@@ -59,7 +59,7 @@ pub(crate) fn image(before: &Tree, journal: &[JournalLine], loss: LossKind, rank
     tree
 }
 
-/// Empties the folder of one node in the memory of each run.
+/// Empties the folder of one node in the memory of each run: `node-HOST-NUMBER`.
 fn lose_node(tree: &mut Tree, memory: &str, node: u64) {
     let names = |tree: &Tree, path: &str| -> Vec<String> {
         let names = tree.find(path).and_then(|node| tree.names(node)).into_iter().flatten();
@@ -67,7 +67,8 @@ fn lose_node(tree: &mut Tree, memory: &str, node: u64) {
     };
     for user in names(tree, memory) {
         for run in names(tree, &user) {
-            tree.empty(&format!("{run}/node-{node:06}"));
+            let of_node = names(tree, &run).into_iter().filter(|path| path.ends_with(&format!("-{node:06}")));
+            of_node.for_each(|path| tree.empty(&path));
         }
     }
 }
@@ -190,7 +191,7 @@ mod tests {
     fn a_lost_node_loses_its_own_memory_alone() {
         let mut tree = fresh();
         let mut above = tree.find(MEMORY).unwrap();
-        for name in ["user", "run", "node-000000"] {
+        for name in ["user", "run", "node-host-000000"] {
             let node = tree.next();
             let entry = Some(Entry { directory: above, name: name.as_bytes().to_vec() });
             tree.apply(&Change::Make { node, is_directory: true, mode: 0o700, entry });
@@ -199,8 +200,8 @@ mod tests {
         let entry = Some(Entry { directory: above, name: b"part".to_vec() });
         tree.apply(&Change::Make { node: tree.next(), is_directory: false, mode: 0o600, entry });
         lose_node(&mut tree, MEMORY, 1);
-        assert!(tree.find("memory/user/run/node-000000/part").is_some());
+        assert!(tree.find("memory/user/run/node-host-000000/part").is_some());
         lose_node(&mut tree, MEMORY, 0);
-        assert!(tree.find("memory/user/run/node-000000").is_some_and(|node| tree.names(node).unwrap().is_empty()));
+        assert!(tree.find("memory/user/run/node-host-000000").is_some_and(|node| tree.names(node).unwrap().is_empty()));
     }
 }

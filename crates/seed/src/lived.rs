@@ -16,6 +16,9 @@ pub(crate) struct Legacy {
     pub(crate) promises: Vec<Promise>,
     /// The states that the program went through.
     pub(crate) states: States,
+    /// A node was lost before: what was promised until then stands no second loss unless it was
+    /// restored.
+    pub(crate) has_lost_node: bool,
     /// Power was lost before: a version that was retired may have come back.
     pub(crate) has_lost_power: bool,
 }
@@ -41,5 +44,5 @@ pub(crate) struct Lived {
 pub(crate) fn fresh() -> Legacy {
     let mut tree = Tree::default();
     tree.make_directory(MEMORY);
-    Legacy { tree, promises: Vec::new(), states: States::new(), has_lost_power: false }
+    Legacy { tree, promises: Vec::new(), states: States::new(), has_lost_node: false, has_lost_power: false }
 }

@@ -189,6 +189,8 @@ impl Rank<'_> {
         let restored = session.restore(&mut solver)?.map(|restored| restored.version);
         let state = restored.map(|version| problem.state(&solver).map(|state| (version, state))).transpose()?;
         told(self.story).restored.insert(self.comm.rank(), state);
+        // It is guarded again, so that another node may be lost.
+        restored.into_iter().for_each(|version| self.promise(PromiseKind::Saved, version));
         let first = solver.progress().iteration;
         let is_stopped = |iteration| self.stops_after.is_some_and(|after| iteration >= first + after);
         let mut newest = restored;

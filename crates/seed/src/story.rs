@@ -48,7 +48,8 @@ impl StoryNames {
             }
             Happened::Changed(Change::Rename { from, to, is_exchange }) => {
                 let of = |place| self.names.iter().find(|(_, entry)| *entry == place).map(|(&node, _)| node);
-                let (moved, other) = (of(from), of(to).filter(|_| *is_exchange));
+                let moved = of(from);
+                let other = of(to).filter(|_| *is_exchange);
                 self.names.extend(other.map(|other| (other, from.clone())));
                 self.names.extend(moved.map(|moved| (moved, to.clone())));
             }

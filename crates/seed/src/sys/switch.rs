@@ -107,8 +107,8 @@ impl ThreadContext {
         await_turn(&self.is_parked);
     }
 
-    /// Runs `next` in place of this thread. Returns when another one switches to it; or, once it may
-    /// end, in its own thread of the kernel.
+    /// Runs `next` in place of this thread. Returns when another one switches to it; or, once it
+    /// may end, in its own thread of the kernel.
     pub(crate) fn switch_to(&self, next: &Self) {
         // SAFETY: `next` has parked or has switched to another thread, and is kept while it waits.
         unsafe { recoup_seed_switch(self, next) };
