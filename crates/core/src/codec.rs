@@ -11,11 +11,11 @@ use crate::{Bound, DeviceSnapshot, ElementType, ErrorKind, KindedError, Values, 
 /// The use of a codec for an error bound.
 #[derive(Clone, Copy, PartialEq)]
 enum BoundUse {
-    /// It stores every bit, under any bound.
+    /// No use: every bit is stored, under any bound.
     None,
-    /// It saves bytes with a bound and without.
+    /// Bytes are saved with a bound and without.
     Either,
-    /// It offers little or nothing for values that must not change.
+    /// Little or nothing is saved for values that must not change.
     Needed,
 }
 

@@ -93,7 +93,7 @@ pub unsafe extern "C" fn recoup_log_open(
 /// bytes they are to `facts_bytes`, and these rows of its answer to `values`. Ranks may differ in
 /// what they find, and agree before they use it.
 ///
-/// RECOUP_NO_VERSION when it is not there, or damaged; RECOUP_E_ARGUMENT,
+/// RECOUP_NO_VERSION when it is not there, or damaged; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT,
 /// RECOUP_E_MISMATCH for facts without room, RECOUP_E_STORE. Then nothing is written.
 ///
 /// # Safety
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn recoup_log_find(
 /// Puts call `number`: `facts_bytes` bytes of facts, alike on all ranks, and this rank's rows of
 /// the answer. It replaces what was put under that number.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_FULL beyond the bytes of recoup_log_open,
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_FULL beyond the bytes of recoup_log_open,
 /// RECOUP_E_STORE. Then the call is not in the log.
 ///
 /// # Safety

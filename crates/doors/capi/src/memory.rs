@@ -154,7 +154,7 @@ pub unsafe extern "C" fn recoup_memory_open(options: *const c_char, memory: *mut
 /// shares none of its values. The types are RECOUP_F64, RECOUP_F32, RECOUP_I64, RECOUP_I32,
 /// RECOUP_U64, RECOUP_U32 and RECOUP_BYTES.
 ///
-/// RECOUP_E_ARGUMENT, also for an array that overlaps another, RECOUP_E_NAME.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for an array that overlaps another, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string; `values` has `count` values of `type`, unless it is NULL.
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn recoup_memory_array(
 /// Has each commit compare an array with the version before. Its writes then need no
 /// recoup_memory_touch, and each commit reads the array's last version from the file.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string.
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn recoup_memory_compare(memory: RecoupMemory, name: *cons
 /// Announces that `count` values from value `first` of an array were written, or will be before the
 /// next commit. A write that is not announced may be missing from versions.
 ///
-/// RECOUP_E_ARGUMENT for values that the array does not have, RECOUP_E_NAME.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT for values that the array does not have, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string.
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn recoup_memory_touch(memory: RecoupMemory, name: *const 
 /// Makes a version of all arrays, under a number of the program's own, and writes the version's
 /// number to `number`, which may be NULL. Returns when the version is durable.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_STORE, RECOUP_E_FULL: the version does not count,
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STORE, RECOUP_E_FULL: the version does not count,
 /// and those before stay. RECOUP_E_NOT_SAVED after a commit that failed in its last step: open the
 /// file again to see whether that one counts.
 ///
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn recoup_memory_step(memory: RecoupMemory, step: u64, num
 /// Fills all arrays with a version, and writes the program's number of it to `step`, which may be
 /// NULL. 0 for `number` is the newest version that is whole.
 ///
-/// RECOUP_NO_VERSION if `number` is 0 and there is none: nothing is written.
+/// RECOUP_NO_VERSION if `number` is 0 and there is none: nothing is written. RECOUP_E_HANDLE,
 /// RECOUP_E_ARGUMENT for a version that is not kept, RECOUP_E_MISMATCH if an array is not in the
 /// version, or has another type or size there, RECOUP_E_DAMAGED, RECOUP_E_STORE: the arrays stay as
 /// they are.
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn recoup_memory_restore(memory: RecoupMemory, number: u64
 /// Writes the versions that are kept to `versions`, which has room for `capacity`, the oldest
 /// first, and their number to `count`.
 ///
-/// RECOUP_E_ARGUMENT if there are more than `capacity`.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT if there are more than `capacity`.
 ///
 /// # Safety
 /// `versions` has room for `capacity` of them, unless it is NULL; `count` is NULL or can be
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn recoup_memory_versions(
 
 /// Writes counts, bytes and seconds of a memory.
 ///
-/// RECOUP_E_ARGUMENT.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `report` is NULL or can be written.
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn recoup_memory_report(memory: RecoupMemory, report: *mut
 /// characters with the zero at its end. A longer line is cut. `index` counts from 0. Roots, lists
 /// and tables are checked when the file is opened, blocks when they are read.
 ///
-/// RECOUP_E_ARGUMENT.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `line` has room for `capacity` characters, unless it is NULL.

@@ -26,7 +26,7 @@ fn structure(view: &VersionView, name: &str) -> Result<StructureSummary, CallFai
 /// Looks at a version, and writes the view to `view`. The arrays of the program stay as they are,
 /// and the view keeps its version until it is closed, however many commits follow.
 ///
-/// RECOUP_E_ARGUMENT, also for a version that is not kept.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for a version that is not kept.
 ///
 /// # Safety
 /// `view` is NULL or can be written.
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn recoup_view_open(memory: RecoupMemory, number: u64, vie
 
 /// Writes type and number of the values of an array in the version of a view.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
 ///
 /// # Safety
 /// `name` is NULL or a C string; `type` and `count` are NULL or can be written.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn recoup_view_shape(
 /// Reads `count` values of `type` from value `first` of an array, in the version of a view, to
 /// `into`. Every block is checked, and nothing is written if one is damaged.
 ///
-/// RECOUP_E_ARGUMENT, also for values that the array does not have, RECOUP_E_NAME,
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, also for values that the array does not have, RECOUP_E_NAME,
 /// RECOUP_E_MISMATCH for another type, RECOUP_E_DAMAGED, RECOUP_E_STORE.
 ///
 /// # Safety

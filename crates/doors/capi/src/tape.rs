@@ -81,7 +81,7 @@ pub unsafe extern "C" fn recoup_tape_open(options: *const c_char, tape: *mut Rec
 /// behind the program. With a codec, the error of a push may be returned by a later call: then the
 /// state that the message names is not on the tape.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
 /// RECOUP_E_OPTIONS for values that the codec refuses.
 ///
 /// # Safety
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn recoup_tape_push(
 
 /// Writes the step that the next recoup_tape_pop gives back: as announced, else the newest one.
 ///
-/// RECOUP_EMPTY when there is none, and nothing is written; RECOUP_E_ARGUMENT.
+/// RECOUP_EMPTY when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `step` is NULL or can be written.
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn recoup_tape_next(tape: RecoupTape, step: *mut u64) -> i
 
 /// Writes type and number of the values of a step.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_DAMAGED.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_DAMAGED.
 ///
 /// # Safety
 /// `type` and `count` are NULL or can be written.
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn recoup_tape_shape(tape: RecoupTape, step: u64, r#type: 
 /// which may be NULL. A state that cannot be given out whole stays on the tape; recoup_tape_forget
 /// drops it.
 ///
-/// RECOUP_EMPTY when all states were popped, and nothing is written;
+/// RECOUP_EMPTY when all states were popped, and nothing is written; RECOUP_E_HANDLE,
 /// RECOUP_E_ARGUMENT, RECOUP_E_MISMATCH for another type or too little room, RECOUP_E_DAMAGED,
 /// RECOUP_E_OPTIONS for a state that another codec has coded.
 ///
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn recoup_tape_pop(
 
 /// Reads the state of a step as recoup_tape_pop does. It stays on the tape.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_MISMATCH, RECOUP_E_DAMAGED,
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_MISMATCH, RECOUP_E_DAMAGED,
 /// RECOUP_E_OPTIONS.
 ///
 /// # Safety
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn recoup_tape_peek(
 
 /// Drops the state of a step.
 ///
-/// RECOUP_E_STEP, RECOUP_E_ORDER if another state was coded against it.
+/// RECOUP_E_HANDLE, RECOUP_E_STEP, RECOUP_E_ORDER if another state was coded against it.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_forget(tape: RecoupTape, step: u64) -> i32 {
     guarded(|| TAPES.with(tape, |open| Ok(open.tape.forget(step)?)))
@@ -219,7 +219,7 @@ pub extern "C" fn recoup_tape_forget(tape: RecoupTape, step: u64) -> i32 {
 /// Announces the steps of the next pops, in their order; states that are not named follow in
 /// reverse.
 ///
-/// RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_ORDER where states are coded against
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_ORDER where states are coded against
 /// each other.
 ///
 /// # Safety
@@ -247,7 +247,7 @@ pub extern "C" fn recoup_tape_turn(tape: RecoupTape) -> i32 {
 /// Waits until the spill directory has all states, and makes them durable: they outlive the process
 /// and a loss of power. The tape continues.
 ///
-/// RECOUP_E_STORE, also without a directory.
+/// RECOUP_E_HANDLE, RECOUP_E_STORE, also without a directory.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_save(tape: RecoupTape) -> i32 {
     guarded(|| TAPES.with(tape, |open| Ok(open.tape.save()?)))
@@ -255,7 +255,7 @@ pub extern "C" fn recoup_tape_save(tape: RecoupTape) -> i32 {
 
 /// Writes the number of states on the tape, with those that wait for the codec.
 ///
-/// RECOUP_E_ARGUMENT.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `count` is NULL or can be written.
@@ -268,7 +268,7 @@ pub unsafe extern "C" fn recoup_tape_count(tape: RecoupTape, count: *mut u64) ->
 /// Writes the steps on the tape to `steps`, which has room for `capacity`, in the order of their
 /// pushes, and their number to `count`.
 ///
-/// RECOUP_E_ARGUMENT if there are more than `capacity`.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT if there are more than `capacity`.
 ///
 /// # Safety
 /// `steps` has room for `capacity` steps, unless it is NULL; `count` is NULL or can be written.
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn recoup_tape_steps(tape: RecoupTape, steps: *mut u64, ca
 
 /// Writes the counts, bytes and seconds of a tape so far.
 ///
-/// RECOUP_E_ARGUMENT.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `report` is NULL or can be written.
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn recoup_tape_report(tape: RecoupTape, report: *mut Recou
 /// `line`, which has room for `capacity` characters with the zero at its end. A longer line is cut.
 /// `index` counts from 0. Such files stay where they are.
 ///
-/// RECOUP_E_ARGUMENT.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
 /// # Safety
 /// `line` has room for `capacity` characters, unless it is NULL.
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn recoup_tape_damaged(tape: RecoupTape, index: u64, line:
 /// Closes a tape, whatever the code. Its number is never used again. States that are still on it
 /// are saved first if it has a directory, as recoup_tape_save does; without one they are gone.
 ///
-/// RECOUP_E_STORE.
+/// RECOUP_E_HANDLE, RECOUP_E_STORE.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_tape_close(tape: RecoupTape) -> i32 {
     guarded(|| match TAPES.close(tape)? {

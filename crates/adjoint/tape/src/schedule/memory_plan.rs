@@ -16,8 +16,8 @@ use super::costs::ScheduleCosts;
 
 /// Entries of the tables that are allowed, eight bytes each at most.
 const ENTRIES_MAX: f64 = 5e7;
-/// Pairs of runs that a plan may look at: a quarter of a minute. At most costs the runs are long; where
-/// costs are convex on short runs only, each step looks at thousands of pairs.
+/// Pairs of runs that a plan may look at: a quarter of a minute. At most costs the runs are long;
+/// where costs are convex on short runs only, each step looks at thousands of pairs.
 const LOOKS_MAX: u64 = 1_000_000_000;
 
 /// Splits by steps and slots.
