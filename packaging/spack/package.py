@@ -39,8 +39,6 @@ class Recoup(Package, PythonExtension):
     depends_on("gmake", type="build")
     depends_on("rust@1.89:", type="build")
     depends_on("mpi", when="+mpi")
-    # mpi-sys reads mpi.h.
-    depends_on("llvm +clang", type="build", when="+mpi")
     depends_on("petsc", when="+petsc")
     # The code is in every build and looks for the driver at run time.
     depends_on("cuda@12.2:", type="run", when="+cuda")
@@ -54,7 +52,6 @@ class Recoup(Package, PythonExtension):
     def setup_build_environment(self, env):
         if self.spec.satisfies("+mpi"):
             env.set("MPICC", self.spec["mpi"].mpicc)
-            env.set("LIBCLANG_PATH", self.spec["llvm"].prefix.lib)
         else:
             env.set("MPICC", "no-mpicc")
 
@@ -62,8 +59,7 @@ class Recoup(Package, PythonExtension):
         env.prepend_path("HDF5_PLUGIN_PATH", self.prefix.lib.hdf5.plugin)
 
     def install(self, spec, prefix):
-        features = ["FEATURES=recoup-cli/mpi"] if spec.satisfies("+mpi") else []
-        make("build", "library", *features)
+        make("build", "library")
         make("install-program", "install-library", "install-veloc", f"PREFIX={prefix}")
         if spec.satisfies("+python"):
             env["RECOUP_PROGRAM"] = "target/release/recoup"

@@ -1,7 +1,7 @@
 //! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), the ranks of
-//! a program that lends its communicator as callbacks ([`LentComm`]), and with the feature `mpi`
-//! ranks as processes of an MPI job (`Mpi`). [`survive()`] is the loop of a job that continues
-//! without the processes it loses.
+//! a program that lends its communicator as callbacks ([`LentComm`]), and ranks as processes of an
+//! MPI job ([`Mpi`]). [`survive()`] is the loop of a job that continues without the processes it
+//! loses.
 //!
 //! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums that do not depend on
 //! their order, and no call that hangs because a rank is gone. Must not know solvers, codecs or
@@ -10,15 +10,13 @@
 
 mod hub;
 mod lent;
-#[cfg(feature = "mpi")]
 mod mpi;
 mod solo;
 mod survive;
 mod threads;
 
 pub use lent::{CommCallbacks, InsideCall, LentComm, ProgramThread};
-#[cfg(feature = "mpi")]
-pub use mpi::{Host, Mpi, MpiError, MpiJob, ThreadLevel};
+pub use mpi::{Host, Mpi, MpiError, MpiJob, ThreadLevel, find_mpi};
 pub use solo::Solo;
 pub use survive::{RepairableJob, survive};
 pub use threads::Threads;

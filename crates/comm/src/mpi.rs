@@ -7,13 +7,15 @@
 //! with user-level failure mitigation (Open MPI 5) detect that a rank is gone. All communicators of
 //! its job then end with [`CommError::RankLost`] on all ranks, and [`MpiJob::repair`] continues
 //! without it. Sums and minima take log P steps. Gathers bring every rank's values to every rank:
-//! they are meant for a few values.
+//! they are meant for a few values. The library is found when a job starts.
 
 mod comm;
 mod family;
 mod fault;
 mod job;
+mod library;
 mod sys;
 
 pub use comm::Mpi;
 pub use job::{Host, MpiError, MpiJob, ThreadLevel};
+pub use library::find_mpi;

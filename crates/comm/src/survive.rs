@@ -3,7 +3,7 @@
 //!
 //! Every process does the same: it computes or waits, until all are done or one is lost; then those
 //! alive share the places again, and compute from the newest version. See
-//! [`crate::Threads`] for jobs without losses; `MpiJob` (feature `mpi`) is a job to survive with.
+//! [`crate::Threads`] for jobs without losses; [`crate::MpiJob`] is a job to survive with.
 
 use std::fmt::Display;
 

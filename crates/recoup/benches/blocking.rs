@@ -1,7 +1,7 @@
 //! How long a checkpoint blocks the solver on several ranks, beside a plain copy of the same bytes
 //! in the same run.
 //!
-//! `cargo bench -p recoup --features mpi --bench blocking` starts itself under `mpirun` on 2, 4 and
+//! `cargo bench -p recoup --bench blocking` starts itself under `mpirun` on 2, 4 and
 //! 8 ranks. A vector of 256 MB, shared among the ranks, is saved to shared memory with a copy on a
 //! partner; encoding, verifying, writing and the partner's copy come behind the solver, and are
 //! shown beside what blocks it. Medians over rounds of the slowest rank.

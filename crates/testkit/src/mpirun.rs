@@ -64,6 +64,27 @@ pub fn surviving() -> Option<PathBuf> {
     folder.join("bin/mpirun").exists().then_some(folder)
 }
 
+/// The folder of an MPICH 5, where there is one: `scripts/bootstrap.sh test-all` makes it. It has
+/// the standard's binary interface beside its own.
+#[must_use]
+pub fn mpich() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-mpich");
+    folder.join("bin/mpirun").exists().then_some(folder)
+}
+
+/// Runs a job as [`job`] does, with the MPICH in `folder`.
+///
+/// # Panics
+/// When `mpirun` cannot be started.
+#[must_use]
+pub fn mpich_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Command)) -> EndedJob {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", &SECONDS_MAX.to_string()]).arg(folder.join("bin/mpirun"));
+    command.args(["-n", &ranks.to_string()]).stdin(Stdio::null());
+    program(&mut command);
+    finished(command.output())
+}
+
 /// Makes a command as [`command`] does, with the `mpirun` in `folder`, for jobs that continue when
 /// a rank is lost.
 #[must_use]
@@ -71,7 +92,6 @@ pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", &SECONDS_MAX.to_string()]).arg(folder.join("bin/mpirun"));
     command.args(["--oversubscribe", "--bind-to", "none", "--with-ft", "ulfm", "-n", &ranks.to_string()]);
-    // Programs built with another Open MPI run with this one: its library has the same name.
     command.env("LD_LIBRARY_PATH", folder.join("lib")).env("OPAL_PREFIX", folder);
     command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
     command.envs([("PRTE_ALLOW_RUN_AS_ROOT", "1"), ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);

@@ -83,8 +83,7 @@ const SAVES: [(&str, &str); 4] = [
 
 /// Prints these tables, or all, for grids of these sizes, or the usual ones.
 pub(crate) fn run(root: &Path, tables: &[AnchorTable], sizes: &[u32], rounds: usize) -> Result<()> {
-    let build =
-        ["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi", "--features", "recoup-cli/mpi"];
+    let build = ["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi"];
     succeed(cargo(root).args(build))?;
     let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
     let petsc = driver(root, &target, "examples/embed/ksp.c", "anchor-petsc")?;

@@ -79,9 +79,9 @@ const EVERYDAY: [&str; 14] = [
     "recoup-seed",
 ];
 
-/// Targets of those packages that the everyday tests leave out: the double of a device, and the
-/// pages.
-const LEFT_TARGETS: [&str; 4] = ["cuda", "device", "documents", "double"];
+/// Targets of those packages that the everyday tests leave out: the double of a device, the pages,
+/// and jobs of MPI.
+const LEFT_TARGETS: [&str; 6] = ["cuda", "device", "documents", "double", "losses", "mpi"];
 
 /// Names of tests that the everyday tests leave out: they need the double of a device, libraries
 /// and compilers of `scripts/bootstrap.sh test-all`, install what they try, or are of other
@@ -504,30 +504,30 @@ mod tests {
     /// them on.
     fn handed_on() -> Value {
         json!({"packages": [
-            {"name": "engine", "features": {"default": ["fast"], "fast": ["dep:simd"], "mpi": ["dep:mpi"], "gpu": []},
+            {"name": "engine", "features": {"default": ["fast"], "fast": ["dep:simd"], "zfp": ["dep:zfp"], "gpu": []},
              "targets": [
-                {"name": "engine", "kind": ["lib"]}, {"name": "ranks", "kind": ["test"], "required-features": ["mpi"]},
+                {"name": "engine", "kind": ["lib"]}, {"name": "codecs", "kind": ["test"], "required-features": ["zfp"]},
                 {"name": "device", "kind": ["test"], "required-features": ["gpu"]}, {"name": "other", "kind": ["test"]}]},
-            {"name": "program", "features": {"default": ["gpu"], "gpu": ["engine?/gpu"], "mpi": ["engine/mpi"]},
+            {"name": "program", "features": {"default": ["gpu"], "gpu": ["engine?/gpu"], "zfp": ["engine/zfp"]},
              "targets": [
-                {"name": "program", "kind": ["bin"]}, {"name": "jobs", "kind": ["test"], "required-features": ["mpi"]},
+                {"name": "program", "kind": ["bin"]}, {"name": "runs", "kind": ["test"], "required-features": ["zfp"]},
                 {"name": "double", "kind": ["test"], "required-features": ["gpu"]}]},
-            {"name": "facade", "features": {"mpi": ["engine/mpi"]}, "targets": [{"name": "facade", "kind": ["lib"]}]},
+            {"name": "facade", "features": {"zfp": ["engine/zfp"]}, "targets": [{"name": "facade", "kind": ["lib"]}]},
         ]})
     }
 
     #[test]
     fn features_are_tested_where_the_workspace_does_not() {
         let metadata = handed_on();
-        assert_eq!(tests_with(&metadata, "engine", "mpi"), ["--test=ranks"]);
-        assert_eq!(tests_with(&metadata, "program", "mpi"), ["--test=jobs"]);
+        assert_eq!(tests_with(&metadata, "engine", "zfp"), ["--test=codecs"]);
+        assert_eq!(tests_with(&metadata, "program", "zfp"), ["--test=runs"]);
         assert!(
-            tests_with(&metadata, "engine", "fast").is_empty() && tests_with(&metadata, "facade", "mpi").is_empty()
+            tests_with(&metadata, "engine", "fast").is_empty() && tests_with(&metadata, "facade", "zfp").is_empty()
         );
-        assert!(hands_on(&metadata, "program", "mpi") && !hands_on(&metadata, "engine", "mpi"));
+        assert!(hands_on(&metadata, "program", "zfp") && !hands_on(&metadata, "engine", "zfp"));
         // In the default set of the program, which hands it on.
         assert!(is_on(&metadata, "engine", "gpu") && is_on(&metadata, "program", "gpu"));
-        assert!(!is_on(&metadata, "engine", "mpi") && !is_on(&metadata, "program", "mpi"));
+        assert!(!is_on(&metadata, "engine", "zfp") && !is_on(&metadata, "program", "zfp"));
     }
 
     #[test]
@@ -535,19 +535,19 @@ mod tests {
         let metadata = handed_on();
         let is_whole = |package, feature| is_whole_default(&metadata, package, feature);
         assert!(is_whole("engine", "fast") && is_whole("program", "gpu"));
-        assert!(!is_whole("engine", "gpu") && !is_whole("engine", "mpi") && !is_whole("facade", "mpi"));
+        assert!(!is_whole("engine", "gpu") && !is_whole("engine", "zfp") && !is_whole("facade", "zfp"));
     }
 
     #[test]
-    fn the_workspace_tests_devices_and_leaves_jobs_of_mpi_out() {
+    fn the_workspace_tests_devices_and_leaves_foreign_codecs_out() {
         let metadata = metadata(&crate::root()).unwrap();
         let owners = feature_owners(&metadata);
         let apart = |feature: &str| -> Vec<&String> {
             owners[feature].iter().filter(|package| !is_on(&metadata, package, feature)).collect()
         };
         assert!(apart("cuda").is_empty(), "{:?}", apart("cuda"));
-        let tested = apart("mpi").into_iter().filter(|package| !tests_with(&metadata, package, "mpi").is_empty());
-        assert_eq!(tested.collect::<Vec<_>>(), ["recoup-comm", "recoup-cli"]);
+        let tested = apart("zfp-c").into_iter().filter(|package| !tests_with(&metadata, package, "zfp-c").is_empty());
+        assert_eq!(tested.collect::<Vec<_>>(), ["recoup-compress"]);
     }
 
     #[test]

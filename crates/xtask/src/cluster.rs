@@ -113,7 +113,7 @@ enum HostLoss {
 /// # Errors
 /// When a case ends otherwise than it should, or hosts cannot be made.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    succeed(cargo(root).args(["build", "--locked", "-p", "recoup-cli", "--features", "mpi"]))?;
+    succeed(cargo(root).args(["build", "--locked", "-p", "recoup-cli"]))?;
     let program = root.join("target/debug/recoup");
     let mut wrong = 0;
     for case in CASES {

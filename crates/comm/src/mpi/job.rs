@@ -8,6 +8,7 @@ use recoup_core::CommError;
 
 use super::comm::Mpi;
 use super::fault::MpiFault;
+use super::library::mpi;
 use super::sys::{self, Family, Pause, PendingCalls, RawComm};
 use crate::survive::RepairableJob;
 
@@ -18,6 +19,36 @@ const LOOKS_PER_SECOND: u32 = 10_000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
+    /// No library has a name that is known.
+    #[error(
+        "no MPI library was found ({names}): install one, load its module, or give the path of its library in \
+         RECOUP_MPI"
+    )]
+    NotFound {
+        /// The names that were looked for.
+        names: String,
+    },
+    /// The library is there and cannot be used.
+    #[error("the MPI library {library} cannot be loaded: {what}; RECOUP_MPI names another one")]
+    NotLoaded {
+        /// Its name or path.
+        library: String,
+        /// The reason.
+        what: String,
+    },
+    /// The launcher is that of another MPI: each process would compute alone.
+    #[error(
+        "the launcher started {launched} processes, and {library} knows of {known}: give the path of the launcher's \
+         own MPI library in RECOUP_MPI"
+    )]
+    OtherLauncher {
+        /// Processes that the launcher tells of.
+        launched: usize,
+        /// The library's name or path.
+        library: String,
+        /// Processes that the library tells of.
+        known: usize,
+    },
     /// The process has started MPI before.
     #[error("MPI was started before in this process")]
     StartedBefore,
@@ -140,6 +171,7 @@ impl MpiJob {
         family.join(world);
         let place = world.rank()?;
         let places = world.size()?;
+        mpi().check_size(places)?;
         let mut hosts = vec![0; places];
         let own = [host_word()];
         let mut pending = PendingCalls::new(world, &family);

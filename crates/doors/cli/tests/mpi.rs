@@ -2,8 +2,6 @@
 //! exit code on all ranks?
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-// Its lines that start MPI jobs run where the program is built with MPI.
-mod documents;
 mod drains;
 mod memory;
 mod spares;
@@ -44,6 +42,17 @@ fn alone(arguments: &str, dir: &Path) -> Value {
 
 fn data(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../../tests/data/{name}.mtx.gz")).display().to_string()
+}
+
+#[test]
+fn an_mpi_that_is_not_there_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    let solve = command.args(["solve", "--poisson3d", "4", "--method", "cg", "--mpi"]).current_dir(dir.path());
+    let output = solve.env("RECOUP_MPI", "/nowhere/libmpi.so").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    assert!(stderr.contains("/nowhere/libmpi.so") && stderr.contains("RECOUP_MPI"), "{stderr}");
 }
 
 #[test]

@@ -141,8 +141,6 @@ fn bad_input_is_named_in_one_line() {
             2,
             "--harvest 8 leaves no room in cycles of --restart 10",
         ),
-        #[cfg(not(feature = "mpi"))]
-        ("solve --poisson3d 4 --method cg --mpi", 5, "--features mpi"),
         ("run --poisson3d 4 --method cg --mpi --dir d --failures kill --mtti 1", 2, "--mpi excludes"),
         ("compare --poisson3d 4 --method cg --mpi --failures at:3", 2, "--mpi"),
         ("solve --poisson3d 4 --method cg --device cuda", 5, "CUDA"),

@@ -147,7 +147,7 @@ fn runs_outlive_killed_nodes_from_memory_alone() {
     assert!(total > 0, "no node was killed in time");
 }
 
-/// `cargo test --release -p recoup-cli --features mpi --test mpi -- --ignored --nocapture spares`.
+/// `cargo test --release -p recoup-cli --test mpi -- --ignored --nocapture spares`.
 #[test]
 #[ignore = "a hundred kills take minutes; by hand and before a release"]
 fn a_hundred_kills_are_survived() {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use recoup::cache::MEMORY_DIR;
+use recoup::comm::find_mpi;
 
 use super::check::{PartCheck, PartState};
 use super::directory::FileSystemSpace;
@@ -25,25 +26,21 @@ pub(super) fn checks() -> Vec<PartCheck> {
 
 fn mpi() -> PartCheck {
     let launcher = ["mpirun", "mpiexec"].into_iter().find_map(on_path);
-    let version = launcher.as_deref().and_then(version_of);
-    let found = match (&launcher, version) {
-        (Some(path), Some(version)) => format!("{version}, {}", path.display()),
-        (Some(path), None) => format!("{}, which does not tell its version", path.display()),
-        (None, _) => "no mpirun on the path".to_owned(),
-    };
     let costs = "--mpi is refused: a solve has one process with its threads. The C library and PETSc use the MPI of the \
                  program either way";
-    match (cfg!(feature = "mpi"), launcher.is_some()) {
-        (true, true) => PartCheck::yes("MPI", format!("{found}; this program is built with MPI")),
-        (true, false) => PartCheck::yes("MPI", format!("{found}; this program is built with MPI")).lacking(
+    let [name, version] = match find_mpi() {
+        Ok(found) => found,
+        Err(error) => {
+            let remedy = "if a solve needs several nodes, install MPI, or load its module";
+            return PartCheck::yes("MPI", error.to_string()).lacking(PartState::No, costs, remedy);
+        }
+    };
+    match launcher {
+        Some(path) => PartCheck::yes("MPI", format!("{version}, {name}; {}", path.display())),
+        None => PartCheck::yes("MPI", format!("{version}, {name}; no mpirun on the path")).lacking(
             PartState::No,
             "no job of several ranks can be started",
-            "load the module of the MPI that this program was built with, or install it",
-        ),
-        (false, _) => PartCheck::yes("MPI", format!("{found}; this program is built without MPI")).lacking(
-            PartState::No,
-            costs,
-            "if a solve needs several nodes, install MPI and build from the sources with --features mpi (docs/run.md)",
+            "install the launcher of this MPI, load its module, or start jobs by srun",
         ),
     }
 }
