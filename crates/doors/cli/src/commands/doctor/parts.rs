@@ -1,7 +1,6 @@
 //! The programs and libraries that recoup works with.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use recoup::cache::MEMORY_DIR;
 use recoup::comm::find_mpi;
@@ -145,15 +144,4 @@ fn on_path(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let is_program = |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program)
-}
-
-/// Returns the version that a launcher tells: Open MPI in its first line, MPICH's Hydra in the
-/// second.
-fn version_of(launcher: &Path) -> Option<String> {
-    let told = Command::new(launcher).arg("--version").output().ok()?;
-    let text = String::from_utf8_lossy(&told.stdout);
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next()?;
-    let second = lines.find_map(|line| line.strip_prefix("Version:")).filter(|_| first.starts_with("HYDRA"));
-    Some(second.map_or_else(|| first.to_owned(), |version| format!("MPICH {}", version.trim())))
 }
