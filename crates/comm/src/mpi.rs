@@ -10,12 +10,13 @@
 //! they are meant for a few values. The library is found when a job starts.
 
 mod comm;
+mod error;
 mod family;
 mod fault;
 mod job;
-mod library;
 mod sys;
 
 pub use comm::Mpi;
-pub use job::{Host, MpiError, MpiJob, ThreadLevel};
-pub use library::find_mpi;
+pub use error::MpiError;
+pub use job::{Host, MpiJob, ThreadLevel};
+pub use sys::find_mpi;

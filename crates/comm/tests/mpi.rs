@@ -35,7 +35,9 @@ fn launch() {
         }
     }
     if let Some(folder) = mpirun::surviving() {
-        let job = mpirun::surviving_job(&folder, 3, |command| drop(command.arg(&program).env(LEVEL, "multiple")));
+        let job = mpirun::surviving_job(&folder, 3, |command| {
+            command.arg(&program).env(LEVEL, "multiple");
+        });
         assert!(job.success(), "Open MPI 5:\n{job}");
         println!("Open MPI 5: ok");
     } else {
@@ -45,11 +47,11 @@ fn launch() {
         println!("SKIPPED: no MPICH; scripts/bootstrap.sh test-all makes .venv-mpich");
         return;
     };
-    // Found beside the launcher, which is no child of a test: the one with the standard's interface.
+    // Beside the launcher lies the one with the standard's interface, which is found.
     for library in [None, Some("lib/libmpi_abi.so.1"), Some("lib/libmpi.so.12")] {
         let job = mpirun::mpich_job(&folder, 3, |command| {
             command.arg(&program).env(LEVEL, "multiple");
-            library.into_iter().for_each(|library| drop(command.env("RECOUP_MPI", folder.join(library))));
+            command.envs(library.map(|library| ("RECOUP_MPI", folder.join(library))));
         });
         assert!(job.success(), "{library:?}:\n{job}");
         println!("MPICH, {}: ok", library.unwrap_or("found beside its launcher"));

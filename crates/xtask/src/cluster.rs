@@ -134,7 +134,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 enum Launcher {
     /// The `mpirun` that is found first: Open MPI's.
     First,
-    /// That of MPICH.
+    /// The one of MPICH.
     Hydra(PathBuf),
 }
 
@@ -155,7 +155,7 @@ impl Launcher {
         Ok(words.join(" "))
     }
 
-    /// A job on these hosts, of so many ranks each, whose daemons `agent` starts.
+    /// A job of `per_host` ranks on each of these hosts, whose daemons `agent` starts.
     fn job(&self, hosts: &[&str], per_host: usize, agent: &Path) -> Command {
         let slots: Vec<String> = hosts.iter().map(|host| format!("{host}:{per_host}")).collect();
         let mut job = Command::new(self.path());
@@ -167,6 +167,8 @@ impl Launcher {
                 job.args(["--oversubscribe", "--host", &slots.join(",")]);
             }
             Self::Hydra(_) => {
+                // UCX would take hosts of one machine for one host, and use their shared memory.
+                job.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", "lo");
                 job.args(["-launcher", "rsh", "-launcher-exec"]).arg(agent);
                 job.args(["-iface", "lo", "-hosts", &slots.join(",")]);
             }

@@ -11,10 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use self::library::{Constants, Functions, StatusRoom, load, mpi};
+use super::error::MpiError;
 use super::family::{Member, Members};
 use super::fault::MpiFault;
-use super::job::MpiError;
-use super::library::{Constants, Functions, Status, load, mpi};
+
+mod library;
+
+pub use library::find_mpi;
 
 /// Values in one message at most: their number is a C int.
 pub(super) const MESSAGE_MAX: usize = 1 << 30;
@@ -100,6 +104,17 @@ pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, MpiError> {
     TAKES_TURNS.store(level != ThreadSupport::Multiple, Ordering::Relaxed);
     IS_UP.store(true, Ordering::Release);
     Ok(level)
+}
+
+/// Refuses to start where the launcher tells of another number of processes than the library.
+pub(super) fn check_size(known: usize) -> Result<(), MpiError> {
+    let library = mpi();
+    match library.launched {
+        Some(launched) if launched != known => {
+            Err(MpiError::OtherLauncher { launched, library: library.name.display().to_string(), known })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Ends MPI for the process.
@@ -233,16 +248,16 @@ impl Member for RawComm {
     }
 
     fn is_revoked(self) -> bool {
+        let Some(ulfm) = &mpi().ulfm else { return false };
         let mut flag = 0;
         // SAFETY: a communicator and a valid place.
-        mpi().ulfm.as_ref().is_some_and(|ulfm| {
-            call(|| unsafe { (ulfm.MPIX_Comm_is_revoked)(self.0, &raw mut flag) }).is_ok() && flag != 0
-        })
+        call(|| unsafe { (ulfm.MPIX_Comm_is_revoked)(self.0, &raw mut flag) }).is_ok() && flag != 0
     }
 
     fn failed_rank(self) -> Option<usize> {
         let ulfm = mpi().ulfm.as_ref()?;
-        let (mut failed, mut all) = (constants().group_null, constants().group_null);
+        let mut failed = constants().group_null;
+        let mut all = failed;
         let first = 0;
         let mut rank = -1;
         // SAFETY: a communicator and valid places.
@@ -472,7 +487,7 @@ impl MpiRequest {
         }
         if let Self::UnderWay { handle, values, .. } = self {
             let mut flag = 0;
-            let ignored = constants().status_ignore as *mut Status;
+            let ignored = constants().status_ignore as *mut StatusRoom;
             // SAFETY: a request under way, and valid places.
             let tested = check(unsafe { (calls().MPI_Test)(handle, &raw mut flag, ignored) });
             if flag != 0 || tested.is_err() {
@@ -488,7 +503,7 @@ impl ReceiveBuffer {
         let mut flag = 0;
         let mut count = 0;
         let mut message = constants().message_null;
-        let mut status = Status::default();
+        let mut status = StatusRoom::default();
         // SAFETY: a communicator and valid places.
         check(unsafe {
             (calls().MPI_Improbe)(self.from, self.tag, self.comm.0, &raw mut flag, &raw mut message, &raw mut status)

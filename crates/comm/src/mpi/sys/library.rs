@@ -14,12 +14,12 @@ use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::job::MpiError;
+use super::super::error::MpiError;
 
 /// Names the library to load, where the one that is found is not that of the launcher.
 const CHOICE: &str = "RECOUP_MPI";
 /// Room for a status of any of the interfaces.
-pub(super) type Status = [u64; 8];
+pub(super) type StatusRoom = [u64; 8];
 
 /// Libraries by their usual names, and the interface of each; the standard's first.
 const LIBRARIES: [(&str, Interface); 4] = [
@@ -29,8 +29,8 @@ const LIBRARIES: [(&str, Interface); 4] = [
     ("libmpich.so.12", Interface::Mpich),
 ];
 
-/// The variables in which `mpirun` of Open MPI, launchers that speak PMI, and Slurm's `srun` give the
-/// number of processes, and whether Open MPI is likely then.
+/// The variables in which `mpirun` of Open MPI, launchers that speak PMI, and Slurm's `srun` give
+/// the number of processes, and whether Open MPI is likely then.
 const SIZES: [(&str, bool); 3] = [("OMPI_COMM_WORLD_SIZE", true), ("PMI_SIZE", false), ("SLURM_STEP_NUM_TASKS", true)];
 
 /// The form of handles and constants.
@@ -143,9 +143,9 @@ functions! {
         MPI_Iallgatherv(*const c_void, c_int, usize, *mut c_void, *const c_int, *const c_int, usize, usize, *mut usize);
         MPI_Iallreduce(*const c_void, *mut c_void, c_int, usize, usize, usize, *mut usize);
         MPI_Ibarrier(usize, *mut usize);
-        MPI_Test(*mut usize, *mut c_int, *mut Status);
-        MPI_Improbe(c_int, c_int, usize, *mut c_int, *mut usize, *mut Status);
-        MPI_Get_count(*const Status, usize, *mut c_int);
+        MPI_Test(*mut usize, *mut c_int, *mut StatusRoom);
+        MPI_Improbe(c_int, c_int, usize, *mut c_int, *mut usize, *mut StatusRoom);
+        MPI_Get_count(*const StatusRoom, usize, *mut c_int);
         MPI_Imrecv(*mut c_void, c_int, usize, *mut usize, *mut usize);
     }
 }
@@ -166,7 +166,7 @@ functions! {
 pub(super) struct MpiLibrary {
     pub(super) functions: Functions,
     pub(super) constants: Constants,
-    /// Where a lost rank can be survived.
+    /// The calls that survive a lost rank, in a library that has them.
     pub(super) ulfm: Option<Ulfm>,
     /// The name it was loaded by.
     pub(super) name: PathBuf,
@@ -197,16 +197,6 @@ pub(super) fn mpi() -> &'static MpiLibrary {
 }
 
 impl MpiLibrary {
-    /// Refuses to start where the launcher tells of more processes than the library.
-    pub(super) fn check_size(&self, known: usize) -> Result<(), MpiError> {
-        match self.launched {
-            Some(launched) if launched != known => {
-                Err(MpiError::OtherLauncher { launched, library: self.name.display().to_string(), known })
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The first line of what it says of itself.
     fn version(&self) -> String {
         // Four times the standard's MPI_MAX_LIBRARY_VERSION_STRING, the largest of all is 8192.
