@@ -1,6 +1,7 @@
 /* The engine of `recoup exec` for one PETSc, compiled with the headers of that PETSc. It keeps a log of finished solves. A
  * program that is started again gets the answer of a call from there, once that answer was tested against A and b at
  * hand. Calls are numbered, for each set of ranks on its own. Nothing that goes wrong with the log reaches the program. */
+#define _GNU_SOURCE
 #include "engine_log.h"
 #include "engine_versions.h"
 
@@ -218,7 +219,7 @@ PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_cal
     Vec               kept_x;
     PetscReal         kept_residual = 0;
     PetscBool         can, is_done = PETSC_FALSE, has_null = !b || !x ? PETSC_TRUE : PETSC_FALSE;
-    PetscLogDouble    start, end;
+    moment            start, end;
     PetscFunctionBegin;
     PetscCall(calls_of(PetscObjectComm((PetscObject)ksp), &call.of));
     const calls_of_ranks before = *call.of;
@@ -249,13 +250,13 @@ PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_cal
         PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
         PetscCall(can_be_watched(ksp, &call.is_watched));
         if (call.is_watched) PetscCall(set_monitors(ksp));
-        PetscCall(PetscTime(&start));
+        PetscCall(take_moment(&start));
         /* From the kept x, a monitor that looks at the iterate would see another way, as would one of norms not kept. */
         int       sees_way = has_open_monitor(ksp) || (kept && kept->n_norms == 0 && has_shown_norms(ksp));
         PetscBool is_start = kept && !is_direct && !sees_way ? PETSC_TRUE : PETSC_FALSE;
         PetscCall(solve(&call, is_start ? kept_x : NULL, kept_residual, real, has_null));
-        PetscCall(PetscTime(&end));
-        if (ksp->reason > 0) PetscCall(keep(&call, end - start));
+        PetscCall(take_moment(&end));
+        if (ksp->reason > 0) PetscCall(keep(&call, end.cpu - start.cpu));
     }
     explain(&call, &before);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

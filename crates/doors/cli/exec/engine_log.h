@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "recoup_petsc.h"
@@ -34,8 +36,9 @@ typedef struct calls_of_ranks {
     recoup_log  log; /* 0 when nothing is kept */
     int         rank;
     uint64_t    number; /* of the next call */
-    double      cost;   /* seconds of the last save of this rank */
-    double      budget; /* seconds that saves may take, alike on all ranks */
+    double      cost;   /* seconds that a save of this rank is thought to take */
+    double      spent;  /* seconds of the last save of this rank, which the budget does not know yet */
+    double      budget; /* seconds that saves may take, alike on all ranks; below 0 after a save that took longer */
     Vec         probe, work, kept_x; /* as b twice, and as x, of the call before */
     PetscObjectId    of_matrix; /* whose fingerprint is known */
     PetscObjectState at_state;
@@ -67,6 +70,26 @@ static double number_of(const char *variable, double without)
 {
     const char *text = getenv(variable);
     return text ? atof(text) : without;
+}
+
+/* A moment of this thread. */
+typedef struct {
+    double wall, cpu;
+    long   n_waits;
+} moment;
+
+/* By processor time: next to other work, a clock on the wall makes solves longer and saves affordable. */
+static PetscErrorCode take_moment(moment *now)
+{
+    struct timespec cpu;
+    struct rusage   usage;
+    PetscLogDouble  wall;
+    PetscFunctionBegin;
+    PetscCall(PetscTime(&wall));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    getrusage(RUSAGE_THREAD, &usage); /* its times are those of the last tick */
+    *now = (moment){wall, (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec, usage.ru_nvcsw};
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
 static void say(const calls_of_ranks *of, const char *what)
@@ -385,28 +408,29 @@ static PetscErrorCode put(one_call *call)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Keeps the call if that costs little beside its solve, and beside all solves so far. */
+/* Keeps the call if that costs little beside its solve of so many seconds, and beside all solves so far. */
 static PetscErrorCode keep(one_call *call, double seconds)
 {
     calls_of_ranks *of = call->of;
-    double          mine[3] = {seconds, of->cost, of->log == 0}, most[3] = {0};
-    PetscLogDouble  start, end;
+    double          mine[4] = {seconds, of->cost, of->log == 0, of->spent}, most[4] = {0};
+    moment          start, end;
     PetscFunctionBegin;
-    PetscCallMPI(MPI_Allreduce(mine, most, 3, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)call->ksp)));
+    PetscCallMPI(MPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)call->ksp)));
     if (most[2] > 0) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     double share = number_of("RECOUP_SHARE", SAVES_SHARE);
-    of->budget += share * most[0];
+    of->budget += share * most[0] - most[3];
+    of->spent = 0;
     if (share < 1 && (most[0] < SOLVE_MULTIPLE * most[1] || of->budget < most[1])) {
         of->cost *= COST_REMEMBERED;
         of->n_left++;
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
-    of->budget -= most[1];
-    PetscCall(PetscTime(&start));
+    PetscCall(take_moment(&start));
     if (call->now.type[0] == '\0') PetscCall(fingerprint(call));
     PetscCall(put(call));
-    PetscCall(PetscTime(&end));
-    of->cost = end - start;
+    PetscCall(take_moment(&end));
+    /* A save that waits for the disk takes the time of the wall. */
+    of->spent = of->cost = end.n_waits > start.n_waits ? end.wall - start.wall : end.cpu - start.cpu;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

@@ -53,13 +53,14 @@ static void end_versions(const calls_of_ranks *of, RecoupKSP *saved)
 /* Asks the first rank's clock now and then, and saves versions once the call has taken long. */
 static PetscErrorCode watch_call(KSP ksp, PetscInt n, PetscReal norm, void *unused)
 {
-    double         seconds, after = number_of("RECOUP_AFTER", AFTER_SECONDS);
+    double         seconds, after;
     PetscLogDouble now;
     PetscFunctionBegin;
     (void)norm;
     (void)unused;
     if (watch.call == NULL || watch.call->ksp != ksp || watch.saved || n < watch.next) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     PetscCall(PetscTime(&now));
+    after   = number_of("RECOUP_AFTER", AFTER_SECONDS);
     seconds = now - watch.start;
     PetscCallMPI(MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, PetscObjectComm((PetscObject)ksp)));
     if (seconds < after) {
