@@ -33,7 +33,7 @@ KILLS_MAX = 8
 LIMIT_SECONDS = 120
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
 # Lines that a resumed solve prints for its own iterations alone, and counts that it may change.
-OF_ITERATIONS = re.compile(r"KSP (?:Residual|preconditioned|unpreconditioned|none)|iterations|linear its|Its")
+OF_ITERATIONS = re.compile(r"KSP (?:Residual|preconditioned|unpreconditioned|none)|[Ii]terations|linear its|Its")
 DIGITS = 1e-3
 
 

@@ -3,6 +3,7 @@
  * hand. Calls are numbered, for each set of ranks on its own. Nothing that goes wrong with the log reaches the program. */
 #define _GNU_SOURCE
 #include "engine_log.h"
+#include "engine_ts.h"
 #include "engine_versions.h"
 
 typedef PetscErrorCode (*view_call)(KSP, PetscViewer);
@@ -48,17 +49,12 @@ static PetscErrorCode take_vector(Vec given, Vec *own)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Leaves the KSP as a solve would that took these iterations, with what it prints. The preconditioner is not set up. */
-static PetscErrorCode give_back(one_call *call, Vec x, const kept_facts *kept)
+/* Leaves the KSP as a solve would that took these iterations, with the norms it shows. */
+static PetscErrorCode give_solve_back(one_call *call, Vec x, const kept_facts *kept)
 {
     KSP           ksp  = call->ksp;
     const double *norm = (const double *)(kept + 1);
     PetscFunctionBegin;
-    if (ksp->guess) { /* it remembers what it has proposed */
-        PetscCall(KSPSetUp(ksp));
-        PetscCall(KSPGuessSetUp(ksp->guess));
-        PetscCall(KSPGuessFormGuess(ksp->guess, call->b, call->x));
-    }
     PetscCall(VecCopy(x, call->x));
     KSPNormType type; /* chosen when it is asked for */
     PetscCall(KSPGetNormType(ksp, &type));
@@ -73,11 +69,39 @@ static PetscErrorCode give_back(one_call *call, Vec x, const kept_facts *kept)
     ksp->its    = (PetscInt)kept->its;
     ksp->rnorm  = kept->rnorm;
     ksp->reason = (KSPConvergedReason)kept->reason;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Leaves the KSP as KSPSolve would, with what it prints. The preconditioner is not set up. */
+static PetscErrorCode give_back(one_call *call, Vec x, const kept_facts *kept)
+{
+    KSP ksp = call->ksp;
+    PetscFunctionBegin;
+    if (ksp->guess) { /* it remembers what it has proposed */
+        PetscCall(KSPSetUp(ksp));
+        PetscCall(KSPGuessSetUp(ksp->guess));
+        PetscCall(KSPGuessFormGuess(ksp->guess, call->b, call->x));
+    }
+    PetscCall(give_solve_back(call, x, kept));
     ksp->totalits += ksp->its;
     if (ksp->postsolve) PetscCall(ksp->postsolve(ksp, call->b, call->x, ksp->postctx));
     if (ksp->guess) PetscCall(KSPGuessUpdate(ksp->guess, call->b, call->x));
     PetscCall(show_end(ksp));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Says once why a kept call is no answer. */
+static void tell_why(const one_call *call, const kept_facts *kept)
+{
+    calls_of_ranks   *of  = call->of;
+    const kept_facts *now = &call->now;
+    const char       *why = "A is another, or rows have other numbers";
+    if (strcmp(kept->type, now->type) || strcmp(kept->pc_type, now->pc_type)) why = "the method is another";
+    if (!is_near(kept->norm_b, now->norm_b)) why = "b is another";
+    if (of->rank == 0 && !of->has_told) {
+        fprintf(stderr, "recoup: call %llu is solved again: %s\n", (unsigned long long)call->number, why);
+    }
+    of->has_told = PETSC_TRUE;
 }
 
 /* Answers the call from `kept`, whose x is given, if that x is as good for A and b at hand as it was. */
@@ -89,13 +113,15 @@ static PetscErrorCode replay(one_call *call, Vec x, const kept_facts *kept, Pets
     *is_done = PETSC_FALSE;
     PetscCall(VecGetSize(x, &n));
     double allowed = kept->residual * (1 + SLACK) + 64 * PETSC_MACHINE_EPSILON * call->now.norm_b;
-    if (!is_same_problem(kept, &call->now, (double)n) || !(residual <= allowed) || has_open_monitor(ksp)) {
+    if (!is_same_problem(kept, &call->now, (double)n)) {
+        tell_why(call, kept);
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
+    if (!(residual <= allowed) || has_open_monitor(ksp)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     if (has_shown_norms(ksp) && kept->n_norms == 0) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    if (ksp->presolve) PetscCall(ksp->presolve(ksp, call->b, call->x, ksp->prectx));
+    if (ksp->presolve && !call->is_inside) PetscCall(ksp->presolve(ksp, call->b, call->x, ksp->prectx));
     if (!is_as_exact(kept, ksp)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    PetscCall(give_back(call, x, kept));
+    PetscCall(call->is_inside ? give_solve_back(call, x, kept) : give_back(call, x, kept));
     *is_done = PETSC_TRUE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -119,7 +145,7 @@ static PetscErrorCode solve(one_call *call, Vec kept_x, PetscReal kept_residual,
     PetscCall(KSPGetInitialGuessNonzero(ksp, &is_nonzero));
     if (kept_x && is_nonzero) PetscCall(true_residual(call, call->x, &own_residual));
     PetscBool is_better = kept_x && !ksp->guess && kept_residual < own_residual ? PETSC_TRUE : PETSC_FALSE;
-    PetscBool may_resume = call->is_watched && call->of->may_resume && !ksp->guess ? PETSC_TRUE : PETSC_FALSE;
+    PetscBool may_resume = call->is_watched && !call->is_inside && call->of->may_resume && !ksp->guess ? PETSC_TRUE : PETSC_FALSE;
     if (!is_better && !may_resume) {
         PetscCall(solve_watched(call, NULL, real, has_null));
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -211,18 +237,50 @@ static void explain(const one_call *call, const calls_of_ranks *before)
             answer, kept);
 }
 
+/* Answers a call from the log, or solves and keeps it. */
+static PetscErrorCode take_call(one_call *call, solve_call real, PetscBool has_null)
+{
+    KSP                  ksp    = call->ksp;
+    const calls_of_ranks before = *call->of;
+    const kept_facts    *kept   = NULL;
+    PetscReal            kept_residual = 0;
+    PetscBool            is_direct, is_done = PETSC_FALSE;
+    Vec                  kept_x = NULL;
+    PetscFunctionBegin;
+    if (call->of->has_calls) {
+        PetscCall(take_work(call));
+        kept_x = call->of->kept_x;
+        PetscCall(find_kept(call, kept_x, &kept));
+    }
+    if (kept) {
+        PetscCall(fingerprint(call));
+        PetscCall(true_residual(call, kept_x, &kept_residual));
+        PetscCall(replay(call, kept_x, kept, kept_residual, &is_done));
+    }
+    if (is_done) {
+        call->of->n_replayed++;
+    } else {
+        PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
+        PetscCall(can_be_watched(ksp, &call->is_watched));
+        if (call->is_watched) PetscCall(set_monitors(ksp));
+        /* From the kept x, a monitor that looks at the iterate would see another way, as would one of norms not kept. */
+        int       sees_way = has_open_monitor(ksp) || (kept && kept->n_norms == 0 && has_shown_norms(ksp));
+        PetscBool is_start = kept && !is_direct && !sees_way ? PETSC_TRUE : PETSC_FALSE;
+        double    start    = processor_seconds();
+        PetscCall(solve(call, is_start ? kept_x : NULL, kept_residual, real, has_null));
+        if (ksp->reason > 0) PetscCall(keep(call, processor_seconds() - start));
+    }
+    explain(call, &before);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* KSPSolve of the program. */
 PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_call real)
 {
-    one_call          call = {ksp, b, x, NULL, NULL, 0, PETSC_FALSE, {0}};
-    const kept_facts *kept = NULL;
-    Vec               kept_x;
-    PetscReal         kept_residual = 0;
-    PetscBool         can, is_done = PETSC_FALSE, has_null = !b || !x ? PETSC_TRUE : PETSC_FALSE;
-    moment            start, end;
+    one_call  call = {.ksp = ksp, .b = b, .x = x};
+    PetscBool can, has_null = !b || !x ? PETSC_TRUE : PETSC_FALSE;
     PetscFunctionBegin;
     PetscCall(calls_of(PetscObjectComm((PetscObject)ksp), &call.of));
-    const calls_of_ranks before = *call.of;
     call.number = call.of->number++;
     if (b) PetscCall(take_vector(b, &ksp->vec_rhs));
     if (x) PetscCall(take_vector(x, &ksp->vec_sol));
@@ -231,36 +289,12 @@ PETSC_EXTERN PetscErrorCode recoup_engine_solve(KSP ksp, Vec b, Vec x, solve_cal
     if (b == NULL) call.b = ksp->vec_rhs;
     if (x == NULL) call.x = ksp->vec_sol;
     PetscCall(can_be_kept(&call, &can));
-    if (!can) {
-        PetscCall(real(ksp, b, x));
-        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    }
-    PetscCall(take_work(&call));
-    kept_x = call.of->kept_x;
-    PetscCall(find_kept(&call, kept_x, &kept));
-    if (kept) {
-        PetscCall(fingerprint(&call));
-        PetscCall(true_residual(&call, kept_x, &kept_residual));
-        PetscCall(replay(&call, kept_x, kept, kept_residual, &is_done));
-    }
-    if (is_done) {
-        call.of->n_replayed++;
-    } else {
-        PetscBool is_direct;
-        PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
-        PetscCall(can_be_watched(ksp, &call.is_watched));
-        if (call.is_watched) PetscCall(set_monitors(ksp));
-        PetscCall(take_moment(&start));
-        /* From the kept x, a monitor that looks at the iterate would see another way, as would one of norms not kept. */
-        int       sees_way = has_open_monitor(ksp) || (kept && kept->n_norms == 0 && has_shown_norms(ksp));
-        PetscBool is_start = kept && !is_direct && !sees_way ? PETSC_TRUE : PETSC_FALSE;
-        PetscCall(solve(&call, is_start ? kept_x : NULL, kept_residual, real, has_null));
-        PetscCall(take_moment(&end));
-        if (ksp->reason > 0) PetscCall(keep(&call, end.cpu - start.cpu));
-    }
-    explain(&call, &before);
+    if (can) PetscCall(take_call(&call, real, has_null));
+    else PetscCall(real(ksp, b, x));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
+
+#include "engine_append.h"
 
 /* KSPView: what a solve shows of its preconditioner, of a KSP whose calls were all answered from the log. */
 PETSC_EXTERN PetscErrorCode recoup_engine_view(KSP ksp, PetscViewer viewer, void *unused, view_call real)

@@ -3,6 +3,7 @@
 #define ENGINE_LOG_H
 
 #include <petsc/private/kspimpl.h>
+#include <dirent.h>
 #include <petsctime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,8 @@ typedef struct calls_of_ranks {
     double           norm_Az, zAz;
     char       *facts;  /* room for those of one call */
     uint64_t    n_replayed, n_guessed, n_resumed, n_kept, n_left;
+    PetscBool   has_calls;  /* of an earlier start */
+    PetscBool   has_told;   /* why a kept call is no answer */
     uint64_t    resumes_at; /* the call of which an earlier start has left a version */
     PetscBool   may_resume; /* no call was asked yet whether it is that one, or it is known and comes later */
     struct calls_of_ranks *next;
@@ -58,6 +61,7 @@ typedef struct {
     calls_of_ranks *of;
     uint64_t        number;
     PetscBool       is_watched; /* monitors of ours may be called */
+    PetscBool       is_inside;  /* KSPSolve is under way, and does all that is around a solve */
     kept_facts      now; /* of A, b and the tolerances at hand */
 } one_call;
 
@@ -72,24 +76,20 @@ static double number_of(const char *variable, double without)
     return text ? atof(text) : without;
 }
 
-/* A moment of this thread. */
-typedef struct {
-    double wall, cpu;
-    long   n_waits;
-} moment;
-
-/* By processor time: next to other work, a clock on the wall makes solves longer and saves affordable. */
-static PetscErrorCode take_moment(moment *now)
+/* Processor time of this thread: next to other work, a clock on the wall makes solves longer and saves affordable. */
+static double processor_seconds(void)
 {
-    struct timespec cpu;
-    struct rusage   usage;
-    PetscLogDouble  wall;
-    PetscFunctionBegin;
-    PetscCall(PetscTime(&wall));
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-    getrusage(RUSAGE_THREAD, &usage); /* its times are those of the last tick */
-    *now = (moment){wall, (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec, usage.ru_nvcsw};
-    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Waits of this thread, as for a disk. */
+static long n_waits(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
 }
 
 static void say(const calls_of_ranks *of, const char *what)
@@ -135,16 +135,22 @@ static PetscErrorCode free_work(void)
 
 static void stream_name(uint64_t id, char name[24]) { snprintf(name, 24, "%016llx", (unsigned long long)id); }
 
-/* Whether an earlier start has left versions of these ranks. */
-static PetscErrorCode has_versions(MPI_Comm comm, const char *dir, const char *stream, PetscBool *has)
+/* Whether an earlier start has left versions of these ranks, and whether it has left calls. */
+static PetscErrorCode find_traces(calls_of_ranks *of, MPI_Comm comm, const char *dir, const char *stream)
 {
-    char path[PETSC_MAX_PATH_LEN];
-    int  is_there;
+    char           path[PETSC_MAX_PATH_LEN];
+    int            has[2] = {0};
+    struct dirent *file;
     PetscFunctionBegin;
     snprintf(path, sizeof path, "%s/%s", dir ? dir : "", stream);
-    is_there = access(path, F_OK) == 0;
-    PetscCallMPI(MPI_Bcast(&is_there, 1, MPI_INT, 0, comm));
-    *has = is_there ? PETSC_TRUE : PETSC_FALSE;
+    has[0] = access(path, F_OK) == 0;
+    snprintf(path, sizeof path, "%s/calls", dir ? dir : "");
+    DIR *calls = opendir(path);
+    while (calls && (file = readdir(calls)) != NULL) has[1] |= strncmp(file->d_name, stream, strlen(stream)) == 0;
+    if (calls) closedir(calls);
+    PetscCallMPI(MPI_Bcast(has, 2, MPI_INT, 0, comm));
+    of->may_resume = has[0] ? PETSC_TRUE : PETSC_FALSE;
+    of->has_calls  = has[1] ? PETSC_TRUE : PETSC_FALSE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -167,7 +173,7 @@ static PetscErrorCode calls_of(MPI_Comm comm, calls_of_ranks **found)
     PetscCallMPI(MPI_Comm_rank(comm, &(*found)->rank));
     PetscCallMPI(MPI_Comm_size(comm, &size));
     stream_name(id, stream);
-    PetscCall(has_versions(comm, dir, stream, &(*found)->may_resume));
+    PetscCall(find_traces(*found, comm, dir, stream));
     (*found)->resumes_at = UNKNOWN;
     if (recoup_log_open(dir, stream, (*found)->rank, size, LOG_BYTES_MAX / (uint64_t)size, &(*found)->log) != RECOUP_OK) {
         say(*found, recoup_message());
@@ -413,7 +419,7 @@ static PetscErrorCode keep(one_call *call, double seconds)
 {
     calls_of_ranks *of = call->of;
     double          mine[4] = {seconds, of->cost, of->log == 0, of->spent}, most[4] = {0};
-    moment          start, end;
+    PetscLogDouble  start, end;
     PetscFunctionBegin;
     PetscCallMPI(MPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)call->ksp)));
     if (most[2] > 0) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -425,12 +431,14 @@ static PetscErrorCode keep(one_call *call, double seconds)
         of->n_left++;
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
-    PetscCall(take_moment(&start));
+    const double processor = processor_seconds();
+    const long   waits     = n_waits();
+    PetscCall(PetscTime(&start));
+    PetscCall(take_work(call));
     if (call->now.type[0] == '\0') PetscCall(fingerprint(call));
     PetscCall(put(call));
-    PetscCall(take_moment(&end));
-    /* A save that waits for the disk takes the time of the wall. */
-    of->spent = of->cost = end.n_waits > start.n_waits ? end.wall - start.wall : end.cpu - start.cpu;
+    PetscCall(PetscTime(&end));
+    of->spent = of->cost = n_waits() > waits ? end - start : processor_seconds() - processor;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

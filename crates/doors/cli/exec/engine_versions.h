@@ -105,7 +105,7 @@ static PetscErrorCode solve_watched(one_call *call, RecoupKSP saved, solve_call 
 {
     PetscFunctionBegin;
     watch = (version_watch){call, saved, 0, 1};
-    if (saved == NULL && (call->ksp->guess || call->of->log == 0)) watch.call = NULL;
+    if (saved == NULL && (call->ksp->guess || call->of->log == 0 || call->is_inside)) watch.call = NULL;
     PetscCall(PetscTime(&watch.start));
     PetscErrorCode code = real(call->ksp, has_null ? NULL : call->b, has_null ? NULL : call->x);
     watch.call = NULL;
@@ -154,8 +154,8 @@ static PetscErrorCode solve_on_trial(one_call *call, RecoupKSP saved, PetscInt b
     PetscCall(code);
     *is_done = ksp->reason > 0 ? PETSC_TRUE : PETSC_FALSE;
     if (*is_done) ksp->its += before;
-    ksp->totalits = total + (*is_done ? ksp->its : 0);
-    if (*is_done) PetscCall(show_end(ksp));
+    ksp->totalits = total + (*is_done && !call->is_inside ? ksp->its : 0);
+    if (*is_done && !call->is_inside) PetscCall(show_end(ksp));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

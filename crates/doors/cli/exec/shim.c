@@ -92,6 +92,7 @@ static target find(void *caller, const char *name, void *ours)
     if (object_of((void *)found.real, &real) && map) {
         found.is_inside = info.dli_fbase == real.dli_fbase;
         if (strcmp(name, "KSPSolve") == 0) found.engine = find_engine(real.dli_fname, "recoup_engine_solve");
+        if (strcmp(name, "TSSolve") == 0 && getenv("RECOUP_TS")) found.engine = find_engine(real.dli_fname, "recoup_engine_ts");
         if (strcmp(name, "KSPView") == 0) found.engine = find_engine(real.dli_fname, "recoup_engine_view");
     }
     if (n_targets < TARGETS_MAX) targets[n_targets++] = found;
@@ -107,6 +108,18 @@ int KSPSolve(void *ksp, void *b, void *x)
     n_closed++;
     code = is_call ? to.engine(ksp, b, x, to.real) : to.real(ksp, b, x);
     n_closed--;
+    return code;
+}
+
+/* A call of the program where RECOUP_TS has TSSolve attached; else its KSPs are calls. */
+int TSSolve(void *ts, void *u)
+{
+    target to = find(__builtin_return_address(0), "TSSolve", (void *)TSSolve);
+    int    is_call = n_closed == 0 && n_nonlinear == 0 && !to.is_inside && to.engine, code;
+    int   *n_open = is_call ? &n_closed : &n_nonlinear;
+    ++*n_open;
+    code = is_call ? to.engine(ts, u, NULL, to.real) : to.real(ts, u, NULL);
+    --*n_open;
     return code;
 }
 
@@ -130,6 +143,16 @@ void kspsolve_(void **ksp, void **b, void **x, int *code)
     n_nonlinear--;
 }
 
+/* PETSc calls this of a library that -dll_append names, and has it for itself alone: nothing is caught, and the engine
+ * registers methods instead. */
+int PetscDLLibraryRegister_recoup_plugin(void)
+{
+    Dl_info     petsc;
+    engine_call append = NULL;
+    if (dladdr(__builtin_return_address(0), &petsc)) append = find_engine(petsc.dli_fname, "recoup_engine_append");
+    return append ? ((int (*)(void))(void *)append)() : 0;
+}
+
 /* Calls whose KSPs are calls of the program, and calls that hide theirs. None has more than three arguments. */
 #define PASS(name, counter)                                                               \
     int name(void *one, void *two, void *three)                                           \
@@ -143,7 +166,6 @@ void kspsolve_(void **ksp, void **b, void **x, int *code)
     }
 
 PASS(SNESSolve, n_nonlinear)
-PASS(TSSolve, n_nonlinear)
 PASS(KSPSetUp, n_closed)
 PASS(PCSetUp, n_closed)
 PASS(EPSSolve, n_closed)

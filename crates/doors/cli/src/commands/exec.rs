@@ -57,6 +57,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WORDS", default_value = "scheme=auto interval=auto")]
     options: String,
 
+    /// What is brought back of TSSolve: the linear solves within, or its steps themselves, without
+    /// the output of those done.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "inner")]
+    ts: TimeSteps,
+
+    /// Have PETSc load the library, where no library may be preloaded. Calls have no versions
+    /// within then, and those of SNES and TS are not seen.
+    #[arg(long, conflicts_with = "ts")]
+    append: bool,
+
     /// Print a line for every call that is caught.
     #[arg(long)]
     explain: bool,
@@ -66,6 +76,15 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// What a call is in a TSSolve of the program.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum TimeSteps {
+    /// Its linear solves are the calls.
+    Inner,
+    /// It is one call, with versions of u, the time and the step.
+    Attach,
+}
+
 /// Returns the options of the engine, as variables.
 fn settings(args: &Args) -> Vec<(&'static str, OsString)> {
     let mut settings: Vec<(&'static str, OsString)> = vec![
@@ -73,6 +92,9 @@ fn settings(args: &Args) -> Vec<(&'static str, OsString)> {
         ("RECOUP_SHARE", args.share.to_string().into()),
         ("RECOUP_OPTIONS", args.options.clone().into()),
     ];
+    if args.ts == TimeSteps::Attach {
+        settings.push(("RECOUP_TS", "attach".into()));
+    }
     if args.explain {
         settings.push(("RECOUP_EXPLAIN", "1".into()));
     }
@@ -92,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit> {
             std::process::exit(launch(&args.command, &[]).code());
         }
     };
-    let mut environment = place.environment(&engines);
+    let mut environment = place.environment(&engines, args.append);
     environment.extend(settings(args));
     let ended = launch(&args.command, &environment);
     let counts = CallCounts::read(&place.report()).line();

@@ -57,13 +57,14 @@ int main(int argc, char **argv)
     TS        ts;
     Vec       u;
     Mat       J;
-    PetscReal norm;
+    PetscReal norm, start = 0.1;
     PetscFunctionBeginUser;
     PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
     PetscCall(PetscOptionsGetInt(NULL, NULL, "-kill_at", &kill_at, NULL));
+    PetscCall(PetscOptionsGetReal(NULL, NULL, "-start", &start, NULL));
     PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, N, N, 3, NULL, &J));
     PetscCall(MatCreateVecs(J, &u, NULL));
-    PetscCall(VecSet(u, 0.1));
+    PetscCall(VecSet(u, start));
     PetscCall(TSCreate(PETSC_COMM_SELF, &ts));
     PetscCall(TSSetIFunction(ts, NULL, function, NULL));
     PetscCall(TSSetIJacobian(ts, J, J, jacobian, NULL));

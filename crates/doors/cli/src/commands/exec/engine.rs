@@ -20,9 +20,11 @@ macro_rules! header {
     };
 }
 
-const ENGINE: [SourceText; 11] = [
+const ENGINE: [SourceText; 13] = [
     SourceText { name: "engine.c", text: include_str!("../../../exec/engine.c") },
+    SourceText { name: "engine_append.h", text: include_str!("../../../exec/engine_append.h") },
     SourceText { name: "engine_log.h", text: include_str!("../../../exec/engine_log.h") },
+    SourceText { name: "engine_ts.h", text: include_str!("../../../exec/engine_ts.h") },
     SourceText { name: "engine_versions.h", text: include_str!("../../../exec/engine_versions.h") },
     header!("recoup.h"),
     header!("recoup_mpi.h"),
@@ -71,7 +73,7 @@ pub(super) fn prepare() -> Result<Engines> {
         sources: &SHIM,
         libraries: &[],
         neighbour: None,
-        target: "librecoup_exec.so",
+        target: "librecoup_plugin.so",
     })?;
     let mut engines = BTreeMap::new();
     let mut refused = None;

@@ -38,15 +38,19 @@ impl ExecPlace {
         self.0.path().join(CALLS).join(REPORT)
     }
 
-    /// Returns the variables that the program's ranks need.
-    pub(super) fn environment(&self, engines: &Engines) -> Vec<(&'static str, OsString)> {
-        let mut preloaded = engines.shim.clone().into_os_string();
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            preloaded.push(":");
-            preloaded.push(others);
+    /// Returns the variables that the program's ranks need. The library is preloaded, or PETSc
+    /// loads it.
+    pub(super) fn environment(&self, engines: &Engines, is_appended: bool) -> Vec<(&'static str, OsString)> {
+        let (name, before, after) =
+            if is_appended { ("PETSC_OPTIONS", "-dll_append ", " ") } else { ("LD_PRELOAD", "", ":") };
+        let mut loaded = OsString::from(before);
+        loaded.push(&engines.shim);
+        if let Some(others) = std::env::var_os(name).filter(|others| !others.is_empty()) {
+            loaded.push(after);
+            loaded.push(others);
         }
         let mut variables = vec![
-            ("LD_PRELOAD", preloaded),
+            (name, loaded),
             ("RECOUP_ENGINES", engines.list()),
             ("RECOUP_DIR", self.0.path().into()),
             ("RECOUP_REPORT", self.report().into()),

@@ -1,0 +1,2 @@
+/* The program of examples/exec, as C++ compiles it. */
+#include "../../../../../examples/exec/heat.c"
