@@ -57,8 +57,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WORDS", default_value = "scheme=auto interval=auto")]
     options: String,
 
-    /// What is brought back of TSSolve: the linear solves within, or its steps themselves, without
-    /// the output of those done.
+    /// Bring back the linear solves within a TSSolve, or its steps themselves, without the output
+    /// of those done.
     #[arg(long, value_enum, value_name = "HOW", default_value = "inner")]
     ts: TimeSteps,
 
@@ -76,12 +76,12 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// What a call is in a TSSolve of the program.
+/// Calls of a TSSolve of the program.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeSteps {
-    /// Its linear solves are the calls.
+    /// The linear solves within.
     Inner,
-    /// It is one call, with versions of u, the time and the step.
+    /// The TSSolve itself, with versions of u, the time and the step.
     Attach,
 }
 
