@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration_or_zero)]
     after: f64,
 
-    /// Share of the time of all calls that saving them may take; 1 saves every call.
+    /// Share of the processor time of all calls that saves may take; 1 saves every call.
     #[arg(long, value_name = "SHARE", default_value = "0.01")]
     share: f64,
 
