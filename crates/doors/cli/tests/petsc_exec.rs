@@ -411,8 +411,8 @@ fn petsc_program_of_finite_elements_is_brought_back_on_as_many_ranks() {
     assert!(stderr(&one).contains("rows have other numbers"), "{one:?}");
     poisson.killed(2, &format!("{arguments} -kill_at 7"));
     let (found, counts) = poisson.finish(2, arguments);
-    // The partition is another one than without recoup. Each of 12 solves leaves 1e-10 ||b||, and no
-    // eigenvalue of A is below a ten-thousandth of the largest.
+    // The partition is another one than without recoup. Each of 12 solves leaves 1e-10 ||b||, and
+    // no eigenvalue of A is below a ten-thousandth of the largest.
     assert_near(&found, &expected, 12.0 * 1e-10 * 1e4);
     assert!(counts.replayed >= 6, "{counts:?}");
 }
