@@ -168,7 +168,7 @@ impl Launcher {
             }
             Self::Hydra(_) => {
                 // UCX would take hosts of one machine for one host, and use their shared memory.
-                job.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", "lo");
+                job.env("UCX_TLS", "tcp,self");
                 job.args(["-launcher", "rsh", "-launcher-exec"]).arg(agent);
                 job.args(["-iface", "lo", "-hosts", &slots.join(",")]);
             }
