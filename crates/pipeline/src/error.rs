@@ -86,6 +86,22 @@ pub enum PipelineError {
         /// Elements given.
         found: usize,
     },
+    /// There is nothing to save.
+    #[error("no variable is protected: protect or register what a version is to hold, before the first step")]
+    NoVariables,
+    /// A lossy vector is not one of the session's system.
+    #[error(
+        "variable {name} has {found} numbers, and the system's vectors {expected} (two for each complex number): save \
+         those of this system, or use a fixed bound"
+    )]
+    NotOfSystem {
+        /// The variable.
+        name: String,
+        /// Length of a vector of the system, on this rank.
+        expected: usize,
+        /// Length of the variable.
+        found: u64,
+    },
     /// The rule needs the operator and the session was given none.
     #[error("bound {rule} needs the operator: give the session the system, or use a fixed bound")]
     NeedsOperator {
@@ -259,6 +275,7 @@ impl KindedError for PipelineError {
             Self::OtherProblem { .. } | Self::OtherSystem { .. } | Self::RankCount { .. } => ErrorKind::Refused,
             Self::SystemOrder { .. } | Self::IterationOrder { .. } => ErrorKind::Refused,
             Self::Variable { .. } | Self::Lacks { .. } => ErrorKind::Refused,
+            Self::NoVariables | Self::NotOfSystem { .. } => ErrorKind::Refused,
         }
     }
 }

@@ -281,7 +281,8 @@ impl StagingSet {
     ///
     /// # Errors
     /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable, before any is copied;
-    /// [`PipelineError::Device`] where values cannot be frozen where they are stored.
+    /// [`PipelineError::NoVariables`] for none; [`PipelineError::Device`] where values cannot be
+    /// frozen where they are stored.
     pub(crate) fn stage(
         &mut self,
         owners: &[&dyn Registered],
@@ -294,6 +295,9 @@ impl StagingSet {
         owners.iter().for_each(|owner| variables.extend(owner.variables()));
         check_variables(&variables)?;
         variables.retain(|variable| variable.role.is_saved_for(plan.resume));
+        if variables.is_empty() {
+            return Err(PipelineError::NoVariables);
+        }
         let records: Vec<VariableRecord> = variables.iter().map(|variable| record(variable, memory.rank)).collect();
         let unwritten: Vec<Option<Staged>> =
             variables.iter().zip(&records).map(|(variable, record)| memory.unwritten(variable, record)).collect();

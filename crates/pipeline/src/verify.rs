@@ -179,6 +179,11 @@ impl Verifier {
         Some(self.nonzeros).filter(|&nonzeros| nonzeros > 0)
     }
 
+    /// Returns the length of a vector of this problem, on this rank.
+    pub(crate) fn rows(&self) -> usize {
+        self.measures.reference.operator.rows()
+    }
+
     /// Returns whether a variable is a vector of this problem.
     pub(crate) fn has_shape_of(&self, record: &VariableRecord) -> bool {
         self.measures.reference.has_shape_of(record)

@@ -506,8 +506,8 @@ pub extern "C" fn recoup_close(handle: RecoupHandle) -> i32 {
 fn at(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Result<Progress, CallFailure> {
     let is_norm = |norm: f64| norm >= 0.0 && norm.is_finite();
     if !is_norm(residual_norm) || !is_norm(rhs_norm) || iteration > i64::MAX as u64 {
-        let what = format!("iteration {iteration}, ||r|| {residual_norm}, ||b|| {rhs_norm}");
-        return Err(CallFailure::argument(what));
+        let found = format!("iteration {iteration}: ||r|| is {residual_norm} and ||b|| is {rhs_norm}");
+        return Err(CallFailure::argument(format!("{found}, expected finite numbers from 0 on")));
     }
     Ok(Progress::running(iteration, residual_norm, rhs_norm))
 }

@@ -283,7 +283,10 @@ impl Core {
     /// static variables, on all ranks or on none.
     fn given(&self, options: &HandleOptions) -> Result<[bool; 2], CallFailure> {
         if self.protected.is_empty() {
-            return Err(CallFailure::new(RECOUP_E_ORDER, "nothing is protected"));
+            return Err(CallFailure::new(
+                RECOUP_E_ORDER,
+                "nothing is protected: call recoup_protect before the first step",
+            ));
         }
         if self.operator.is_none() && !options.has_systems && options.needs_operator() {
             let what = "lossy versions are verified with an operator: call recoup_operator, or give a fixed bound";

@@ -27,7 +27,7 @@ const TYPES: [(i32, ElementKind); 7] = [
 /// Returns the kind of a type.
 pub(crate) fn kind_of(code: i32) -> Result<ElementKind, CallFailure> {
     let found = TYPES.iter().find(|(known, _)| *known == code).map(|(_, kind)| *kind);
-    found.ok_or_else(|| CallFailure::argument(format!("{code} is no type")))
+    found.ok_or_else(|| CallFailure::argument(format!("{code} is no type: expected RECOUP_F64 or another of recoup.h")))
 }
 
 /// Returns the type of a kind.

@@ -81,7 +81,7 @@ impl HandleOptions {
             "name" => self.name = Some(value.to_owned()),
             "scheme" => self.scheme = Some(scheme(value).ok_or_else(|| expected(SCHEMES))?),
             "codec" => self.codec = Some(codec(key, value)?),
-            "bound" => self.bound = Some(value.parse().map_err(|e| expected(&format!("{e}")))?),
+            "bound" => self.bound = Some(value.parse().map_err(|e| refuse(format!("{key}={value}: {e}")))?),
             "theta" => self.theta = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "delta" => self.delta = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "interval" => self.interval = Some(value.parse().map_err(|_| expected(INTERVAL))?),
@@ -101,7 +101,9 @@ impl HandleOptions {
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(bytes_per_second(value).map_err(quantity)?),
             "method" => self.method = Some(profile(value).ok_or_else(|| expected(&methods()))?),
-            "tiers" => self.tiers = Some(value.parse().map_err(|e: ParseTiersError| expected(&e.to_string()))?),
+            "tiers" => {
+                self.tiers = Some(value.parse().map_err(|e: ParseTiersError| refuse(format!("{key}={value}: {e}")))?)
+            }
             "memory-dir" if !value.is_empty() => self.memory_dir = Some(path(key, value, OPTION_KEYS)?.into()),
             "memory-dir" => return Err(expected("a directory in memory, such as /dev/shm")),
             "node-ranks" => self.node_ranks = Some(count(value).map_err(quantity)?),

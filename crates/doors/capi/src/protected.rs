@@ -141,7 +141,8 @@ unsafe impl Send for LentMemory {}
 impl LentMemory {
     /// Takes `count` values of the type with this code. `Err` says what is wrong with them.
     pub(crate) fn of(code: i32, start: *mut c_void, count: u64) -> Result<Self, String> {
-        let element = LentType::of(code).ok_or_else(|| format!("{code} is no type"))?;
+        let element = LentType::of(code)
+            .ok_or_else(|| format!("{code} is no type: expected RECOUP_F64 or another of recoup.h"))?;
         let memory = Self::new(element, start, count);
         let mut memory =
             memory.ok_or_else(|| format!("no {count} values of type {} can be at {start:p}", element.element()))?;
@@ -249,7 +250,8 @@ impl Region {
         global: u64,
     ) -> Result<Self, CallFailure> {
         let refuse = |what: String| CallFailure::argument(format!("variable {name}: {what}"));
-        let role = role_of(role).ok_or_else(|| refuse(format!("{role} is no role")))?;
+        let no_role = || refuse(format!("{role} is no role: expected RECOUP_ITERATE or another of recoup.h"));
+        let role = role_of(role).ok_or_else(no_role)?;
         let (element, parts) = parts_of(element);
         let numbers = count.checked_mul(parts).ok_or_else(|| refuse(format!("{count} values are no memory")))?;
         let memory = LentMemory::of(element, start, numbers).map_err(refuse)?;

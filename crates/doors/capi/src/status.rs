@@ -142,7 +142,8 @@ impl From<PipelineError> for CallFailure {
             PipelineError::Store(_) | PipelineError::Rank { .. } => RECOUP_E_STORE,
             PipelineError::Comm(error) => code_of(error),
             PipelineError::Name { .. } => RECOUP_E_NAME,
-            PipelineError::Shape { .. } => RECOUP_E_ARGUMENT,
+            PipelineError::Shape { .. } | PipelineError::NotOfSystem { .. } => RECOUP_E_ARGUMENT,
+            PipelineError::NoVariables => RECOUP_E_ORDER,
             PipelineError::NeedsOperator { .. } | PipelineError::MissingNorm(_) => RECOUP_E_OPERATOR,
             PipelineError::OtherProblem { difference, .. } => {
                 *message += match difference {

@@ -2,6 +2,7 @@
 //!
 //! Every store that a command looks into is opened here.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -42,12 +43,25 @@ pub(crate) fn run_name(text: &str) -> Result<String, String> {
     if is_name { Ok(text.to_owned()) } else { Err(expected.to_owned()) }
 }
 
+/// Refuses a path where no directory is.
+pub(crate) fn require_directory(dir: &Path) -> Result<()> {
+    let shown = dir.display();
+    match std::fs::metadata(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            bail!("there is no directory {shown}: expected that of --dir of `recoup run`")
+        }
+        Ok(found) if !found.is_dir() => bail!("{shown} is no directory: expected that of --dir of `recoup run`"),
+        _ => Ok(()),
+    }
+}
+
 impl DirectoryArgs {
     /// Returns the names of the runs meant.
     ///
     /// # Errors
     /// When the directory cannot be read or holds no run.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
+        require_directory(&self.dir)?;
         let names = Hdf5Store::names(&self.dir)?;
         match &self.name {
             None if names.is_empty() => Err(self.empty()),

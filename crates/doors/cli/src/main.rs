@@ -31,7 +31,6 @@ mod vector_file;
 mod version;
 
 use std::error::Error as _;
-use std::io::IsTerminal as _;
 use std::num::{ParseFloatError, ParseIntError};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -138,8 +137,7 @@ fn conducted() -> ExitCode {
     let log = std::io::stderr.with_filter(|_| ranks::is_first());
     // It would panic where stderr cannot be written to.
     let logger = tracing_subscriber::fmt().log_internal_errors(false).with_max_level(Level::TRACE);
-    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    logger.with_writer(log).with_ansi(has_colours).with_target(false).finish().with(filter).init();
+    logger.with_writer(log).with_ansi(false).with_target(false).finish().with(filter).init();
 
     let output = survive_file_limits().and_then(|()| Output::new(cli.json, cli.json_file));
     let output = output.and_then(|output| tell_idle_options(&cli.command, &matches).map(|()| output));

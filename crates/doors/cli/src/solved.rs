@@ -105,12 +105,15 @@ impl SolveReport {
         table.row(["unknowns".to_owned(), self.n.to_string()]);
         table.row(["nonzeros".to_owned(), self.nnz.to_string()]);
         table.row(["iterations".to_owned(), self.iterations.to_string()]);
-        table.row(["ended".to_owned(), self.reason.clone().unwrap_or_else(|| state.to_owned())]);
+        table.row(["ended".to_owned(), state.to_owned()]);
         table.row(["true relative residual".to_owned(), format!("{:.3e}", self.relative_residual)]);
         table.row(["setup".to_owned(), seconds(self.seconds_setup)]);
         table.row(["solve".to_owned(), seconds(self.seconds_solve)]);
         table.row(["per iteration".to_owned(), seconds(self.seconds_per_iteration)]);
         table.row(["moved per iteration".to_owned(), bytes(self.bytes_per_iteration_model)]);
+        if let Some(reason) = &self.reason {
+            table.note(reason);
+        }
     }
 }
 

@@ -208,6 +208,23 @@ fn machines_without_progress_are_named_by_every_question() {
     assert!(!told("model overhead --mtti 3600 --ckpt 100", dir.path(), 0).0.contains("no progress"));
 }
 
+/// A wrong option of `exec` was told once a call took ten seconds, and a directory that is not
+/// there in the words of the system alone.
+#[test]
+fn wrong_options_and_places_are_told_at_once_with_the_expected_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let nowhere = "there is no directory none: expected that of --dir of `recoup run`";
+    for (command, code, expected) in [
+        ("exec --dir d --options bogus=1 -- true", 2, "unknown key \"bogus\": expected one of dir, name"),
+        ("status none", 1, nowhere),
+        ("inspect none", 1, nowhere),
+        ("report none", 1, nowhere),
+    ] {
+        let words = crate::support::refused(command, dir.path(), code);
+        assert!(words.contains(expected), "{command}\n{words}");
+    }
+}
+
 #[test]
 fn help_wraps_at_the_terminal() {
     let dir = tempfile::tempdir().unwrap();

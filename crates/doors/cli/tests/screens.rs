@@ -1,6 +1,8 @@
 //! What fits on a screen of 80 columns: help, results, tables.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::process::Command;
+
 use crate::support::printed;
 
 /// The options that a help text lists, by their long names.
@@ -54,6 +56,19 @@ fn help_groups_the_other_options_and_shows_those_of_a_laboratory_only_if_asked()
     }
 }
 
+/// Every command panicked where stderr was a terminal: the log asked for colours that the program
+/// is built without.
+#[test]
+fn commands_run_on_a_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let solve = format!("{} run {SOLVE} --scheme none --failures at:999", env!("CARGO_BIN_EXE_recoup"));
+    let on_terminal = Command::new("script").args(["-qec", &solve, "/dev/null"]).current_dir(dir.path()).output();
+    let shown = String::from_utf8(on_terminal.unwrap().stdout).unwrap();
+    for expected in ["WARN no failure struck", "\nended     converged in "] {
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
 const SOLVE: &str = "--poisson3d 12 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1";
 
 /// It had 28 lines, most of them a dash where a run was stopped. What went wrong is noted below.
@@ -94,6 +109,8 @@ fn tables_fit_a_screen() {
     let versions = "--dir d --name a-solve-of-a-long-name --scheme auto --interval 4it --failures at:9";
     printed(&format!("run {SOLVE} {versions} --tiers memory,pfs --memory-dir ."), dir.path(), 0);
     std::fs::write(dir.path().join("m.toml"), printed("model system --template", dir.path(), 0)).unwrap();
+    let indefinite = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n2 2 -1.0\n";
+    std::fs::write(dir.path().join("a.mtx"), indefinite).unwrap();
     let clock = "--virtual-time --t-iter 5 --pfs-bandwidth 2000 --codec-rate 1e9";
     for command in [
         "inspect d".to_owned(),
@@ -108,8 +125,9 @@ fn tables_fit_a_screen() {
         "model levels --mtti 3600 --ckpt memory:1,pfs:100 --trials 2".to_owned(),
         "tape plan --steps 1000 --state 1G --memory 20G --t-step 1s".to_owned(),
         "doctor .".to_owned(),
+        "solve --matrix a.mtx --method cg".to_owned(),
     ] {
-        let table = printed(&command, dir.path(), 0);
+        let table = printed(&command, dir.path(), if command.starts_with("solve") { 3 } else { 0 });
         let longest = table.lines().max_by_key(|line| line.chars().count()).unwrap();
         assert!(longest.chars().count() <= 80, "{command}: {longest}\n{table}");
     }

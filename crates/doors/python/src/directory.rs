@@ -72,14 +72,14 @@ fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
 /// One version.
 #[pyclass(frozen, name = "Version", module = "recoup")]
 pub(crate) struct PyVersion {
-    store: Arc<dyn Store>,
+    store: Arc<Hdf5Store>,
     version: u64,
     manifest: Result<Manifest, StoreError>,
 }
 
 impl PyVersion {
     /// A version that was listed; `None` where its run has retired it since.
-    fn new(store: Arc<dyn Store>, version: u64) -> Option<Self> {
+    fn new(store: Arc<Hdf5Store>, version: u64) -> Option<Self> {
         let manifest = match store.manifest(version) {
             Err(StoreError::Missing { .. }) => return None,
             found => found,
@@ -273,6 +273,15 @@ impl PyVersion {
             || format!("version {}: expected the name of an array, as [\"x\"], given {name:?}", self.version);
         name.extract::<&str>().map_err(|_| of_other_type(expected()))?;
         self.arrays(py, Some(PyList::new(py, [name])?.into_any()))?.as_any().get_item(name)
+    }
+
+    /// Its place is pickled, and the version read there again.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, u64))> {
+        let path = self.store.version_path(self.version);
+        let root = path.parent();
+        let place = (root.and_then(Path::parent), root.and_then(Path::file_name));
+        let directory = py.import("recoup")?.getattr("open")?.call1(place)?;
+        Ok((py.import("operator")?.getattr("getitem")?, (directory, self.version)))
     }
 
     /// Everything that is not as it was written, or does not decode: one line each.

@@ -49,15 +49,13 @@ mod _native {
     #[pymodule_export]
     use crate::memory::{PyMappedValues, PyMemory, PyMemoryReader, PyMemoryVersion, PyMemoryView};
     #[pymodule_export]
-    use crate::model::{
-        PyDecision, PySimulated, decide, interval, max_extra_iterations, overhead, simulate, stationary,
-    };
+    use crate::model::{decide, interval, max_extra_iterations, overhead, simulate, stationary};
     #[pymodule_export]
     use crate::options::{bytes_of, seconds_of};
     #[pymodule_export]
     use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored, error_of};
     #[pymodule_export]
-    use crate::schedule::{PyActions, PySchedulePlan, actions, choose, tally};
+    use crate::schedule::{PyActions, actions, choose, tally};
     #[pymodule_export]
     use crate::session::PySession;
     #[pymodule_export]

@@ -118,34 +118,22 @@ impl ModelJob {
     }
 }
 
-/// The cheapest scheme, its interval, and the reasons.
-#[pyclass(frozen, get_all, name = "Decision", module = "recoup")]
-pub(crate) struct PyDecision {
-    /// The scheme that costs least.
+/// The cheapest scheme, its interval, and the reasons, by the names of the Python half.
+#[derive(IntoPyObject)]
+pub(crate) struct ModelDecision {
     scheme: String,
-    /// The interval to save at.
     interval_seconds: f64,
-    /// Overhead of each scheme, as a fraction of the productive time.
     expected_overhead: BTreeMap<String, f64>,
-    /// Extra iterations per recovery up to which lossy pays (Theorem 1).
     max_extra_iterations: Option<f64>,
-    /// The reasons, in numbers.
     why: String,
-}
-
-#[pymethods]
-impl PyDecision {
-    fn __repr__(&self) -> String {
-        format!("Decision(scheme={:?}, interval_seconds={}, why={:?})", self.scheme, self.interval_seconds, self.why)
-    }
 }
 
 /// Decides which scheme to save with.
 #[pyfunction]
-pub(crate) fn decide(job: ModelJob) -> PyResult<PyDecision> {
+pub(crate) fn decide(job: ModelJob) -> PyResult<ModelDecision> {
     let question = job.question()?;
     let answer = question.answer(0.0);
-    Ok(PyDecision {
+    Ok(ModelDecision {
         scheme: answer.scheme.to_string(),
         interval_seconds: answer.interval_seconds,
         expected_overhead: answer.expected_overhead.iter().map(|(scheme, of)| (scheme.to_string(), *of)).collect(),
@@ -154,30 +142,16 @@ pub(crate) fn decide(job: ModelJob) -> PyResult<PyDecision> {
     })
 }
 
-/// The result of simulating one scheme.
-#[pyclass(frozen, get_all, name = "Simulated", module = "recoup")]
-pub(crate) struct PySimulated {
-    /// The interval simulated.
+/// The result of simulating one scheme, by the names of the Python half.
+#[derive(IntoPyObject)]
+pub(crate) struct SimulatedOverhead {
     interval_seconds: f64,
-    /// Overhead by the formula.
     expected_overhead: f64,
-    /// Mean overhead over the trials, as a fraction of the productive time.
     overhead: f64,
-    /// Half the 95 % confidence interval of the mean.
     half_width: f64,
-    /// Failures of a trial, on average.
     failures_mean: f64,
-    /// Checkpoints of a trial, on average.
     checkpoints_mean: f64,
-    /// Trials that made no progress and were given up.
     unfinished: u32,
-}
-
-#[pymethods]
-impl PySimulated {
-    fn __repr__(&self) -> String {
-        format!("Simulated(overhead={:.4} +- {:.4})", self.overhead, self.half_width)
-    }
 }
 
 /// Simulates each scheme under failures.
@@ -187,7 +161,7 @@ pub(crate) fn simulate(
     job: ModelJob,
     trials: u32,
     seed: u64,
-) -> PyResult<BTreeMap<String, PySimulated>> {
+) -> PyResult<BTreeMap<String, SimulatedOverhead>> {
     if trials < 2 {
         return Err(refused(format!("trials is {trials}, expected 2 or more")));
     }
@@ -198,7 +172,7 @@ pub(crate) fn simulate(
         let interval_seconds = answer.interval(*scheme);
         let work_seconds = question.remaining_seconds;
         let outcome = Simulation { timing, interval_seconds, work_seconds, trials, seed }.run();
-        let found = PySimulated {
+        let found = SimulatedOverhead {
             interval_seconds,
             expected_overhead: answer.expected(*scheme),
             overhead: outcome.overhead_fraction.mean,

@@ -11,7 +11,7 @@ use recoup::tape::schedule::{
 use crate::refused;
 
 /// A schedule, by the names of the Python half.
-#[derive(FromPyObject)]
+#[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct NamedSchedule {
     kind: String,
@@ -136,56 +136,39 @@ impl NamedProblem {
     }
 }
 
-/// The cheapest schedule, with its predicted work and the reasons.
-#[pyclass(frozen, get_all, name = "Plan", module = "recoup")]
-pub(crate) struct PySchedulePlan {
-    /// Name of the schedule.
-    kind: String,
-    /// `True` if the states it stores are coded.
+/// The cheapest schedule, with its predicted work and the reasons, by the names of the Python half.
+#[derive(IntoPyObject)]
+pub(crate) struct ChosenSchedule {
+    schedule: NamedSchedule,
     coded: bool,
-    /// States that memory holds.
-    memory_slots: u64,
-    /// States that the disk holds.
-    disk_slots: u64,
-    /// Predicted seconds of the whole program, forward and reverse.
     seconds: f64,
-    /// Forward steps in all.
     forward_steps: u64,
-    /// Forward steps beyond those of a program that stores everything.
     recomputed_steps: u64,
-    /// The most bytes of states in memory at a time.
     memory_bytes_max: u64,
-    /// The most bytes of states on disk at a time.
     disk_bytes_max: u64,
-    /// The reasons, in sentences.
     why: String,
-    /// A line for each schedule that was looked at.
     table: String,
-}
-
-#[pymethods]
-impl PySchedulePlan {
-    fn _repr_html_(&self) -> String {
-        let text = format!("{}\n\n{}", self.why, self.table);
-        format!("<pre>{}</pre>", text.replace('&', "&amp;").replace('<', "&lt;"))
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { kind, coded, seconds, why, .. } = self;
-        format!("Plan(kind={kind:?}, coded={}, seconds={seconds}, why={why:?})", if *coded { "True" } else { "False" })
-    }
 }
 
 /// Chooses the schedule with the least predicted seconds.
 #[pyfunction]
-pub(crate) fn choose(py: Python<'_>, problem: NamedProblem) -> PyResult<PySchedulePlan> {
-    let choice = py.detach(|| problem.problem().choose()).map_err(refused)?;
+pub(crate) fn choose(py: Python<'_>, problem: NamedProblem) -> PyResult<ChosenSchedule> {
+    let problem = problem.problem();
+    let choice = py.detach(|| problem.choose()).map_err(refused)?;
     let best = choice.best;
-    Ok(PySchedulePlan {
+    let ScheduleCosts { forward_seconds, memory, disk } = problem.costs(best.form);
+    let schedule = NamedSchedule {
         kind: best.kind.to_string(),
+        steps: best.sizes.steps,
+        memory: best.sizes.memory_slots,
+        disk: best.sizes.disk_slots,
+        forward_seconds,
+        memory_seconds: (memory.write_seconds, memory.read_seconds),
+        disk_seconds: (disk.write_seconds, disk.read_seconds),
+    };
+    Ok(ChosenSchedule {
+        schedule,
         coded: best.form == recoup::tape::schedule::StateForm::Coded,
-        memory_slots: best.sizes.memory_slots,
-        disk_slots: best.sizes.disk_slots,
         seconds: best.seconds,
         forward_steps: best.forward_steps,
         recomputed_steps: best.recomputed_steps,

@@ -163,7 +163,7 @@ def test_what_a_notebook_shows_and_what_is_pickled(tmp_path):
         session.restore()
         session.step(1, 1.0)
         directory = pickle.loads(pickle.dumps(recoup.open(tmp_path)))
-        assert directory.latest["x"].tolist() == [1.0] * 3
+        assert pickle.loads(pickle.dumps(directory.latest))["x"].tolist() == [1.0] * 3
         for shown in (session, directory):
             assert shown._repr_html_().count("<tr>") == 2
             assert shown.plot().lines[0].get_ydata().tolist() == [1.0]
@@ -177,7 +177,8 @@ def test_what_a_notebook_shows_and_what_is_pickled(tmp_path):
     assert plan == pickle.loads(pickle.dumps(plan)) and plan.disk_seconds == (1.0, 2.0)
     assert max(plan.plot().lines[0].get_ydata()) == 9 and "<table>" in plan._repr_html_()
     chosen = recoup.tape.choose(9, state_bytes="1MiB", memory_bytes="4MiB", forward_seconds="1s", reverse_seconds=1.0)
-    assert chosen.why in chosen._repr_html_()
+    assert chosen.why in chosen._repr_html_() and pickle.loads(pickle.dumps(chosen)) == chosen
+    assert max(chosen.plot().lines[0].get_ydata()) == 9
 
 
 def test_session_of_this_process_that_is_open_is_named_as_such(tmp_path):

@@ -225,11 +225,10 @@ def test_choice_is_the_cheapest_plan_with_its_reasons():
     plan = tape.choose(1000, **small)
     assert (plan.kind, plan.coded, plan.memory_slots) == ("revolve", False, 64)
     assert plan.recomputed_steps > 0 and "computes" in plan.why and "Storing all states raw: needs" in plan.why
-    schedule = tape.schedule(plan.kind, 1000, memory=plan.memory_slots, disk=plan.disk_slots)
     # Each step that is reversed is not taken for it: its state is enough.
-    assert schedule.tally()["forward_steps"] - 1000 == plan.forward_steps
+    assert plan.schedule.tally()["forward_steps"] - 1000 == plan.forward_steps
     coded = tape.choose(1000, **small, coded=(50_000, 0.001, 0.001))
-    assert (coded.coded, coded.recomputed_steps) == (True, 0)
+    assert (coded.coded, coded.recomputed_steps, coded.schedule.memory_seconds) == (True, 0, (0.001, 0.001))
     assert coded.seconds < plan.seconds and coded.table.count("\n") >= 11
     assert tape.choose(10, **small).kind == "store-all"
 
@@ -245,7 +244,7 @@ def test_wrong_schedules_are_one_exception():
             'schedule "revolver": expected store-all, revolve': lambda: tape.schedule("revolver", 3),
             "a schedule for 3 steps with 0 slots": lambda: tape.schedule("revolve", 3),
             "a schedule for 0 steps": lambda: tape.schedule("store-all", 0),
-            "schedule: .*negative": lambda: tape.schedule("revolve", -1, memory=1),
+            "steps is -1, expected a whole number, 0 or more": lambda: tape.schedule("revolve", -1, memory=1),
             "write to disk is -1": lambda: tape.schedule("h-revolve", 9, memory=1, disk=1, disk_seconds=(-1, 1)),
             "a state of 0 bytes": lambda: tape.choose(
                 9, state_bytes=0, memory_bytes=1, forward_seconds=1, reverse_seconds=1

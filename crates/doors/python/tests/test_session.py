@@ -320,6 +320,15 @@ def test_wrong_arguments_are_named(tmp_path, problem):
             session.close()
     with pytest.raises(recoup.Error, match="closed"):
         session.step(2, 1.0)
+    # Both were blamed on the operator, or on a damaged manifest, when the version was written.
+    for count, message in [(0, "no variable is protected"), (1, "x has 3 numbers, and the system's vectors 1728")]:
+        with pytest.raises(recoup.UsageError, match=message):
+            with recoup.Session(tmp_path / str(count), A=a, b=b, scheme="lossy", interval="1it") as session:
+                if count:
+                    session.protect("x", np.ones(3), role="iterate")
+                with pytest.raises(recoup.UsageError, match="iteration: expected a whole number, 0 or more"):
+                    session.step(-1, 1.0)
+                session.step(1, 1.0)
 
 
 def test_interval_alone_means_what_it_means_in_c(tmp_path, problem):

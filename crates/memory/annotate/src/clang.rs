@@ -10,7 +10,7 @@ use crate::node::SyntaxNode;
 pub(crate) fn tree(source: &Path, flags: &[String]) -> Result<SyntaxNode, AnnotateError> {
     let file = source.display().to_string();
     let mut command = Command::new("clang");
-    command.args(["-fsyntax-only", "-w", "-Xclang", "-ast-dump=json"]).args(flags).arg("--").arg(source);
+    command.args(["-fsyntax-only", "-w", "-Xclang", "-ast-dump=json", "-x", "c"]).args(flags).arg("--").arg(source);
     let output = command.stdin(Stdio::null()).output().map_err(|source| AnnotateError::NoClang { source })?;
     if !output.status.success() {
         return Err(AnnotateError::Clang { file, messages: String::from_utf8_lossy(&output.stderr).into_owned() });

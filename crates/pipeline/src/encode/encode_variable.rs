@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use recoup_core::{
     Bound, BoundRule, Chain, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme, StoreError,
+    VariableRecord,
 };
 
 use super::bound_loop::{EncodedVariable, Judge, encode_judged};
@@ -313,10 +314,15 @@ fn judge<'a>(
     vector: VectorView<'a>,
     comm: &'a dyn Comm,
 ) -> Result<Box<dyn Judge + 'a>, PipelineError> {
+    let rows = verifier.as_ref().map(|verifier| verifier.rows());
     let Some(verifier) = verifier.filter(|verifier| verifier.has_shape_of(vector.record)) else {
-        return match job.plan.rule {
-            BoundRule::Fixed(bound) => Ok(Box::new(bound)),
-            rule => Err(PipelineError::NeedsOperator { rule: rule.to_string() }),
+        let VariableRecord { name, len: found, .. } = vector.record;
+        return match (job.plan.rule, rows) {
+            (BoundRule::Fixed(bound), _) => Ok(Box::new(bound)),
+            (_, Some(expected)) if expected as u64 != *found => {
+                Err(PipelineError::NotOfSystem { name: name.clone(), expected, found: *found })
+            }
+            (rule, _) => Err(PipelineError::NeedsOperator { rule: rule.to_string() }),
         };
     };
     let column = vector.record.column.unwrap_or(0);

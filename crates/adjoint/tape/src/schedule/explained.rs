@@ -13,7 +13,7 @@ impl ScheduleChoice {
         let best = self.best;
         let work = match best.recomputed_steps {
             0 => "computes nothing again".to_owned(),
-            again => format!("computes {again} of {} forward steps again", best.forward_steps - again),
+            again => format!("computes {again} forward steps in addition to {}", best.forward_steps - again),
         };
         let disk = match best.disk_bytes_max {
             0 => String::new(),

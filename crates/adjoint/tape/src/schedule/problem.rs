@@ -81,7 +81,8 @@ impl AdjointProblem {
     }
 
     /// Returns the costs of a forward step and of states in a form.
-    pub(super) fn costs(&self, form: StateForm) -> ScheduleCosts {
+    #[must_use]
+    pub fn costs(&self, form: StateForm) -> ScheduleCosts {
         let coded = self.coded.filter(|_| form == StateForm::Coded);
         let of = |storage: StateStorage| match coded {
             None => storage.access,

@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use recoup::OPTION_KEYS;
 
 use crate::exit::Exit;
 use crate::options::duration_or_zero;
@@ -54,7 +55,7 @@ pub(crate) struct Args {
 
     /// Options of these versions, in the words of recoup_open, as in "interval=1min
     /// scheme=lossless".
-    #[arg(long, value_name = "WORDS", default_value = "scheme=auto interval=auto")]
+    #[arg(long, value_name = "WORDS", default_value = "scheme=auto interval=auto", value_parser = words)]
     options: String,
 
     /// Bring back the linear solves within a TSSolve, or its steps themselves, without the output
@@ -83,6 +84,18 @@ enum TimeSteps {
     Inner,
     /// The TSSolve itself, with versions of u, the time and the step.
     Attach,
+}
+
+/// Refuses keys that are none, which would else be found in the first call that takes longer than
+/// `--after`. Values are read there.
+fn words(text: &str) -> Result<String, String> {
+    let key = |word: &str| word.split('=').next().unwrap_or_default().replace('_', "-");
+    // A quoted value may have blanks.
+    let mut keys = text.split_whitespace().take_while(|word| !word.contains('"')).map(key);
+    match keys.find(|key| OPTION_KEYS.split(", ").all(|known| known != key)) {
+        Some(key) => Err(format!("unknown key {key:?}: expected one of {OPTION_KEYS}")),
+        None => Ok(text.to_owned()),
+    }
 }
 
 /// Returns the options of the engine, as variables.

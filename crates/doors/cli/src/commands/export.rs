@@ -148,7 +148,7 @@ fn wanted(asked: Option<&str>, is_one: bool, manifest: &Manifest) -> Result<Vec<
     }
     if names.is_empty() {
         let known: Vec<&str> = manifest.variables.iter().map(|v| v.name.as_str()).collect();
-        bail!("no such variable: the version holds {}; choose with --variable", known.join(", "));
+        bail!("--variable {}: the version holds {}", asked.unwrap_or_default(), known.join(", "));
     }
     Ok(names)
 }

@@ -210,6 +210,11 @@ fn overhead_table(found: &Overhead) -> TextTable {
     table.row(["overhead over productive time, first order", &percent(found.overhead_fraction)]);
     table.row(["exact for exponential failures", &percent(found.exact_overhead_fraction)]);
     table.row(["at the interval", &seconds(found.interval_s)]);
+    if found.exact_overhead_fraction < NO_PROGRESS_OVERHEAD {
+        let interval = seconds(found.interval_s);
+        let productive = percent(1.0 / (1.0 + found.exact_overhead_fraction));
+        table.note(format!("saved every {interval}, the job is productive for {productive} of its time"));
+    }
     note_no_progress(&mut table, [found.overhead_fraction]);
     table
 }

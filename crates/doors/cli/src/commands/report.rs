@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::compare::facts::command_line;
-use crate::directory::{DirectoryArgs, run_name};
+use crate::directory::{DirectoryArgs, require_directory, run_name};
 use crate::exit::Exit;
 use crate::output::{Output, TextTable, check_folder, percent, seconds};
 use crate::printable::shell_word;
@@ -69,6 +69,7 @@ struct IndexReport {
 /// When there is no comparison in the folder, or a file cannot be read or written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     check_folder("--to", args.to.as_deref())?;
+    require_directory(&args.folder)?;
     let entries = entries(&args.folder)?;
     let asks_for_run = args.name.is_some() || args.to.is_some() || args.plot;
     if asks_for_run || entries.is_empty() && Hdf5Store::names(&args.folder).is_ok_and(|names| !names.is_empty()) {
@@ -78,6 +79,10 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     if entries.is_empty() {
         let target = shell_word(&args.folder.join("NAME").to_string_lossy());
         let folder = args.folder.display();
+        if args.folder.join(FIGURES).is_file() {
+            let text = format!("{folder} is one comparison: give the folder above it, or see {folder}/index.html");
+            return Err(Exit::Failed.because(text));
+        }
         let text = format!(
             "no run and no comparison in {folder}: `recoup run --dir` keeps the history of a run in its directory, \
                             `recoup compare .. --report {target}` writes a comparison"

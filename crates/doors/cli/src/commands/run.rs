@@ -217,7 +217,7 @@ fn undisturbed(args: &Args, setup: &Setup<'_>, signals: &StopSignals) -> Result<
         return Ok(None);
     }
     if ranks::is_first() {
-        tell(format_args!("solving without failures first, for comparison (--baseline-iterations N skips this)"));
+        tell(format_args!("solving without failures first, to compare (--baseline-iterations N skips it)"));
     }
     let stop_in_time = &mut |_: &Progress| {
         if signals.end.as_ref().is_some_and(|end| args.end.is_near(end)) {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 
 fn table(report: &StatusReport) -> TextTable {
     let columns = ["run", "state", "iteration", "residual", "version", "its age", "failures", "interval", "process"];
-    let mut table = TextTable::new(&columns);
+    let mut table = if report.runs.is_empty() { TextTable::pairs() } else { TextTable::new(&columns) };
     let mut notes = Vec::new();
     for run in &report.runs {
         let reported = run.reported.as_ref();

@@ -346,15 +346,16 @@ pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
         ];
     }
     let pairs: Vec<PairedDifference> = others.filter_map(|of| PairedDifference::of(of, best)).collect();
-    let said = |is_shown: bool| {
+    let said = |is_shown: bool, words: fn(&PairedDifference) -> String| {
         let pairs = pairs.iter().filter(|pair| pair.shows_difference() == is_shown);
-        let listed = pairs.map(|pair| format!("{} {}", pair.scheme, pair.points())).collect::<Vec<_>>().join(", ");
+        let listed = pairs.map(words).collect::<Vec<_>>().join(", ");
         (!listed.is_empty()).then_some(listed)
     };
     let trials = best.trials;
     let first = format!("{scheme} cost least: {median} {of_time}, median of {trials} trials{saved}.");
-    let more = said(true).map(|listed| format!("More, in points and trial by trial: {listed}."));
-    let same = said(false).map(|listed| format!("No difference shown: {listed}."));
+    let more = said(true, |pair| format!("{} {}", pair.scheme, pair.points()))
+        .map(|listed| format!("More, in points and trial by trial: {listed}."));
+    let same = said(false, |pair| pair.scheme.clone()).map(|listed| format!("No difference shown: {listed}."));
     std::iter::once(first).chain(same).chain(more).collect()
 }
 

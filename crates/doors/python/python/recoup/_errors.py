@@ -54,6 +54,8 @@ _EXPECTED = [
     (re.compile(r"'(.+)' object is not an instance of 'ndarray'"), "a NumPy array"),
     (re.compile(r"'(.+)' object cannot be interpreted as an integer"), "a whole number"),
     (re.compile(r"'(.+)' object is not iterable"), "several values"),
+    (re.compile(r"can't convert negative int.*|int too big.*|out of range integral.*"), "a whole number, 0 or more and not too large"),
+    (re.compile(r"type not understood"), "a matrix or a LinearOperator"),
     (re.compile(r"must be real number, not (.+)"), "a number"),
     (re.compile(r"float\(\) argument must be a string or a real number, not '(.+)'"), "a number"),
     (re.compile(r"expected str, bytes or os.PathLike object, not (.+)"), "a path"),
@@ -70,7 +72,8 @@ def _conversion(what: str, causes: list[str], notes: list[str], given: Mapping[s
         if found and field:
             return f"{what}: {field[1].removeprefix('lossy_')} is {given.get(field[1])!r}, expected {expected}"
         if found:
-            return f"{what}: {f'{argument}: ' if argument else ''}expected {expected}, given a '{found[1]}'"
+            of_type = f", given a '{found[1]}'" if found.groups() else ""
+            return f"{what}: {f'{argument}: ' if argument else ''}expected {expected}{of_type}"
     return f"{what}: {': '.join(causes)}"
 
 

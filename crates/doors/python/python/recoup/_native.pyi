@@ -321,58 +321,12 @@ class Session:
     def solved(self, has_converged: bool) -> None: ...
     def close(self, converged: bool | None = None) -> list[Outcome]: ...
 
-@final
-class Decision:
-    """Which scheme to save with, how often, and why."""
-
-    @property
-    def scheme(self) -> str:
-        """The scheme that costs least."""
-    @property
-    def interval_seconds(self) -> float:
-        """The interval to save at."""
-    @property
-    def expected_overhead(self) -> dict[str, float]:
-        """Scheme -> overhead as a fraction of the productive time."""
-    @property
-    def max_extra_iterations(self) -> float | None:
-        """Extra iterations per recovery up to which lossy pays (Theorem 1)."""
-    @property
-    def why(self) -> str:
-        """The reasons, in numbers."""
-
-@final
-class Simulated:
-    """What a simulation of one scheme found."""
-
-    @property
-    def interval_seconds(self) -> float:
-        """The interval simulated."""
-    @property
-    def expected_overhead(self) -> float:
-        """By the formula."""
-    @property
-    def overhead(self) -> float:
-        """Mean over the trials."""
-    @property
-    def half_width(self) -> float:
-        """Half the 95 % confidence interval of it."""
-    @property
-    def failures_mean(self) -> float:
-        """Failures of a trial, on average."""
-    @property
-    def checkpoints_mean(self) -> float:
-        """Checkpoints of a trial, on average."""
-    @property
-    def unfinished(self) -> int:
-        """Trials that made no progress and were given up."""
-
 def interval(mtti: float, ckpt: float) -> tuple[float, float, float]: ...
 def overhead(mtti: float, ckpt: float, recover: float, extra_seconds: float) -> float: ...
 def max_extra_iterations(mtti: float, ckpt_traditional: float, ckpt_lossy: float, t_iter: float) -> float: ...
 def stationary(iterations: float, spectral_radius: float, error_bound: float) -> tuple[float, float]: ...
-def decide(job: dict[str, float | None]) -> Decision: ...
-def simulate(job: dict[str, float | None], trials: int, seed: int) -> dict[str, Simulated]: ...
+def decide(job: dict[str, float | None]) -> dict[str, Any]: ...
+def simulate(job: dict[str, float | None], trials: int, seed: int) -> dict[str, dict[str, Any]]: ...
 
 @final
 class Tape:
@@ -454,49 +408,11 @@ class Actions:
     def __iter__(self) -> Actions: ...
     def __next__(self) -> tuple[str, int, int, str]: ...
 
-@final
-class Plan:
-    """The cheapest schedule, with its predicted work and the reasons."""
-
-    @property
-    def kind(self) -> str:
-        """Name of the schedule."""
-    @property
-    def coded(self) -> bool:
-        """Whether the states it stores are coded."""
-    @property
-    def memory_slots(self) -> int:
-        """States that memory holds."""
-    @property
-    def disk_slots(self) -> int:
-        """States that the disk holds."""
-    @property
-    def seconds(self) -> float:
-        """Predicted seconds of the whole program, forward and reverse."""
-    @property
-    def forward_steps(self) -> int:
-        """Forward steps in all."""
-    @property
-    def recomputed_steps(self) -> int:
-        """Forward steps beyond those of a program that stores everything."""
-    @property
-    def memory_bytes_max(self) -> int:
-        """The most bytes of states in memory at a time."""
-    @property
-    def disk_bytes_max(self) -> int:
-        """The most bytes of states on disk at a time."""
-    @property
-    def why(self) -> str:
-        """The reasons, in sentences."""
-    @property
-    def table(self) -> str:
-        """A line for each schedule that was looked at."""
-
 def seconds_of(name: str, text: str) -> float: ...
 def bytes_of(name: str, text: str) -> int: ...
 def actions(schedule: dict[str, Any]) -> Actions: ...
 def tally(schedule: dict[str, Any]) -> dict[str, int]: ...
-def choose(problem: dict[str, Any]) -> Plan: ...
+def choose(problem: dict[str, Any]) -> dict[str, Any]: ...
 
 @final
 class CallLog:

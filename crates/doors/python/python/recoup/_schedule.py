@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from . import _native
 from ._directory import as_html
 from ._errors import UsageError, UsageTypeError, named, needed
-from ._native import Plan
 from ._quantity import Duration, Size, seconds, size
 
 if TYPE_CHECKING:
@@ -125,6 +125,52 @@ class Schedule:
             return _native.tally(vars(self))
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The cheapest schedule, with its predicted work and the reasons."""
+
+    schedule: Schedule
+    """The schedule, for `run`. Its seconds are those of states as they are stored."""
+    coded: bool
+    """Whether the states it stores are coded."""
+    seconds: float
+    """Predicted seconds of the whole program, forward and reverse."""
+    forward_steps: int
+    """Forward steps in all."""
+    recomputed_steps: int
+    """Forward steps beyond those of a program that stores everything."""
+    memory_bytes_max: int
+    """The most bytes of states in memory at a time."""
+    disk_bytes_max: int
+    """The most bytes of states on disk at a time."""
+    why: str
+    """The reasons, in sentences."""
+    table: str = field(repr=False)
+    """A line for each schedule that was looked at."""
+
+    @property
+    def kind(self) -> Kind:
+        """Name of the schedule."""
+        return self.schedule.kind
+
+    @property
+    def memory_slots(self) -> int:
+        """States that memory holds."""
+        return self.schedule.memory
+
+    @property
+    def disk_slots(self) -> int:
+        """States that the disk holds."""
+        return self.schedule.disk
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the schedule: see `Schedule.plot`."""
+        return self.schedule.plot(ax)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.why)}\n\n{escape(self.table)}</pre>"
+
+
 def schedule(
     kind: Kind,
     steps: int,
@@ -224,7 +270,8 @@ def choose(
         "coded": None if coded is None else _coded(coded),
     }
     with named("choose", problem):
-        return _native.choose(problem)
+        chosen = _native.choose(problem)
+    return Plan(Schedule(**chosen.pop("schedule")), **chosen)
 
 
 def _action(native: tuple[str, int, int, str]) -> Action:

@@ -6,9 +6,10 @@ Chen and Cappello (doi 10.1145/3208040.3208050).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from . import _native
 from ._errors import named
-from ._native import Decision, Simulated
 from ._quantity import Duration, seconds
 
 __all__ = [
@@ -23,6 +24,42 @@ __all__ = [
     "stationary_extra_iterations",
     "young",
 ]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which scheme to save with, how often, and why."""
+
+    scheme: str
+    """The scheme that costs least."""
+    interval_seconds: float
+    """The interval to save at."""
+    expected_overhead: dict[str, float]
+    """Scheme -> overhead as a fraction of the productive time."""
+    max_extra_iterations: float | None
+    """Extra iterations per recovery up to which lossy pays (Theorem 1)."""
+    why: str
+    """The reasons, in numbers."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The result of simulating one scheme."""
+
+    interval_seconds: float
+    """The interval simulated."""
+    expected_overhead: float
+    """By the formula."""
+    overhead: float
+    """Mean over the trials."""
+    half_width: float
+    """Half the 95 % confidence interval of it."""
+    failures_mean: float
+    """Failures of a trial, on average."""
+    checkpoints_mean: float
+    """Checkpoints of a trial, on average."""
+    unfinished: int
+    """Trials that made no progress and were given up."""
 
 
 def young(mtti: Duration, ckpt: Duration) -> float:
@@ -90,7 +127,7 @@ def decide(
     """Which scheme to save with, how often, and why in numbers. A recovery takes what its checkpoint takes."""
     job = _job(mtti, t_iter, iterations, ckpt_traditional, ckpt_lossless, ckpt_lossy, extra_iterations)
     with named("decide", job):
-        return _native.decide(job)
+        return Decision(**_native.decide(job))
 
 
 def simulate(
@@ -108,7 +145,7 @@ def simulate(
     """The same question put to a simulation: each scheme through ``trials`` runs; a seed repeats exactly."""
     job = _job(mtti, t_iter, iterations, ckpt_traditional, ckpt_lossless, ckpt_lossy, extra_iterations)
     with named("simulate", job):
-        return _native.simulate(job, trials, seed)
+        return {scheme: Simulated(**found) for scheme, found in _native.simulate(job, trials, seed).items()}
 
 
 def _times(**times: Duration) -> list[float]:

@@ -10,8 +10,7 @@
 from __future__ import annotations
 
 from ._adjoint import run
-from ._native import Plan
-from ._schedule import Advance, End, Level, Read, Reverse, Schedule, Take, Write, choose, schedule
+from ._schedule import Advance, End, Level, Plan, Read, Reverse, Schedule, Take, Write, choose, schedule
 from ._tape import Tape
 
 __all__ = [

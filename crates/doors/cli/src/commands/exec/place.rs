@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Result, anyhow};
 use recoup::core::StoreError;
 use recoup::io::{CALLS, CallDirectory};
 
@@ -26,7 +26,7 @@ impl ExecPlace {
         let shown = dir.display();
         let taken = CallDirectory::take(dir).map_err(|error| match error {
             StoreError::Busy { .. } => anyhow!("another job has {shown}"),
-            error => Error::new(error).context(format!("{shown} cannot be made")),
+            error => anyhow!("{shown} cannot be made: {error}"),
         })?;
         let place = Self(taken);
         fs::remove_file(place.report()).ok();
