@@ -48,9 +48,9 @@ pub(crate) fn require_directory(dir: &Path) -> Result<()> {
     let shown = dir.display();
     match std::fs::metadata(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            bail!("there is no directory {shown}: expected that of --dir of `recoup run`")
+            bail!("there is no directory {shown}: expected the --dir of a run")
         }
-        Ok(found) if !found.is_dir() => bail!("{shown} is no directory: expected that of --dir of `recoup run`"),
+        Ok(found) if !found.is_dir() => bail!("{shown} is no directory: expected the --dir of a run"),
         _ => Ok(()),
     }
 }

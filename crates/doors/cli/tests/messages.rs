@@ -213,9 +213,10 @@ fn machines_without_progress_are_named_by_every_question() {
 #[test]
 fn wrong_options_and_places_are_told_at_once_with_the_expected_ones() {
     let dir = tempfile::tempdir().unwrap();
-    let nowhere = "there is no directory none: expected that of --dir of `recoup run`";
+    let nowhere = "there is no directory none: expected the --dir of a run";
     for (command, code, expected) in [
         ("exec --dir d --options bogus=1 -- true", 2, "unknown key \"bogus\": expected one of dir, name"),
+        ("exec --dir d --share -1 -- true", 2, "expected a number from 0 to 1"),
         ("status none", 1, nowhere),
         ("inspect none", 1, nowhere),
         ("report none", 1, nowhere),

@@ -79,6 +79,20 @@ def answered(done):
     return int(re.search(r"(\d+) answered from the log", said(done)[-1])[1])
 
 
+def test_wrong_options_are_told_with_the_expected_ones(capsys):
+    """A wrong interval was told once a call took ten seconds."""
+    given = recoup.run.options("--dir d --after 1min --share 1e-3 --interval 50it script.py".split())
+    assert (given.after, given.share, given.interval) == (60.0, 1e-3, "50it")
+    for words, expected in [
+        ("--after often", "often: expected seconds, or a duration"),
+        ("--share -1", "-1: expected a number from 0 to 1"),
+        ("--interval 0it", "0it: expected auto, iterations such as 50it"),
+    ]:
+        with pytest.raises(SystemExit):
+            recoup.run.options(["--dir", "d", *words.split(), "script.py"])
+        assert expected in capsys.readouterr().err
+
+
 @pytest.fixture
 def heat(tmp_path):
     return Program(tmp_path, HEAT)

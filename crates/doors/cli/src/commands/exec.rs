@@ -50,7 +50,7 @@ pub(crate) struct Args {
     after: f64,
 
     /// Share of the processor time of all calls that saves may take; 1 saves every call.
-    #[arg(long, value_name = "SHARE", default_value = "0.01")]
+    #[arg(long, value_name = "SHARE", default_value = "0.01", allow_negative_numbers = true, value_parser = share)]
     share: f64,
 
     /// Options of these versions, in the words of recoup_open, as in "interval=1min
@@ -84,6 +84,11 @@ enum TimeSteps {
     Inner,
     /// The TSSolve itself, with versions of u, the time and the step.
     Attach,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|&share: &f64| share >= 0.0);
+    share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 /// Refuses keys that are none, which would else be found in the first call that takes longer than

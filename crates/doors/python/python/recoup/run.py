@@ -17,11 +17,13 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from . import _native
 from ._errors import tell
 from ._native import CallLog, Error
 from ._program import run
@@ -42,11 +44,40 @@ was tested against A and b at hand. The log is removed when the program ends wit
 
 The exit code is that of the program."""
 
+
+def _number(text: str, expected: str) -> float:
+    """Reads a number from 0 on."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if value >= 0.0:
+        return value
+    raise argparse.ArgumentTypeError(f"{text}: expected {expected}")
+
+
+def _duration(text: str, expected: str = "seconds, or a duration such as 10s or 1min") -> float:
+    try:
+        return _native.seconds_of("", text)
+    except Error:
+        return _number(text, expected)
+
+
+def _interval(text: str) -> str:
+    if text != "auto" and not re.fullmatch("0*[1-9][0-9]*it", text):
+        _duration(text, "auto, iterations such as 50it, or a duration such as 1min")
+    return text
+
+
+def _share(text: str) -> float:
+    return _number(text, "a number from 0 to 1")
+
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "--dir": {"required": True, "help": "directory of the log, made if missing"},
-    "--after": {"type": float, "default": 10.0, "metavar": "SECONDS", "help": "save versions within a call that takes longer than this (10)"},
-    "--interval": {"default": "auto", "help": "between these versions: as 1min, 50it, or auto, which is the default"},
-    "--share": {"type": float, "default": 0.01, "help": "share of the time of all calls that saving them may take (0.01); 1 saves every call"},
+    "--after": {"type": _duration, "default": 10.0, "metavar": "TIME", "help": "save versions within a call that takes longer than this (10s)"},
+    "--interval": {"type": _interval, "default": "auto", "help": "between these versions: as 1min, 50it, or auto, which is the default"},
+    "--share": {"type": _share, "default": 0.01, "help": "share of the time of all calls that saving them may take (0.01); 1 saves every call"},
     "--skip-callbacks": {"action": "store_true", "help": "answer calls that have a callback too, without calling it"},
     "--keep": {"action": "store_true", "help": "keep the log when the program ends with 0"},
     "--explain": {"action": "store_true", "help": "print a line for every call"},
