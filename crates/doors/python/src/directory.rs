@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use recoup::core::{
     Bound as ErrorBound, ElementType, ErrorKind, FrameRecord, KindedError, Manifest, Role, Store, StoreError,
     VersionFiles as _,
@@ -276,12 +276,12 @@ impl PyVersion {
     }
 
     /// Its place is pickled, and the version read there again.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, u64))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let path = self.store.version_path(self.version);
         let root = path.parent();
         let place = (root.and_then(Path::parent), root.and_then(Path::file_name));
         let directory = py.import("recoup")?.getattr("open")?.call1(place)?;
-        Ok((py.import("operator")?.getattr("getitem")?, (directory, self.version)))
+        (py.import("operator")?.getattr("getitem")?, (directory, self.version)).into_pyobject(py)
     }
 
     /// Everything that is not as it was written, or does not decode: one line each.
