@@ -99,9 +99,11 @@ public:
     void apply(const MV &source, MV &target, Teuchos::ETransp mode, double alpha, double beta) const override
     {
         if (mode != Teuchos::NO_TRANS) throw std::invalid_argument("a deflated preconditioner has no transpose");
+        MV across(source, Teuchos::Copy);
+        deflation_.project_residual(across);
         MV projected(target.getMap(), target.getNumVectors());
-        if (own_.is_null()) projected.update(1.0, source, 0.0);
-        else own_->apply(source, projected);
+        if (own_.is_null()) projected.update(1.0, across, 0.0);
+        else own_->apply(across, projected);
         deflation_.project(projected);
         target.update(alpha, projected, beta);
     }

@@ -66,8 +66,11 @@ public:
 
     void vmult(Vector &target, const Vector &source) const
     {
-        own_.vmult(target, source);
-        if (deflation_) deflation_->project(target);
+        if (!deflation_) return own_.vmult(target, source);
+        Vector across(source);
+        deflation_->project_residual(across);
+        own_.vmult(target, across);
+        deflation_->project(target);
     }
 
 private:

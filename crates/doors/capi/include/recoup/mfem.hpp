@@ -81,8 +81,10 @@ public:
 
     void Mult(const mfem::Vector &source, mfem::Vector &target) const override
     {
-        if (own_) own_->Mult(source, target);
-        else target = source;
+        mfem::Vector across(source);
+        deflation_.project_residual(across);
+        if (own_) own_->Mult(across, target);
+        else target = across;
         deflation_.project(target);
     }
     void SetOperator(const mfem::Operator &A) override

@@ -174,6 +174,10 @@ public:
     /* Solves along w: x += (w . r / w . A w) w */
     void correct(Vector &x, const Vector &r) const { Algebra::add(x, Algebra::dot(w_, r) / wAw_, w_); }
 
+    /* Projects the residual, before the preconditioner: r -= (w . r / w . A w) A w. Only rounding has a part along w,
+     * which costs a large part of the iterations where A is ill-conditioned. */
+    void project_residual(Vector &r) const { Algebra::add(r, -Algebra::dot(w_, r) / wAw_, Aw_); }
+
     /* Projects what the preconditioner made: z -= (A w . z / w . A w) w */
     void project(Vector &z) const { Algebra::add(z, -Algebra::dot(Aw_, z) / wAw_, w_); }
 

@@ -190,5 +190,12 @@ class _Deflated:
         self._inner.setUp()
 
     def apply(self, pc: Any, r: Any, z: Any) -> None:
-        self._inner.apply(r, z)
-        z.setArray(self._deflation.apply(r.getArray(readonly=True), z.getArray(readonly=True)))
+        across = r.duplicate()
+
+        def precondition(values: Vector) -> Vector:
+            across.setArray(values)
+            self._inner.apply(across, z)
+            return z.getArray(readonly=True)
+
+        z.setArray(self._deflation.apply(r.getArray(readonly=True), precondition))
+        across.destroy()

@@ -140,8 +140,10 @@ class Callback:
     def _precondition(self, r: Vector) -> Vector:
         """z = M r. CG updates this r in place, so it is the residual of the iterate when it calls back."""
         self._r = r
-        z = r if self._inner is None else self._inner.matvec(r)
-        return z if self._deflation is None else self._deflation.apply(r, z)
+        return self._multiply_inner(r) if self._deflation is None else self._deflation.apply(r, self._multiply_inner)
+
+    def _multiply_inner(self, r: Vector) -> Vector:
+        return r if self._inner is None else self._inner.matvec(r)
 
     def _residual_norm(self, x: Vector) -> float:
         """Returns the norm of the recurrence if CG shows it; otherwise the one measured last."""
