@@ -203,6 +203,13 @@ pub struct Measured {
     pub write_bytes_per_second: f64,
     /// Costs by choice.
     pub costs: Vec<(Choice, Cost)>,
+    /// Failures that the process which continues from this version knows of: those survived, and
+    /// the end of the process that saved it unless that ended of its own accord.
+    #[serde(default)]
+    pub failures: u64,
+    /// Time that the run had taken, all processes together.
+    #[serde(default)]
+    pub elapsed_seconds: f64,
 }
 
 /// The observations a policy decides by, at a safe point.

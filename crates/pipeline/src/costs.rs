@@ -43,6 +43,10 @@ pub(crate) struct CostAccount {
     checkpoint_at: Duration,
     checkpoint_iteration: u64,
     pub(crate) failures: u64,
+    /// The time of the processes that this one continues.
+    seconds_before: f64,
+    /// The next version is the last: what continues from it follows no failure.
+    pub(crate) is_ending: bool,
     costs: BTreeMap<Choice, Cost>,
     /// Raw bytes of the versions of which those are the costs.
     raw_bytes: BTreeMap<Choice, f64>,
@@ -78,6 +82,8 @@ impl CostAccount {
             checkpoint_at: now,
             checkpoint_iteration: 0,
             failures: 0,
+            seconds_before: 0.0,
+            is_ending: false,
             costs: BTreeMap::new(),
             raw_bytes: BTreeMap::new(),
             write_bytes_per_second: bytes_per_second.unwrap_or(0.0),
@@ -122,7 +128,7 @@ impl CostAccount {
         let now = self.clock.now();
         Observation {
             iteration: progress.iteration,
-            elapsed_seconds: since(now, self.start),
+            elapsed_seconds: self.elapsed_seconds(),
             since_checkpoint_seconds: since(now, self.checkpoint_at),
             since_checkpoint_iterations: progress.iteration.saturating_sub(self.checkpoint_iteration),
             iteration_seconds: self.iteration_seconds(),
@@ -135,6 +141,11 @@ impl CostAccount {
             ranks,
             profile: None,
         }
+    }
+
+    /// Returns the time that the run has taken, all processes together.
+    fn elapsed_seconds(&self) -> f64 {
+        self.seconds_before + since(self.clock.now(), self.start)
     }
 
     /// Takes note of a checkpoint of an iteration that began at `start`: a new interval begins.
@@ -244,11 +255,21 @@ impl CostAccount {
             times.iter().chain(&others).all(|number| number.is_finite())
         };
         let costs = self.costs().into_iter().filter(|(_, cost)| is_finite(cost)).collect();
-        Measured { write_bytes_per_second: self.write_bytes_per_second, costs }
+        Measured {
+            write_bytes_per_second: self.write_bytes_per_second,
+            costs,
+            failures: self.failures + u64::from(!self.is_ending),
+            elapsed_seconds: self.elapsed_seconds(),
+        }
     }
 
-    /// Takes over what the process before had measured, where this one has measured nothing.
+    /// Takes over what the process before had measured, where this one has measured nothing, and
+    /// its failures, once.
     pub(crate) fn recall(&mut self, before: Option<&Measured>) {
+        if let Some(before) = before.filter(|_| self.failures == 0 && self.seconds_before == 0.0) {
+            self.failures = before.failures;
+            self.seconds_before = before.elapsed_seconds;
+        }
         let Some(before) = before.filter(|_| self.costs.is_empty()) else { return };
         self.costs.extend(before.costs.iter().copied());
         if self.write_bytes_per_second == 0.0 {
@@ -421,6 +442,24 @@ mod tests {
         let blended = after.costs();
         after.recall(Some(&measured));
         assert_eq!(after.costs(), blended);
+    }
+
+    /// A run that was killed again and again was planned for one failure a day.
+    #[test]
+    fn the_end_of_a_process_is_a_failure_unless_it_saved_a_last_version() {
+        let killed = |before: Option<&Measured>| {
+            let mut account = measuring();
+            account.recall(before);
+            account.start = account.clock.now().saturating_sub(Duration::from_secs(10));
+            account
+        };
+        let mut last = killed(Some(&killed(Some(&killed(None).measured())).measured()));
+        assert_eq!(last.failures, 2);
+        assert!((20.0..30.0).contains(&last.seconds_before), "{}", last.seconds_before);
+        last.recall(Some(&last.measured()));
+        assert_eq!(last.failures, 2, "a rollback within the process is counted where it happens");
+        last.is_ending = true;
+        assert_eq!(last.measured().failures, 2);
     }
 
     #[test]

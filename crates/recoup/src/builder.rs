@@ -51,7 +51,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
     Builder {
         dir: dir.as_ref().to_owned(),
         name: "solve".to_owned(),
-        policy: PolicyConfig::default(),
+        policy: PolicyConfig { mtti_is_assumed: true, ..PolicyConfig::default() },
         candidates: CANDIDATE_CODECS.to_vec(),
         scheme: None,
         interval: Interval::Auto,
@@ -188,10 +188,11 @@ impl Builder {
         self
     }
 
-    /// Sets the mean time to interrupt of the job [default: one day].
+    /// Sets the mean time to interrupt of the job [default: one day, until a failure is seen].
     #[must_use]
     pub fn mtti(mut self, mtti: Duration) -> Self {
         self.policy.mtti_seconds = mtti.as_secs_f64();
+        self.policy.mtti_is_assumed = false;
         self
     }
 

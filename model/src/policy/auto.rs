@@ -114,7 +114,7 @@ impl AutoPolicy {
     }
 
     fn question(&self, seen: &Observation) -> Question {
-        let mtti_seconds = mtti_seconds(self.config.mtti_seconds, seen);
+        let mtti_seconds = mtti_seconds(&self.config, seen);
         // The residual says nothing yet, and no solve takes less than what it has taken.
         let remaining_iterations = self.history.remaining_iterations(seen.tolerance);
         Question {
@@ -249,10 +249,11 @@ impl AutoPolicy {
         if remaining.is_finite() {
             let _ = write!(why, "; about {remaining:.0} iterations remain at the recent rate");
         }
-        if seen.failures > 0 {
+        if seen.failures > 0 || self.config.mtti_is_assumed {
             let given = self.config.mtti_seconds;
             let failures = seen.failures;
-            let _ = write!(why, "; MTTI from {given} s given and {failures} failures seen");
+            let how = if self.config.mtti_is_assumed { "assumed" } else { "given" };
+            let _ = write!(why, "; MTTI from {given} s {how} and {failures} failures seen");
         }
         let recoveries = self.recoveries.recoveries(next);
         if recoveries > 0.0 {
@@ -314,10 +315,10 @@ impl AutoPolicy {
     fn decide_now(&mut self, seen: &Observation) -> Decision {
         // Without failures no cost can change the answer, and none needs to be known.
         let asked = self.asked(seen);
-        let fails = mtti_seconds(self.config.mtti_seconds, seen).is_finite() || asked.is_some();
+        let fails = mtti_seconds(&self.config, seen).is_finite() || asked.is_some();
         let known = || candidates(&self.config, &self.recoveries, &self.history, seen);
         let Some(all) = (if fails { known() } else { Some(Vec::new()) }) else {
-            let mtti_seconds = mtti_seconds(self.config.mtti_seconds, seen);
+            let mtti_seconds = mtti_seconds(&self.config, seen);
             let is_due = asked.map_or_else(|| is_probe_due(seen, self.has_probed, mtti_seconds), |(_, is_due)| is_due);
             let plan = self.probing_plan(seen);
             return probe(&mut self.has_probed, plan, is_due);

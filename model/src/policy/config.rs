@@ -7,6 +7,8 @@ use recoup_core::{BoundRule, BoundScale, Choice, CodecId, MethodProfile, Observa
 pub struct PolicyConfig {
     /// Mean time to interrupt; infinite when nothing is expected to fail.
     pub mtti_seconds: f64,
+    /// It was assumed, not given: the first failures that are seen outweigh it.
+    pub mtti_is_assumed: bool,
     /// Codec of the iterate in lossy versions.
     pub lossy_codec: CodecId,
     /// Codec of lossless and exact versions.
@@ -39,6 +41,7 @@ impl Default for PolicyConfig {
     fn default() -> Self {
         Self {
             mtti_seconds: 86_400.0,
+            mtti_is_assumed: false,
             lossy_codec: CodecId::Qb,
             lossless_codec: CodecId::Zstd,
             rule: BoundRule::Verified,

@@ -11,6 +11,10 @@ use crate::extra_iterations::Stationary;
 
 /// The given MTTI counts as much as this many failures seen.
 const MTTI_FAILURES: f64 = 4.0;
+/// A saved direction is expected to help a restart once the residual has fallen by this factor.
+const FALLING: f64 = 4.0;
+/// The time that an MTTI which was only assumed counts as, once a failure was seen.
+const ASSUMED_SECONDS: f64 = 300.0;
 /// The extra iterations expected count as much as this many recoveries seen, each of which is known
 /// roughly.
 const EXTRA_RECOVERIES: f64 = 4.0;
@@ -27,9 +31,14 @@ const COARSE_SHARE_RESTARTED: f64 = 0.1;
 
 /// Mean time to interrupt, given what has been seen: the posterior mean rate of exponential
 /// failures, the prior a gamma distribution of [`MTTI_FAILURES`] failures. Where none were
-/// expected, what is seen alone counts.
-pub(super) fn mtti_seconds(given_seconds: f64, seen: &Observation) -> f64 {
+/// expected, what is seen alone counts; one that was only assumed stands until a failure is seen,
+/// and counts as [`ASSUMED_SECONDS`] of the run from then on.
+pub(super) fn mtti_seconds(config: &PolicyConfig, seen: &Observation) -> f64 {
+    let given_seconds = config.mtti_seconds;
     let failures = seen.failures as f64;
+    if config.mtti_is_assumed && seen.failures > 0 {
+        return (ASSUMED_SECONDS + seen.elapsed_seconds) / (ASSUMED_SECONDS / given_seconds + failures);
+    }
     if given_seconds.is_infinite() {
         return if seen.failures == 0 { f64::INFINITY } else { seen.elapsed_seconds / failures };
     }
@@ -148,7 +157,7 @@ impl RecoveryHistory {
         let own = self.learned(choice);
         let like = self.of_any_grain(choice);
         let learned = if own.recoveries > 0.0 { own } else { like };
-        let prior = config.expected_extra_fraction(choice);
+        let prior = config.expected_extra_fraction(choice, pace);
         let found = (EXTRA_RECOVERIES * prior + learned.fractions) / (EXTRA_RECOVERIES + learned.recoveries);
         // What recoveries have cost beyond the expected may be the bound's doing, or not.
         let is_finer = own.recoveries == 0.0 && choice.grain == BoundScale::Fine;
@@ -179,11 +188,13 @@ impl RecoveryHistory {
 
 impl PolicyConfig {
     /// Extra iterations of a recovery to expect where nothing is known of the iterate's error, as a
-    /// fraction of the iterations done.
-    fn expected_extra_fraction(&self, choice: Choice) -> f64 {
+    /// fraction of the iterations done. A direction of a solve whose residual has hardly fallen is
+    /// worth nothing: its errors may even cost iterations.
+    fn expected_extra_fraction(&self, choice: Choice, pace: ConvergencePace) -> f64 {
+        let is_falling = pace.fallen >= FALLING.ln() || !self.profile.starts_slowly;
         match (choice.scheme, choice.resume) {
-            (Scheme::Lossy, Resume::Deflated) => self.deflated_fraction(),
-            (_, Resume::Restarted) => self.restarted_fraction(),
+            (Scheme::Lossy, Resume::Deflated) if is_falling => self.deflated_fraction(),
+            (Scheme::Lossy, Resume::Deflated) | (_, Resume::Restarted) => self.restarted_fraction(),
             _ => 0.0,
         }
     }
@@ -267,11 +278,26 @@ mod tests {
     #[test]
     fn mtti_moves_from_what_was_given_to_what_is_seen() {
         let after = |failures, elapsed_seconds| Observation { failures, elapsed_seconds, ..seen(1, 1) };
+        let mtti_seconds = |mtti_seconds, seen: &Observation| {
+            let config = PolicyConfig { mtti_seconds, ..config() };
+            super::mtti_seconds(&config, seen)
+        };
         assert_eq!(mtti_seconds(3600.0, &after(0, 0.0)), 3600.0);
         // 996 failures of 100 s each outweigh the four that 3600 s stand for.
         assert_eq!(mtti_seconds(3600.0, &after(996, 99_600.0)), 114.0);
         assert_eq!(mtti_seconds(f64::INFINITY, &after(0, 1e6)), f64::INFINITY);
         assert_eq!(mtti_seconds(f64::INFINITY, &after(4, 100.0)), 25.0);
+    }
+
+    /// With a day assumed, a run that failed every ten seconds was planned for 16 hours.
+    #[test]
+    fn an_mtti_that_was_assumed_gives_way_to_the_first_failures() {
+        let config = PolicyConfig { mtti_seconds: 86_400.0, mtti_is_assumed: true, ..config() };
+        let after = |failures, elapsed_seconds| Observation { failures, elapsed_seconds, ..seen(1, 1) };
+        assert_eq!(mtti_seconds(&config, &after(0, 0.0)), 86_400.0);
+        // Five minutes and what was seen, over next to as many failures.
+        assert!((310.0 / mtti_seconds(&config, &after(1, 10.0)) - 1.0).abs() < 0.01);
+        assert!((mtti_seconds(&config, &after(97, 970.0)) / 13.1 - 1.0).abs() < 0.01);
     }
 
     fn at_rate(rate: f64) -> ConvergencePace {
@@ -346,10 +372,13 @@ mod tests {
     fn a_method_says_what_its_recoveries_cost() {
         let profile = MethodProfile { deflated_fraction: 0.005, ..MethodProfile::UNKNOWN };
         let config = PolicyConfig { extra_fraction: None, lossy_resume: None, profile, ..config() };
-        let found =
-            RecoveryHistory::default().predict(lossy(&config), &config, &seen(1000, 1), ConvergencePace::default());
-        assert!((found.iterations - 5.0).abs() < 1e-9);
-        assert_eq!(found.source, PredictionSource::Method);
+        let found = |fallen| {
+            let pace = ConvergencePace { fallen, ..ConvergencePace::default() };
+            RecoveryHistory::default().predict(lossy(&config), &config, &seen(1000, 1), pace)
+        };
+        assert!((found(2.0).iterations - 5.0).abs() < 1e-9);
+        assert!((found(1.0).iterations - 250.0).abs() < 1e-9, "the residual has hardly fallen");
+        assert_eq!(found(2.0).source, PredictionSource::Method);
     }
 
     /// CG on a long plateau: a restart from x and p, taken for 2 % of the iterations done, cost 159
@@ -366,8 +395,7 @@ mod tests {
         assert_eq!(extra(Resume::Deflated, 200, plateau), 200.0);
         assert_eq!(extra(Resume::Restarted, 200, plateau), 200.0);
         assert_eq!(extra(Resume::Traditional, 200, plateau), 0.0);
-        assert!(extra(Resume::Deflated, 200, at_rate(0.01)) < 50.0);
-        assert_eq!(extra(Resume::Deflated, 200, ConvergencePace::default()), 4.0, "nothing is known yet");
+        assert!(extra(Resume::Deflated, 200, ConvergencePace { fallen: 2.0, ..at_rate(0.01) }) < 50.0);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) struct ConvergencePace {
     pub(super) rate: Option<f64>,
     /// Iterations lost by a new start, where the solve began more slowly than it continues.
     pub(super) slow_start_iterations: f64,
+    /// Fall of the residual's logarithm since the start.
+    pub(super) fallen: f64,
     /// The residual was followed for long enough to see that it does not fall.
     pub(super) is_plateau: bool,
 }
@@ -87,6 +89,7 @@ impl ResidualHistory {
         let rate = self.rate();
         ConvergencePace {
             rate,
+            fallen: self.fallen(),
             is_plateau: rate.is_none() && self.newest.is_some_and(|(newest, _)| newest > PLATEAU_ITERATIONS),
             slow_start_iterations: self.slow_start_iterations(tolerance).unwrap_or(0.0),
         }
@@ -106,6 +109,12 @@ impl ResidualHistory {
         };
         let extra = from_start - to_fall / trend.rate;
         extra.is_finite().then_some(extra.max(0.0))
+    }
+
+    /// Fall of the residual's logarithm since the start.
+    fn fallen(&self) -> f64 {
+        let first = self.samples.first().map_or(0.0, |(_, first)| *first);
+        self.newest.map_or(0.0, |(_, newest)| first - newest)
     }
 
     /// Fall of the logarithm per iteration, recently; `None` while it does not fall.

@@ -64,7 +64,7 @@ pub(super) const CG: NamedMethod = NamedMethod {
         theta: 0.5,
         lossy_resume: Resume::Deflated,
         restarted_fraction: 0.4,
-        deflated_fraction: 0.25,
+        deflated_fraction: 0.1,
         continued_share: 0.1,
         starts_slowly: true,
         is_stationary: false,

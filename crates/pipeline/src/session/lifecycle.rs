@@ -79,6 +79,7 @@ impl Session {
             tiered.finish();
             tiered.next_everywhere();
         }
+        self.costs.is_ending = true;
         self.checkpoint(plan, progress, owners)
     }
 

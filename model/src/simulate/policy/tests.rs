@@ -99,6 +99,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
 fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
     PolicyConfig {
         mtti_seconds,
+        mtti_is_assumed: false,
         lossy_codec: CodecId::Zfp,
         lossless_codec: CodecId::Zstd,
         rule: BoundRule::Verified,

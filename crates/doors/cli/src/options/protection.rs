@@ -123,7 +123,7 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "HOW")]
     pub(crate) failures: Option<FailureChoice>,
 
-    /// Mean time to interrupt, such as 6h [default: a day].
+    /// Mean time to interrupt, such as 6h [default: a day, until a failure is seen].
     ///
     /// A plain number is seconds.
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -376,6 +376,7 @@ impl ProtectionArgs {
     pub(crate) fn policy_config(&self, method: MethodKind) -> PolicyConfig {
         PolicyConfig {
             mtti_seconds: self.mtti_seconds().unwrap_or(MTTI_SECONDS),
+            mtti_is_assumed: self.mtti_seconds().is_none(),
             lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),
             lossless_codec: self.codec.filter(|&id| !id.needs_bound()).unwrap_or(LOSSLESS_CODEC),
             rule: self.bound,

@@ -188,6 +188,7 @@ fn of_auto(scenario: &Scenario, args: &Args) -> Result<SimulatedPolicy> {
 fn config(runs: &PolicySimulation) -> PolicyConfig {
     PolicyConfig {
         mtti_seconds: runs.mtti_seconds,
+        mtti_is_assumed: false,
         lossy_codec: CodecId::Qb,
         lossless_codec: CodecId::Zstd,
         rule: BoundRule::Verified,
