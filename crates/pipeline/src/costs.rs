@@ -264,9 +264,9 @@ impl CostAccount {
     }
 
     /// Takes over what the process before had measured, where this one has measured nothing, and
-    /// its failures, once.
+    /// its failures, before the first iteration: a rollback is none of them.
     pub(crate) fn recall(&mut self, before: Option<&Measured>) {
-        if let Some(before) = before.filter(|_| self.failures == 0 && self.seconds_before == 0.0) {
+        if let Some(before) = before.filter(|_| self.all.0 == 0) {
             self.failures = before.failures;
             self.seconds_before = before.elapsed_seconds;
         }
@@ -450,14 +450,15 @@ mod tests {
         let killed = |before: Option<&Measured>| {
             let mut account = measuring();
             account.recall(before);
-            account.start = account.clock.now().saturating_sub(Duration::from_secs(10));
+            account.seconds_before += 10.0;
             account
         };
         let mut last = killed(Some(&killed(Some(&killed(None).measured())).measured()));
         assert_eq!(last.failures, 2);
-        assert!((20.0..30.0).contains(&last.seconds_before), "{}", last.seconds_before);
+        assert!((30.0..31.0).contains(&last.seconds_before), "{}", last.seconds_before);
+        last.add_iteration(1.0, false);
         last.recall(Some(&last.measured()));
-        assert_eq!(last.failures, 2, "a rollback within the process is counted where it happens");
+        assert_eq!(last.failures, 2, "no process has ended");
         last.is_ending = true;
         assert_eq!(last.measured().failures, 2);
     }

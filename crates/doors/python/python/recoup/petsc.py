@@ -195,7 +195,8 @@ class _Deflated:
         def precondition(values: Vector) -> Vector:
             across.setArray(values)
             self._inner.apply(across, z)
-            return z.getArray(readonly=True)
+            preconditioned: Vector = z.getArray(readonly=True)
+            return preconditioned
 
         z.setArray(self._deflation.apply(r.getArray(readonly=True), precondition))
         across.destroy()
