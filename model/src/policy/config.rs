@@ -7,7 +7,7 @@ use recoup_core::{BoundRule, BoundScale, Choice, CodecId, MethodProfile, Observa
 pub struct PolicyConfig {
     /// Mean time to interrupt; infinite when nothing is expected to fail.
     pub mtti_seconds: f64,
-    /// It was assumed, not given: the first failures that are seen outweigh it.
+    /// Marks an MTTI that was assumed, not given: the first failures that are seen outweigh it.
     pub mtti_is_assumed: bool,
     /// Codec of the iterate in lossy versions.
     pub lossy_codec: CodecId,
