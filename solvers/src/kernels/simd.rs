@@ -127,6 +127,20 @@ kernels! {
         }
     }
 
+    /// `z = d z`, value by value, of one run.
+    fn scale_by_block(d: &[f64], z: &mut [f64]) {
+        for (z, d) in z.iter_mut().zip(d) {
+            *z *= d;
+        }
+    }
+
+    /// `z -= t x`, value by value, of one run.
+    fn reduce_by_products_block(t: &[f64], x: &[f64], z: &mut [f64]) {
+        for ((z, t), x) in z.iter_mut().zip(t).zip(x) {
+            *z -= t * x;
+        }
+    }
+
     /// `x += alpha p` and `p = z + beta p` of one part.
     fn descend_block(alpha: f64, beta: f64, z: &[f64], x: &mut [f64], p: &mut [f64]) {
         for ((x, p), z) in x.iter_mut().zip(p).zip(z) {

@@ -8,7 +8,7 @@
 
 use recoup_core::SolveError;
 
-use super::row_sweeps::{RowSweeps, sweep, sweep_two};
+use super::row_sweeps::RowSweeps;
 use super::solve::Preconditioner;
 use crate::kernels::team::block_start;
 use crate::{Csr, Pool};
@@ -80,10 +80,7 @@ impl<M: RowSweeps + Send + Sync> Preconditioner for BlockJacobi<M> {
                 let rows = pair.iter().map(M::rows).sum();
                 let (r_here, r_others) = r.split_at(rows);
                 let (here, others) = z.split_at_mut(rows);
-                match pair {
-                    [first, second] => sweep_two([first, second], r_here, here),
-                    alone => sweep(&alone[0], r_here, here),
-                }
+                M::sweep_blocks(pair, r_here, here);
                 r = r_others;
                 z = others;
             }

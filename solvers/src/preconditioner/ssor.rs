@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use recoup_core::{Operator, SolveError};
 
-use super::row_sweeps::{RowSweeps, sweep};
+use super::row_sweeps::{RowSweeps, Steps, sweep};
 use super::solve::Preconditioner;
 use crate::{Csr, Pool};
 
@@ -82,7 +82,7 @@ impl Preconditioner for SsorPreconditioner<'_> {
     }
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        sweep(self, r, z);
+        sweep(std::slice::from_ref(self), r, z);
         Ok(())
     }
 
@@ -103,17 +103,31 @@ impl RowSweeps for SsorPreconditioner<'_> {
         self.inverse_diagonal.len()
     }
 
+    fn sweep_blocks(blocks: &[Self], r: &[f64], z: &mut [f64]) {
+        sweep(blocks, r, z);
+    }
+}
+
+impl Steps for SsorPreconditioner<'_> {
+    fn steps_down(&self) -> usize {
+        self.rows()
+    }
+
+    fn steps_up(&self) -> usize {
+        self.rows()
+    }
+
     #[inline]
-    fn row_down(&self, i: usize, r: f64, z: &mut [f64]) {
+    fn step_down(&self, i: usize, r: &[f64], z: &mut [f64]) {
         // (D + omega L) y = omega (2 - omega) r
         let (columns, values) = self.a.row(i);
         let lower = self.lower_counts[i] as usize;
         let sum = dot(&columns[..lower], &values[..lower], z);
-        z[i] = (self.omega * (2.0 - self.omega) * r - self.omega * sum) * self.inverse_diagonal[i];
+        z[i] = (self.omega * (2.0 - self.omega) * r[i] - self.omega * sum) * self.inverse_diagonal[i];
     }
 
     #[inline]
-    fn row_up(&self, i: usize, z: &mut [f64]) {
+    fn step_up(&self, i: usize, z: &mut [f64]) {
         // (D + omega U) z = D y
         let (columns, values) = self.a.row(i);
         let upper = self.lower_counts[i] as usize + 1;
