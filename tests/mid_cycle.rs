@@ -81,8 +81,8 @@ impl<'a> Made<'a> {
 fn solves() -> Vec<Solve> {
     let sides = [Side::Left, Side::Right];
     let of = |(method, basis)| sides.map(|side| Solve { method, side, restart: RESTART, basis });
-    let [double, float] = [BasisStorage::Double, BasisStorage::Float];
-    [("gmres", double), ("gmres", float), ("gmres-dr", double)].into_iter().flat_map(of).collect()
+    let [double, float, auto] = [BasisStorage::Double, BasisStorage::Float, BasisStorage::Auto];
+    [("gmres", double), ("gmres", float), ("gmres", auto), ("gmres-dr", double)].into_iter().flat_map(of).collect()
 }
 
 fn session(dir: &Path, plan: Plan, every: u64, comm: &dyn Comm) -> Session {

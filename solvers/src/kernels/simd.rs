@@ -1,4 +1,5 @@
-//! Block kernels, compiled once for the base instruction set and once for AVX2.
+//! Block kernels, compiled once for the base instruction set and once for AVX2 with F16C, which all
+//! processors with AVX2 have.
 //!
 //! Promises: the same bits from both, as the same operations run in the same order; no fused
 //! multiply-add.
@@ -28,12 +29,12 @@ macro_rules! kernels {
 
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx2")]
+                #[target_feature(enable = "avx2,f16c")]
                 fn wide $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? {
                     plain($($argument),+)
                 }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has AVX2.
+                if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("f16c") {
+                    // SAFETY: the processor has AVX2 and F16C.
                     return unsafe { wide($($argument),+) };
                 }
             }
@@ -51,12 +52,12 @@ macro_rules! packed_kernels {
         pub(crate) fn $name $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? {
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx2")]
+                #[target_feature(enable = "avx2,f16c")]
                 fn wide $(<$element: Operand>)? ($($argument: $kind),+) $(-> $result)? {
                     $generic::<std::arch::x86_64::__m256d $(, $element)?>($($argument),+)
                 }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has AVX2.
+                if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("f16c") {
+                    // SAFETY: the processor has AVX2 and F16C.
                     return unsafe { wide($($argument),+) };
                 }
             }
@@ -87,15 +88,22 @@ kernels! {
     fn axpy_block<E>(alpha: f64, x: &[E], y: &mut [f64]) {
         assert_eq!(x.len(), y.len(), "vectors of one sum differ in length");
         for (y, &x) in y.iter_mut().zip(x) {
-            *y += alpha * x.into();
+            *y += alpha * x.double();
         }
     }
 
-    /// `target = w` in floats, and w becomes the rounded value, of one block.
-    fn round_block(w: &mut [f64], target: &mut [f32]) {
+    /// `target = stretch w` in fewer bits, and w becomes the rounded value, of one block.
+    fn round_block<E>(stretch: f64, w: &mut [f64], target: &mut [E]) {
         for (w, target) in w.iter_mut().zip(target) {
-            *target = *w as f32;
-            *w = f64::from(*target);
+            *target = E::round(*w * stretch);
+            *w = target.double();
+        }
+    }
+
+    /// `target = x` of one block.
+    fn widen_block<E>(x: &[E], target: &mut [f64]) {
+        for (target, x) in target.iter_mut().zip(x) {
+            *target = x.double();
         }
     }
 
@@ -198,12 +206,28 @@ kernels! {
 }
 
 /// Numbers that kernels read as doubles.
-pub trait Operand: Copy + Into<f64> + Send + Sync {
+pub trait Operand: Copy + Send + Sync {
+    /// Returns the same value.
+    fn double(self) -> f64;
+
+    /// Returns the value next to a double.
+    fn round(value: f64) -> Self;
+
     /// Loads four values.
     fn load<P: Pack>(values: &[Self; 4]) -> P;
 }
 
 impl Operand for f64 {
+    #[inline(always)]
+    fn double(self) -> f64 {
+        self
+    }
+
+    #[inline(always)]
+    fn round(value: f64) -> Self {
+        value
+    }
+
     #[inline(always)]
     fn load<P: Pack>(values: &[Self; 4]) -> P {
         P::load(values)
@@ -212,8 +236,54 @@ impl Operand for f64 {
 
 impl Operand for f32 {
     #[inline(always)]
+    fn double(self) -> f64 {
+        f64::from(self)
+    }
+
+    #[inline(always)]
+    fn round(value: f64) -> Self {
+        value as Self
+    }
+
+    #[inline(always)]
     fn load<P: Pack>(values: &[Self; 4]) -> P {
         P::widen(values)
+    }
+}
+
+/// The bytes of an IEEE half, low byte first: 11 bits, from 6e-5 on, and multiples of 6e-8 below.
+pub(crate) type Half = [u8; 2];
+
+/// What the exponents of a float and of a half differ by, where a float has its exponent.
+const REBIAS: u32 = (127 - 15) << 23;
+/// Two to the same power.
+const WIDEN: f32 = f32::from_bits(REBIAS + (127 << 23));
+
+impl Operand for Half {
+    #[inline(always)]
+    fn double(self) -> f64 {
+        let bits = u32::from(u16::from_le_bytes(self));
+        let magnitude = f32::from_bits((bits & 0x7fff) << 13) * WIDEN;
+        f64::from(f32::from_bits(magnitude.to_bits() | (bits & 0x8000) << 16))
+    }
+
+    /// By way of a float; for values below 65520.
+    #[inline(always)]
+    fn round(value: f64) -> Self {
+        let value = value as f32;
+        let bits = value.to_bits();
+        let magnitude = bits & 0x7fff_ffff;
+        // Half to even in the 13 bits that go, and the exponent's new bias.
+        let normal = (magnitude.wrapping_sub(REBIAS) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+        // The last bit of 0.5 is the least half.
+        let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5_f32.to_bits());
+        let half = if magnitude < REBIAS + (1 << 23) { small } else { normal };
+        ((half | bits >> 16 & 0x8000) as u16).to_le_bytes()
+    }
+
+    #[inline(always)]
+    fn load<P: Pack>(values: &[Self; 4]) -> P {
+        P::widen_halves(values)
     }
 }
 
@@ -222,6 +292,7 @@ pub trait Pack: Copy {
     fn splat(value: f64) -> Self;
     fn load(values: &[f64; 4]) -> Self;
     fn widen(values: &[f32; 4]) -> Self;
+    fn widen_halves(values: &[Half; 4]) -> Self;
     fn store(self, values: &mut [f64; 4]);
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -245,6 +316,11 @@ impl Pack for [f64; 4] {
     }
 
     #[inline(always)]
+    fn widen_halves(values: &[Half; 4]) -> Self {
+        values.map(Half::double)
+    }
+
+    #[inline(always)]
     fn store(self, values: &mut [f64; 4]) {
         *values = self;
     }
@@ -265,7 +341,7 @@ impl Pack for [f64; 4] {
     }
 }
 
-/// Used below kernels that run with AVX2 only.
+/// Used below kernels that run with AVX2 and F16C only.
 #[cfg(target_arch = "x86_64")]
 impl Pack for std::arch::x86_64::__m256d {
     #[inline(always)]
@@ -285,6 +361,13 @@ impl Pack for std::arch::x86_64::__m256d {
         use std::arch::x86_64::{_mm_loadu_ps, _mm256_cvtps_pd};
         // SAFETY: the processor has AVX2, and four values lie there.
         unsafe { _mm256_cvtps_pd(_mm_loadu_ps(values.as_ptr())) }
+    }
+
+    #[inline(always)]
+    fn widen_halves(values: &[Half; 4]) -> Self {
+        use std::arch::x86_64::{_mm_cvtph_ps, _mm_loadu_si64, _mm256_cvtps_pd};
+        // SAFETY: the processor has AVX2 and F16C, and four values lie there.
+        unsafe { _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadu_si64(values.as_ptr().cast()))) }
     }
 
     #[inline(always)]
@@ -351,7 +434,7 @@ fn dot_four<P: Pack, E: Operand>(w: &[f64], vectors: [&[E]; 4]) -> [f64; 4] {
         lanes[j][0].store(&mut parts[0]);
         lanes[j][1].store(&mut parts[1]);
         for ((part, w), &v) in parts.as_flattened_mut().iter_mut().zip(&w[first..]).zip(&vectors[j][first..]) {
-            *part += w * v.into();
+            *part += w * v.double();
         }
         let [[a, b, c, d], [e, f, g, h]] = parts;
         sums[j] = sum_lanes([a, b, c, d, e, f, g, h]);
@@ -381,7 +464,7 @@ fn axpy_four<P: Pack, E: Operand>(h: [f64; 4], vectors: [&[E]; 4], w: &mut [f64]
         high.store(&mut line[1]);
     }
     for (i, w) in (first..).zip(&mut w[first..]) {
-        let [a, b, c, d] = vectors.map(|v| v[i].into());
+        let [a, b, c, d] = vectors.map(|v| v[i].double());
         *w = (((*w + h[0] * a) + h[1] * b) + h[2] * c) + h[3] * d;
     }
 }
@@ -465,11 +548,11 @@ fn sum_block<E: Operand>(x: &[f64], y: &[E], term: impl Fn([f64; 2]) -> f64) -> 
     let (y_chunks, y_rest) = y.as_chunks::<LANES>();
     for (x, y) in x_chunks.iter().zip(y_chunks) {
         for lane in 0..LANES {
-            lanes[lane] += term([x[lane], y[lane].into()]);
+            lanes[lane] += term([x[lane], y[lane].double()]);
         }
     }
     for ((lane, &x), &y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
-        *lane += term([x, y.into()]);
+        *lane += term([x, y.double()]);
     }
     sum_lanes(lanes)
 }
@@ -552,6 +635,32 @@ mod tests {
             sweep::<[f64; 4]>(0.15, &star, &mut plain, &mut plain_lanes);
             assert_eq!(bits(&wide), bits(&plain), "n {n}");
             assert_eq!(bits(wide_lanes.as_flattened()), bits(plain_lanes.as_flattened()), "n {n}");
+        }
+    }
+
+    /// All halves there are, and what lies between two of them, against their definition.
+    #[test]
+    fn halves_widen_exactly_and_round_to_the_nearest_even_one() {
+        let all: Vec<Half> = (0..0x7c00_u16).map(u16::to_le_bytes).collect();
+        for (bits, half) in (0_u16..).zip(&all) {
+            let [exponent, digits] = [bits >> 10, bits & 0x3ff].map(f64::from);
+            let value =
+                if exponent == 0.0 { digits } else { (digits + 1024.0) * (exponent - 1.0).exp2() } / 16_777_216.0;
+            let negative = (bits | 0x8000).to_le_bytes();
+            assert_eq!([half.double(), negative.double()], [value, -value], "{bits:#x}");
+            assert_eq!([Half::round(value), Half::round(-value)], [*half, negative], "{bits:#x}");
+        }
+        for (pair, low) in all.windows(2).zip(0..) {
+            let middle = f64::midpoint(pair[0].double(), pair[1].double());
+            assert_eq!(Half::round(middle), pair[low % 2], "{middle}");
+            // A float's last digit from the middle.
+            let [below, above] = [1.0 - 1e-7, 1.0 + 1e-7].map(|by| Half::round(middle * by));
+            assert_eq!([below, above], [pair[0], pair[1]], "{middle}");
+        }
+        for halves in all.as_chunks::<100>().0 {
+            let w = wave(100, 0.5);
+            let vectors = [&halves[..]; 4];
+            assert_eq!(bits(&dot_four_block(&w, vectors)), bits(&dot_four::<[f64; 4], Half>(&w, vectors)));
         }
     }
 

@@ -323,6 +323,7 @@ pub trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for f64 {}
 impl Plain for f32 {}
 impl Plain for u32 {}
+impl Plain for [u8; 2] {}
 
 /// Bytes of a huge page where the processor has them.
 const HUGE_PAGE: usize = 2 << 20;

@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use recoup_core::ExactSum;
 
-use crate::kernels::simd::{Operand, axpy_block, axpy_four_block, dot_block, dot_four_block, round_block};
+use crate::kernels::simd::{
+    Half, Operand, axpy_block, axpy_four_block, dot_block, dot_four_block, round_block, widen_block,
+};
 use crate::{Pool, SummedRows};
 pub use sys::{RowsMut, Vector, VectorElement};
 
@@ -97,21 +99,23 @@ pub fn multi_dot<E: Operand, B: AsRef<[E]> + Sync>(
     basis: &[B],
     h: &mut [ExactSum],
 ) {
+    pool.sum_rows_into(rows, (), h, |rows, (), h| multi_dot_block(&w[rows.clone()], basis, &rows, h));
+}
+
+/// Adds `w . v_j` for these rows to `h_j`.
+fn multi_dot_block<E: Operand, B: AsRef<[E]>>(w: &[f64], basis: &[B], rows: &Range<usize>, h: &mut [f64]) {
     assert_eq!(basis.len(), h.len(), "one sum for each basis vector");
-    pool.sum_rows_into(rows, (), h, |rows, (), h| {
-        let w = &w[rows.clone()];
-        let part = |v| &B::as_ref(v)[rows.clone()];
-        let (h_fours, h_rest) = h.as_chunks_mut::<4>();
-        let (v_fours, v_rest) = basis.as_chunks::<4>();
-        for (h, v) in h_fours.iter_mut().zip(v_fours) {
-            for (h, sum) in h.iter_mut().zip(dot_four_block(w, v.each_ref().map(part))) {
-                *h += sum;
-            }
+    let part = |v| &B::as_ref(v)[rows.clone()];
+    let (h_fours, h_rest) = h.as_chunks_mut::<4>();
+    let (v_fours, v_rest) = basis.as_chunks::<4>();
+    for (h, v) in h_fours.iter_mut().zip(v_fours) {
+        for (h, sum) in h.iter_mut().zip(dot_four_block(w, v.each_ref().map(part))) {
+            *h += sum;
         }
-        for (h, v) in h_rest.iter_mut().zip(v_rest) {
-            *h += dot_block(w, part(v));
-        }
-    });
+    }
+    for (h, v) in h_rest.iter_mut().zip(v_rest) {
+        *h += dot_block(w, part(v));
+    }
 }
 
 /// `w += alpha sum_j h_j v_j` in one pass over `w`.
@@ -142,30 +146,70 @@ pub fn multi_axpy_norm<'w, E: Operand, B: AsRef<[E]> + Sync>(
     sum
 }
 
-/// `w -= sum_j h_j v_j`, rounded to floats and stored in `target`, too; and the new `w . w`.
-pub(crate) fn subtract_rounded(
+/// Vectors one after another: some in doubles, some in floats, some in halves.
+#[derive(Clone, Copy)]
+pub struct MixedVectors<'a> {
+    pub(crate) doubles: &'a [Vector],
+    pub(crate) floats: &'a [Vector<f32>],
+    pub(crate) halves: &'a [Vector<Half>],
+}
+
+impl MixedVectors<'_> {
+    /// Cuts coefficients into those of the doubles, of the floats, and of the halves.
+    fn cut<'h>(&self, h: &'h [f64]) -> [&'h [f64]; 3] {
+        let (doubles, others) = h.split_at(self.doubles.len());
+        let (floats, halves) = others.split_at(self.floats.len());
+        [doubles, floats, halves]
+    }
+
+    /// `w += alpha sum_j h_j v_j` for these rows.
+    fn axpy_block(&self, alpha: f64, h: &[f64], rows: &Range<usize>, w: &mut [f64]) {
+        let [doubles, floats, halves] = self.cut(h);
+        multi_axpy_block(alpha, self.doubles, doubles, rows, w);
+        multi_axpy_block(alpha, self.floats, floats, rows, w);
+        multi_axpy_block(alpha, self.halves, halves, rows, w);
+    }
+
+    /// `h_j = w . v_j`, in one pass over `w`: as many sums as `h` is long.
+    pub(crate) fn dot(&self, pool: &Pool, rows: SummedRows, w: &[f64], h: &mut [ExactSum]) {
+        pool.sum_rows_into(rows, (), h, |rows, (), h| {
+            let w = &w[rows.clone()];
+            let (doubles, others) = h.split_at_mut(self.doubles.len());
+            let (floats, halves) = others.split_at_mut(self.floats.len());
+            multi_dot_block(w, self.doubles, &rows, doubles);
+            multi_dot_block(w, self.floats, &rows, floats);
+            multi_dot_block(w, self.halves, &rows, halves);
+        });
+    }
+
+    /// `w += alpha sum_j h_j v_j` in one pass over `w`, and the new `w . w`.
+    pub(crate) fn axpy_norm(&self, pool: &Pool, rows: SummedRows, alpha: f64, h: &[f64], w: &mut Vector) -> ExactSum {
+        let [sum] = pool.sum_rows(rows, w.rows_mut(), |rows, w| {
+            self.axpy_block(alpha, h, &rows, w);
+            [dot_block(w, w)]
+        });
+        sum
+    }
+}
+
+/// `target = stretch w` in fewer bits, w becomes the rounded value; and the new `w . w`.
+pub(crate) fn round<E: Operand + VectorElement>(
     pool: &Pool,
     rows: SummedRows,
-    basis: &[Vector<f32>],
-    h: &[f64],
+    stretch: f64,
     w: &mut Vector,
-    target: &mut Vector<f32>,
+    target: &mut Vector<E>,
 ) -> ExactSum {
-    let [sum] = pool.sum_rows(rows, (w.rows_mut(), target.rows_mut()), |rows, (w, target)| {
-        multi_axpy_block(-1.0, basis, h, &rows, w);
-        round_block(w, target);
+    let [sum] = pool.sum_rows(rows, (w.rows_mut(), target.rows_mut()), |_, (w, target)| {
+        round_block(stretch, w, target);
         [dot_block(w, w)]
     });
     sum
 }
 
-/// `target = x`, from floats.
-pub(crate) fn widen(pool: &Pool, x: &[f32], target: &mut Vector) {
-    pool.for_rows(x.len(), target.rows_mut(), |rows, target| {
-        for (target, x) in target.iter_mut().zip(&x[rows]) {
-            *target = f64::from(*x);
-        }
-    });
+/// `target = x`, from fewer bits.
+pub(crate) fn widen<E: Operand>(pool: &Pool, x: &[E], target: &mut Vector) {
+    pool.for_rows(x.len(), target.rows_mut(), |rows, target| widen_block(&x[rows], target));
 }
 
 /// `w += alpha sum_j h_j v_j` for these rows.

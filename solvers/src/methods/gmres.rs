@@ -21,7 +21,7 @@
 //! |---|---|---|
 //! | x | 1 | iterate |
 //! | v carried over (deflated restarting) | k + 1 | exact and traditional at a cycle end; else given up |
-//! | basis, in doubles or floats | m + 1 | exact in mid-cycle: the vectors so far, j + 1 after j steps; else rebuilt |
+//! | basis, in doubles or fewer bits | m + 1 | exact in mid-cycle: the vectors so far, j + 1 after j steps; else rebuilt |
 //! | r, work | 2 | rebuilt from x (and v) at a cycle end; free in mid-cycle |
 //! | b, A, M | - | static |
 //!
@@ -45,7 +45,7 @@ use recoup_core::{
 };
 
 pub use basis::BasisStorage;
-use cycle::{Cycle, ESTIMATE};
+use cycle::{Cycle, ESTIMATE, names_of};
 use estimate::{CycleNumbers, Gain, RecalledNumbers, ResidualEstimate, to_numbers};
 use harvest::Start;
 use least_squares::hessenberg_len;
@@ -71,6 +71,9 @@ const LEAST_GAIN: f64 = 1e-12;
 /// the true one, with which the former is used. What they differ by themselves is then a twentieth
 /// at most, and a cycle that gains a factor of twenty is rare.
 const RESIDUAL_GAP: f64 = 1e-3;
+/// Ratio of the true residual norm and the estimate at the end of a cycle, above which the next one
+/// stores its basis in doubles: rounded vectors have moved it, or, from the left, it has drifted.
+const ESTIMATE_GAP: f64 = 2.0;
 /// Largest number of directions carried over.
 pub const HARVEST_MAX: usize = 16;
 /// The name of the small problem over the directions carried over, as a variable.
@@ -338,6 +341,8 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
             self.cycle.state = CycleState::Plain;
             return Ok(());
         }
+        let is_off = residual_norm > ESTIMATE_GAP * self.cycle.residual_norm() * self.estimate.ratio;
+        self.cycle.plan_next(&self.system, is_off)?;
         let start = self.cycle.carry_over(&self.system, self.wanted)?;
         self.start_cycle(start)
     }
@@ -354,7 +359,9 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
     /// solve would not have made it.
     fn resume_within(&mut self, iteration: u64, columns: usize) -> Result<bool, SolveError> {
         let Self { system, m, work, .. } = self;
-        if !self.cycle.recall(system, columns, |v, w| m.multiply(system, v, w, work))? {
+        if !self.cycle.recall_plan(system)?
+            || !self.cycle.recall(system, columns, |v, w| m.multiply(system, v, w, work))?
+        {
             return Ok(false);
         }
         let RecalledNumbers { estimate, gain, residual_norm } =
@@ -372,12 +379,19 @@ impl<S: GmresPasses> Registered for Gmres<'_, S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
         given(BasisStorage::Double in solver.cycle.basis.storage) {
-            each_rows(&solver.cycle.names, solver.cycle.state.role(),
+            each_rows(&solver.cycle.names[0], solver.cycle.state.role(),
                       solver.cycle.basis.doubles[..solver.cycle.state.vectors()]);
         }
-        given(BasisStorage::Float in solver.cycle.basis.storage) {
-            each_floats(&solver.cycle.names, solver.cycle.state.role(),
-                        solver.cycle.basis.floats[..solver.cycle.state.vectors()]);
+        given(BasisStorage::Float | BasisStorage::Auto in solver.cycle.basis.storage) {
+            each_of(names_of(&solver.cycle.names, solver.cycle.kinds, solver.cycle.state.vectors(), 0),
+                    solver.cycle.state.role(), solver.cycle.basis.mixed.doubles[..]);
+            each_of(names_of(&solver.cycle.names, solver.cycle.kinds, solver.cycle.state.vectors(), 1),
+                    solver.cycle.state.role(), solver.cycle.basis.mixed.floats[..]);
+            each_of(names_of(&solver.cycle.names, solver.cycle.kinds, solver.cycle.state.vectors(), 2),
+                    solver.cycle.state.role(), solver.cycle.basis.mixed.halves[..]);
+        }
+        given(BasisStorage::Auto in solver.cycle.basis.storage) {
+            scalars("storages", FOR_EXACT, solver.cycle.plan[..]);
         }
         given(CycleState::Within { columns } in solver.cycle.state) {
             scalars("hessenberg", FOR_EXACT, solver.cycle.small.hessenberg[..hessenberg_len(*columns)]);
@@ -391,7 +405,7 @@ impl<S: GmresPasses> Registered for Gmres<'_, S> {
     }
 
     fn make_room(&mut self, saved: &[&str]) {
-        self.cycle.make_room(saved);
+        self.cycle.make_room(&self.system, saved);
     }
 }
 
@@ -411,7 +425,7 @@ impl<S: GmresPasses> Iteration for Gmres<'_, S> {
         self.progress.iteration += 1;
         self.progress.residual_norm = self.cycle.residual_norm() * self.estimate.ratio;
         self.progress.safe_point = SafePoint::Exact;
-        let is_spent = self.cycle.residual_norm() <= self.cycle.basis.storage.floor() * self.gain.beta;
+        let is_spent = self.cycle.is_spent(self.gain.beta);
         let is_last = !can_grow || self.cycle.is_full() || is_spent;
         if is_last || self.cycle.residual_norm() <= self.estimate.look_at {
             self.measure_residual(is_last)?;
@@ -437,6 +451,9 @@ impl<S: GmresPasses> Iteration for Gmres<'_, S> {
         };
         if !is_resumed {
             return Err(SolveError::Resume { method: self.name(), how });
+        }
+        if how != Resume::Exact || !self.cycle.recall_plan(&self.system)? {
+            self.cycle.forget_plan(&self.system)?;
         }
         self.progress.iteration = iteration;
         self.gain = Gain::NONE;
@@ -491,12 +508,13 @@ impl<S: GmresPasses> Method for Gmres<'_, S> {
         let is_identity = self.m.matrix.is_identity();
         let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.m.matrix.bytes_per_apply() as f64 };
         let k = self.wanted as f64;
-        let stored = self.cycle.basis.storage.value_bytes();
+        let stored = self.cycle.basis.value_bytes();
         // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m +
         // k - 1) / 2 on average.
         let vectors = stored * n * (m + k + 1.0);
-        // In floats the new vector is written twice.
-        let iteration = matrix + 16.0 * n + vectors + 24.0 * n + (8.0 - stored) * n;
+        // In other numbers the new vector is read and written once more.
+        let again = if self.cycle.basis.storage == BasisStorage::Double { 0.0 } else { 16.0 * n };
+        let iteration = matrix + 16.0 * n + vectors + 24.0 * n + again;
         // V y reads m vectors beside x and writes x_k twice; the residual; v_0, or V P, which
         // writes k + 1 of m + 1.
         let carried = if self.wanted > 0 { 8.0 * n * (m + k + 2.0) } else { 0.0 };

@@ -8,13 +8,13 @@ use std::marker::PhantomData;
 
 use recoup_core::{Distribution, Role, Values, ValuesMut, Variable, VariableMut, revision_with};
 
-use crate::{Space, Vector};
+use crate::{Space, Vector, VectorElement};
 
 /// Writes `variables`, `variables_mut` and `revision` from one list of names, roles and places:
 ///
 /// - `rows(name, role, place);` for a vector of one value for each row,
 /// - `scalars(name, role, place);` for numbers that are the same on every rank,
-/// - `each_rows(names, role, place);` for as many vectors as there are, `each_floats` in floats,
+/// - `each_rows(names, role, place);` for as many vectors as there are, `each_of` in any numbers,
 /// - `given(pattern in place) { .. }` for what an `Option` or another enum holds now.
 macro_rules! lend_variables {
     (|$solver:ident| $($list:tt)+) => {
@@ -83,13 +83,31 @@ impl<'v, S: Space> LentVariables<'v, S> {
         }
     }
 
-    pub(crate) fn each_floats(&mut self, names: &'v [String], role: Role, vectors: &'v [Vector<f32>]) {
+    pub(crate) fn each_of<T: VectorElement>(&mut self, names: &'v [String], role: Role, vectors: &'v [Vector<T>]) {
         let Self { dims, distribution, .. } = *self;
-        self.variables.extend(names.iter().zip(vectors).map(|(name, vector)| {
-            let variable = Variable::new(name, role, Values::F32(vector), distribution);
-            Variable { dims, zones: Some(vector), ..variable }
-        }));
+        self.variables
+            .extend(names.iter().zip(vectors).map(|(name, vector)| of_numbers(name, role, vector, dims, distribution)));
     }
+}
+
+/// A vector of numbers of some type; those of several elements are saved as their elements.
+fn of_numbers<'v, T: VectorElement>(
+    name: &'v str,
+    role: Role,
+    vector: &'v Vector<T>,
+    dims: [usize; 3],
+    distribution: Distribution,
+) -> Variable<'v> {
+    let elements = size_of::<T>() / T::TYPE.size();
+    let distribution = match distribution {
+        Distribution::Rows { first, global } => {
+            Distribution::Rows { first: first * elements as u64, global: global * elements as u64 }
+        }
+        other => other,
+    };
+    let variable = Variable::new(name, role, T::lend(vector), distribution);
+    let dims = if elements == 1 { dims } else { variable.dims };
+    Variable { dims, zones: Some(vector), ..variable }
 }
 
 /// The revision of the set of variables, taken without a list of them.
@@ -120,10 +138,10 @@ impl<S: Space> Revision<S> {
         }
     }
 
-    pub(crate) fn each_floats(&mut self, names: &[String], role: Role, vectors: &[Vector<f32>]) {
+    pub(crate) fn each_of<T: VectorElement>(&mut self, names: &[String], role: Role, vectors: &[Vector<T>]) {
         for (name, vector) in names.iter().zip(vectors) {
-            let variable = Variable::new(name, role, Values::F32(vector), Distribution::Replicated);
-            self.number = revision_with(self.number, &Variable { dims: self.dims, ..variable });
+            let variable = of_numbers(name, role, vector, self.dims, Distribution::Replicated);
+            self.number = revision_with(self.number, &variable);
         }
     }
 }
@@ -153,8 +171,8 @@ impl<'v, S: Space> LentVariablesMut<'v, S> {
         }
     }
 
-    pub(crate) fn each_floats(&mut self, names: &'v [String], _role: Role, vectors: &'v mut [Vector<f32>]) {
-        let lent = |(name, vector): (&'v String, &'v mut Vector<f32>)| VariableMut::new(name, ValuesMut::F32(vector));
+    pub(crate) fn each_of<T: VectorElement>(&mut self, names: &'v [String], _role: Role, vectors: &'v mut [Vector<T>]) {
+        let lent = |(name, vector): (&'v String, &'v mut Vector<T>)| VariableMut::new(name, T::lend_mut(vector));
         self.variables.extend(names.iter().zip(vectors).map(lent));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn variants<'a>(preconditioners: &[&'a dyn Preconditioner]) -> Vec<Va
         let n_preconditioners = if method.takes(Setting::Preconditioner) { preconditioners.len() } else { 1 };
         let sides: &[Side] = if method.takes(Setting::Side) { &[Side::Left, Side::Right] } else { &[Side::Left] };
         let bases: &[BasisStorage] = if method.takes(Setting::Basis) {
-            &[BasisStorage::Double, BasisStorage::Float]
+            &[BasisStorage::Double, BasisStorage::Float, BasisStorage::Auto]
         } else {
             &[BasisStorage::Double]
         };

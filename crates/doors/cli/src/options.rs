@@ -239,6 +239,8 @@ pub(crate) enum BasisKind {
     Double,
     /// Half the bytes in memory and in versions of mid-cycle; on the host
     Float,
+    /// Vector by vector as many bits, 64, 32 or 16, as the last cycle needed; on the host
+    Auto,
 }
 
 impl From<BasisKind> for BasisStorage {
@@ -246,6 +248,7 @@ impl From<BasisKind> for BasisStorage {
         match kind {
             BasisKind::Double => Self::Double,
             BasisKind::Float => Self::Float,
+            BasisKind::Auto => Self::Auto,
         }
     }
 }

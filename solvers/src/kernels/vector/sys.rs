@@ -8,10 +8,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{DeviceSnapshot, ElementType, Mark, Zones};
+use recoup_core::{DeviceSnapshot, ElementType, Mark, Values, ValuesMut, Zones};
 use recoup_snapshot::{TouchedZones, ZONE_BYTES, ZoneMemory};
 
 use crate::Pool;
+use crate::kernels::simd::Half;
 use crate::kernels::sys::{AlignedBuffer, Disjoint, Plain, RowSlices};
 
 /// Rows that a writer takes at a time while a frozen copy is drained: those of a zone.
@@ -21,16 +22,50 @@ const fn zone_rows<T>() -> usize {
 
 /// Numbers that a [`Vector`] can hold.
 pub trait VectorElement: Plain {
-    /// Their type in a version.
+    /// Their type in a version: a number is one element of it, or several.
     const TYPE: ElementType;
+
+    /// Lends numbers to be saved.
+    fn lend(numbers: &[Self]) -> Values<'_>;
+
+    /// Lends numbers to be restored.
+    fn lend_mut(numbers: &mut [Self]) -> ValuesMut<'_>;
 }
 
 impl VectorElement for f64 {
     const TYPE: ElementType = ElementType::F64;
+
+    fn lend(numbers: &[Self]) -> Values<'_> {
+        Values::F64(numbers)
+    }
+
+    fn lend_mut(numbers: &mut [Self]) -> ValuesMut<'_> {
+        ValuesMut::F64(numbers)
+    }
 }
 
 impl VectorElement for f32 {
     const TYPE: ElementType = ElementType::F32;
+
+    fn lend(numbers: &[Self]) -> Values<'_> {
+        Values::F32(numbers)
+    }
+
+    fn lend_mut(numbers: &mut [Self]) -> ValuesMut<'_> {
+        ValuesMut::F32(numbers)
+    }
+}
+
+impl VectorElement for Half {
+    const TYPE: ElementType = ElementType::Bytes;
+
+    fn lend(numbers: &[Self]) -> Values<'_> {
+        Values::Bytes(numbers.as_flattened())
+    }
+
+    fn lend_mut(numbers: &mut [Self]) -> ValuesMut<'_> {
+        ValuesMut::Bytes(numbers.as_flattened_mut())
+    }
 }
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
@@ -80,7 +115,7 @@ impl<T: VectorElement> Vector<T> {
         // SAFETY: the exclusive borrow of the vector, and pieces are made after the zones were
         // asked.
         let rows = unsafe { Disjoint::of_raw(self.memory.0.start(), self.memory.0.len()) };
-        RowsMut { rows, zones: Some(&self.zones) }
+        RowsMut { rows, zones: Some(&self.zones), elements: size_of::<T>() / T::TYPE.size() }
     }
 }
 
@@ -127,6 +162,8 @@ pub struct RowsMut<'a, T = f64> {
     rows: Disjoint<'a, T>,
     /// The zones of its owner, which are asked before rows are written.
     zones: Option<&'a TouchedZones>,
+    /// Elements of the zones in a number.
+    elements: usize,
 }
 
 impl<'a, T> RowsMut<'a, T> {
@@ -148,7 +185,7 @@ impl<'a, T> RowsMut<'a, T> {
     /// No two pieces alive at one time overlap.
     unsafe fn piece(&self, rows: Range<usize>) -> &'a mut [T] {
         if let Some(zones) = self.zones {
-            zones.before_write(rows.clone());
+            zones.before_write(rows.start * self.elements..rows.end * self.elements);
         }
         // SAFETY: the caller's promise is the same, and copiers read other zones only.
         unsafe { self.rows.range(rows) }
@@ -179,7 +216,7 @@ unsafe impl<'a, T: Plain> RowSlices for RowsMut<'a, T> {
 
 impl<'a> From<&'a mut [f64]> for RowsMut<'a> {
     fn from(slice: &'a mut [f64]) -> Self {
-        Self { rows: Disjoint::new(slice), zones: None }
+        Self { rows: Disjoint::new(slice), zones: None, elements: 1 }
     }
 }
 

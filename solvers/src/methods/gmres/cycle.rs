@@ -6,7 +6,7 @@
 use nalgebra::DVectorView;
 use recoup_core::{ExactSum, SolveError};
 
-use super::basis::{Basis, BasisStorage};
+use super::basis::{Basis, BasisStorage, BitPlan, PlanNumbers};
 use super::harvest::{Start, harvest};
 use super::least_squares::LeastSquares;
 use super::passes::GmresPasses;
@@ -19,8 +19,15 @@ const REORTHOGONALISE_BELOW: f64 = 0.1;
 /// Rounding leaves it far smaller, on any number of ranks; another preconditioner changes the first
 /// digits.
 const PRODUCT_GAP: f64 = 1e-6;
+/// Squared lengths of vectors stored in doubles, outside of which they are brought back to 1.
+const LENGTHS_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
+/// Upper end of the lengths, an octave of them, that other vectors are stretched to.
+const LENGTH: f64 = 32768.0;
 /// The name of the numbers that only a cycle under way has, as a variable.
 pub(super) const ESTIMATE: &str = "estimate";
+/// Letters before the numbers of basis vectors: in doubles, floats and halves. A cycle in one of
+/// them is not restored into another.
+const LETTERS: [char; 3] = ['v', 'f', 's'];
 
 /// The basis of a cycle, and the least-squares problem over it.
 pub(super) struct Cycle<S: GmresPasses> {
@@ -34,8 +41,12 @@ pub(super) struct Cycle<S: GmresPasses> {
     sums: Vec<ExactSum>,
     pub(super) small: LeastSquares,
     pub(super) state: CycleState,
-    /// Names of the basis vectors as variables.
-    pub(super) names: Vec<String>,
+    /// Names of the basis vectors as variables: in doubles, floats and halves.
+    pub(super) names: [Vec<String>; 3],
+    /// Vectors in doubles, floats and halves that there is room for, one kind behind the other.
+    pub(super) kinds: [usize; 3],
+    /// How vectors are stored, as a version holds it.
+    pub(super) plan: PlanNumbers,
 }
 
 /// Squared lengths of the two parts of a new vector.
@@ -59,7 +70,9 @@ impl<S: GmresPasses> Cycle<S> {
             sums: vec![ExactSum::ZERO; m + 1],
             small: LeastSquares::new(m),
             state: CycleState::Plain,
-            names: (0..=m).map(|j| Basis::<S>::name(storage, j)).collect(),
+            names: LETTERS.map(|letter| (0..=m).map(|j| format!("{letter}{j}")).collect()),
+            kinds: BitPlan::first(storage, m + 1).counts(m + 1),
+            plan: BitPlan::first(storage, m + 1).to_numbers(),
         })
     }
 
@@ -90,7 +103,6 @@ impl<S: GmresPasses> Cycle<S> {
         std::mem::swap(self.basis.slot(0), v);
         self.small.restart(&[squared.sqrt()]);
         self.set_length(system, 0, squared, v)?;
-        self.basis.round(system, 0)?;
         self.basis.accept();
         Ok(())
     }
@@ -153,14 +165,14 @@ impl<S: GmresPasses> Cycle<S> {
         }
         // A breakdown that is a success: A v lies in the space already.
         let is_exhausted = left <= (f64::EPSILON * f64::EPSILON) * whole;
-        self.set_length(system, j + 1, left, work)?;
+        let length = self.set_length(system, j + 1, left, work)?;
         self.basis.accept();
         // h_ij = scale_j c_i / scale_i turns stored vectors into unit vectors.
         let scale = self.scales[j];
         for (product, own) in self.products[..=j].iter_mut().zip(&self.scales) {
             *product *= scale / own;
         }
-        let below = if is_exhausted { 0.0 } else { left.sqrt() };
+        let below = if is_exhausted { 0.0 } else { length };
         let is_regular = self.small.push(&self.products[..=j], scale * below);
         self.state = CycleState::Within { columns: self.columns() };
         Ok(is_regular && !is_exhausted)
@@ -186,17 +198,77 @@ impl<S: GmresPasses> Cycle<S> {
         Ok(SplitNorms { left, removed })
     }
 
-    /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or
-    /// underflow.
-    fn set_length(&mut self, system: &S, j: usize, squared: f64, work: &mut S::Vector) -> Result<(), SolveError> {
-        self.scales[j] = 1.0 / squared.sqrt();
-        if squared > 0.0 && !self.basis.storage.lengths_squared().contains(&squared) {
+    /// Notes the length of basis vector `j`, whose square is given, and stores it; in doubles as it
+    /// is, unless its square might over- or underflow. Returns the length it has now, before it is
+    /// stretched.
+    fn set_length(&mut self, system: &S, j: usize, squared: f64, work: &mut S::Vector) -> Result<f64, SolveError> {
+        let length = squared.sqrt();
+        self.scales[j] = 1.0 / length;
+        let is_usable = length > 0.0 && length.is_finite();
+        if self.basis.storage != BasisStorage::Double {
+            let stretch = if is_usable { power_of_two(LENGTH / length) } else { 1.0 };
+            let [stored] = sum_over_ranks(system, [self.basis.store(system, j, stretch)?])?;
+            if is_usable {
+                self.scales[j] = 1.0 / stored.sqrt();
+                return Ok(stored.sqrt() / stretch);
+            }
+        } else if is_usable && !LENGTHS_SQUARED.contains(&squared) {
             system.scaled_copy(self.scales[j], self.basis.slot(j), work)?;
             std::mem::swap(self.basis.slot(j), work);
             self.scales[j] = 1.0;
-            self.basis.round(system, j)?;
         }
-        Ok(())
+        Ok(length)
+    }
+
+    /// Chooses the numbers in which the vectors of the next cycle are stored, by this one, which
+    /// has ended: with a true residual far above that of its small problem where `is_off`.
+    pub(super) fn plan_next(&mut self, system: &S, is_off: bool) -> Result<(), SolveError> {
+        let k = self.columns();
+        if self.basis.storage != BasisStorage::Auto || k == 0 {
+            return Ok(());
+        }
+        let len = self.scales.len();
+        let beta = self.small.c[0].abs();
+        self.small.solve(&mut self.coefficients);
+        // weight_(j+1) = max_(i >= j) h_(i+1)i |y_i|, and of vector 0 that of vector 1 or beta
+        let mut largest = 0.0;
+        for j in (0..k).rev() {
+            let below = self.small.hessenberg_column(j)[j + 1];
+            largest = f64::max(largest, (below * self.coefficients[j]).abs());
+            self.coefficients[j + 1] = largest;
+        }
+        self.coefficients[0] = largest.max(beta);
+        let plan = BitPlan::of_numbers(self.plan, len).filter(|_| !is_off);
+        let next = plan.map_or(BitPlan::first(BasisStorage::Auto, len), |plan| {
+            plan.after(len, [beta, self.residual_norm()], &self.coefficients[..=k])
+        });
+        self.set_plan(system, next)
+    }
+
+    /// Stores the vectors of the next cycle as the first one's.
+    pub(super) fn forget_plan(&mut self, system: &S) -> Result<(), SolveError> {
+        self.set_plan(system, BitPlan::first(self.basis.storage, self.scales.len()))
+    }
+
+    /// Stores vectors as the restored plan says. Returns false where there is none that fits.
+    pub(super) fn recall_plan(&mut self, system: &S) -> Result<bool, SolveError> {
+        let Some(plan) = BitPlan::of_numbers(self.plan, self.scales.len()) else { return Ok(false) };
+        let vectors = self.state.vectors();
+        let restored = self.basis.mixed.counts(vectors);
+        self.set_plan(system, plan)?;
+        Ok(self.basis.mixed.counts(vectors) == restored)
+    }
+
+    fn set_plan(&mut self, system: &S, plan: BitPlan) -> Result<(), SolveError> {
+        self.plan = plan.to_numbers();
+        self.kinds = plan.counts(self.scales.len());
+        self.basis.fit(system, self.kinds)
+    }
+
+    /// Returns whether the cycle has gained all that its stored vectors allow.
+    pub(super) fn is_spent(&self, beta: f64) -> bool {
+        let [.., floor] = self.plan;
+        self.residual_norm() <= floor * beta
     }
 
     /// `target = target + V y`, for the y that leaves the smallest residual.
@@ -224,9 +296,39 @@ impl<S: GmresPasses> Cycle<S> {
     }
 
     /// Makes room for the state that a version with these names holds.
-    pub(super) fn make_room(&mut self, saved: &[&str]) {
-        let vectors =
-            (0..saved.len()).take_while(|&j| saved.contains(&Basis::<S>::name(self.basis.storage, j).as_str())).count();
+    pub(super) fn make_room(&mut self, system: &S, saved: &[&str]) {
+        let is_saved = |letter: usize, j: usize| saved.contains(&self.names[letter][j].as_str());
+        let letters = match self.basis.storage {
+            BasisStorage::Double => 0..1,
+            BasisStorage::Float => 1..2,
+            BasisStorage::Auto => 0..3,
+        };
+        let mut found = [0; 3];
+        let mut vectors = 0;
+        for letter in letters {
+            let before = vectors;
+            vectors += (before..self.scales.len()).take_while(|&j| is_saved(letter, j)).count();
+            found[letter] = vectors - before;
+        }
         self.state = CycleState::room(vectors, saved.contains(&ESTIMATE), self.length_max());
+        if self.basis.storage == BasisStorage::Auto {
+            self.kinds = found;
+            if self.basis.fit(system, found).is_err() {
+                self.state = CycleState::Misfit;
+            }
+        }
     }
+}
+
+/// The names of those of the first `vectors` vectors that are of one kind: doubles, floats or
+/// halves, of which there are `kinds`.
+pub(super) fn names_of(names: &[Vec<String>; 3], kinds: [usize; 3], vectors: usize, kind: usize) -> &[String] {
+    let first: usize = kinds[..kind].iter().sum();
+    let end = (first + kinds[kind]).min(vectors);
+    &names[kind][first.min(end)..end]
+}
+
+/// The power of two at or below a positive number, which lies between 2^-1000 and 2^1000.
+fn power_of_two(value: f64) -> f64 {
+    f64::from_bits(value.clamp(1e-300, 1e300).to_bits() & !((1 << 52) - 1))
 }

@@ -2,11 +2,12 @@
 
 use recoup_core::{ExactSum, SolveError};
 
-use crate::kernels::vector::{combine, multi_axpy, multi_dot, scaled_copy, subtract_rounded, widen};
-use crate::{Space, System, Vector};
+use crate::kernels::simd::Operand;
+use crate::kernels::vector::{MixedVectors, combine, round, scaled_copy, widen};
+use crate::{Space, System, Vector, VectorElement};
 
-/// The answer of a space that keeps no floats.
-const NO_FLOATS: SolveError = SolveError::Operator { method: "a basis in floats", needed: "vectors in host memory" };
+/// The answer of a space that stores doubles only.
+const DOUBLES_ONLY: SolveError = SolveError::Operator { method: "a basis in floats", needed: "vectors in host memory" };
 
 /// The passes of GMRES in a space.
 pub trait GmresPasses: Space {
@@ -20,39 +21,48 @@ pub trait GmresPasses: Space {
     /// `columns`; the others stay.
     fn combine(&self, columns: &[Vec<f64>], basis: &mut [Self::Vector]) -> Result<(), SolveError>;
 
-    /// Returns a vector of zeros in floats.
+    /// Returns a vector of zeros in numbers of this type.
     ///
     /// # Errors
-    /// [`SolveError::Operator`] in a space that keeps no floats; so do all passes over them.
-    fn floats(&self, _slot: usize) -> Result<Vector<f32>, SolveError> {
-        Err(NO_FLOATS)
+    /// [`SolveError::Operator`] in a space that stores doubles only; so do all passes over them.
+    fn zeros_of<E: VectorElement>(&self, _slot: usize) -> Result<Vector<E>, SolveError> {
+        Err(DOUBLES_ONLY)
     }
 
     /// Local parts of `h_j = w . v_j` for each vector of `basis`.
-    fn dot_floats(&self, _w: &Self::Vector, _basis: &[Vector<f32>], _h: &mut [ExactSum]) -> Result<(), SolveError> {
-        Err(NO_FLOATS)
+    fn dot_mixed(&self, _w: &Self::Vector, _basis: MixedVectors<'_>, _h: &mut [ExactSum]) -> Result<(), SolveError> {
+        Err(DOUBLES_ONLY)
     }
 
-    /// `w -= sum_j h_j v_j`, rounded to floats, also into `target`; and the local part of the new
-    /// `w . w`.
-    fn subtract_rounded(
+    /// `w += alpha sum_j h_j v_j`, and the local part of the new `w . w`.
+    fn axpy_mixed(
         &self,
-        _basis: &[Vector<f32>],
+        _alpha: f64,
+        _basis: MixedVectors<'_>,
         _h: &[f64],
         _w: &mut Self::Vector,
-        _target: &mut Vector<f32>,
     ) -> Result<ExactSum, SolveError> {
-        Err(NO_FLOATS)
+        Err(DOUBLES_ONLY)
     }
 
-    /// `target += sum_j h_j v_j`.
-    fn add_floats(&self, _basis: &[Vector<f32>], _h: &[f64], _target: &mut Self::Vector) -> Result<(), SolveError> {
-        Err(NO_FLOATS)
+    /// `target = stretch w` in the numbers of the target, w becomes the rounded value; and the
+    /// local part of the new `w . w`.
+    fn round<E: Operand + VectorElement>(
+        &self,
+        _stretch: f64,
+        _w: &mut Self::Vector,
+        _target: &mut Vector<E>,
+    ) -> Result<ExactSum, SolveError> {
+        Err(DOUBLES_ONLY)
     }
 
     /// `target = source`.
-    fn widen(&self, _source: &Vector<f32>, _target: &mut Self::Vector) -> Result<(), SolveError> {
-        Err(NO_FLOATS)
+    fn widen<E: Operand + VectorElement>(
+        &self,
+        _source: &Vector<E>,
+        _target: &mut Self::Vector,
+    ) -> Result<(), SolveError> {
+        Err(DOUBLES_ONLY)
     }
 }
 
@@ -72,32 +82,36 @@ impl GmresPasses for System<'_> {
         Ok(())
     }
 
-    fn floats(&self, slot: usize) -> Result<Vector<f32>, SolveError> {
+    fn zeros_of<E: VectorElement>(&self, slot: usize) -> Result<Vector<E>, SolveError> {
         Ok(Vector::zeros_of(self.pool, self.a.rows(), slot))
     }
 
-    fn dot_floats(&self, w: &Vector, basis: &[Vector<f32>], h: &mut [ExactSum]) -> Result<(), SolveError> {
-        multi_dot(self.pool, self.rows(), w, basis, h);
+    fn dot_mixed(&self, w: &Vector, basis: MixedVectors<'_>, h: &mut [ExactSum]) -> Result<(), SolveError> {
+        basis.dot(self.pool, self.rows(), w, h);
         Ok(())
     }
 
-    fn subtract_rounded(
+    fn axpy_mixed(
         &self,
-        basis: &[Vector<f32>],
+        alpha: f64,
+        basis: MixedVectors<'_>,
         h: &[f64],
         w: &mut Vector,
-        target: &mut Vector<f32>,
     ) -> Result<ExactSum, SolveError> {
-        Ok(subtract_rounded(self.pool, self.rows(), basis, h, w, target))
+        Ok(basis.axpy_norm(self.pool, self.rows(), alpha, h, w))
     }
 
-    fn add_floats(&self, basis: &[Vector<f32>], h: &[f64], target: &mut Vector) -> Result<(), SolveError> {
-        multi_axpy(self.pool, 1.0, basis, h, target);
-        Ok(())
+    fn round<E: Operand + VectorElement>(
+        &self,
+        stretch: f64,
+        w: &mut Vector,
+        target: &mut Vector<E>,
+    ) -> Result<ExactSum, SolveError> {
+        Ok(round(self.pool, self.rows(), stretch, w, target))
     }
 
-    fn widen(&self, source: &Vector<f32>, target: &mut Vector) -> Result<(), SolveError> {
-        widen(self.pool, source, target);
+    fn widen<E: Operand + VectorElement>(&self, source: &Vector<E>, target: &mut Vector) -> Result<(), SolveError> {
+        widen(self.pool, &source[..], target);
         Ok(())
     }
 }
