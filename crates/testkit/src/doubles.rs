@@ -2,15 +2,16 @@
 
 use recoup_core::{Borrowed, BorrowedMut, Values, ValuesMut};
 
-/// Returns a copy of the values of a variable, floats as doubles.
+/// Returns a copy of the values of a variable, floats and bytes as doubles.
 ///
 /// # Panics
-/// When they are neither, or cannot be fetched.
+/// When they are integers, or cannot be fetched.
 #[must_use]
 pub fn doubles(lent: Borrowed<'_>) -> Vec<f64> {
     match lent {
         Borrowed::Host(Values::F64(values)) => values.to_vec(),
         Borrowed::Host(Values::F32(values)) => values.iter().copied().map(f64::from).collect(),
+        Borrowed::Host(Values::Bytes(values)) => values.iter().copied().map(f64::from).collect(),
         Borrowed::Host(other) => panic!("doubles expected, {} found", other.element()),
         Borrowed::Device(values) => {
             let mut copy = vec![0.0; values.len()];
@@ -24,13 +25,16 @@ pub fn doubles(lent: Borrowed<'_>) -> Vec<f64> {
 /// Overwrites the values of a variable.
 ///
 /// # Panics
-/// When they are neither doubles nor floats, have another length, or cannot be overwritten.
+/// When they are integers, have another length, or cannot be overwritten.
 pub fn set_doubles(lent: &mut BorrowedMut<'_>, values: &[f64]) {
     assert_eq!(lent.as_borrowed().len(), values.len(), "values of a variable");
     match lent {
         BorrowedMut::Host(ValuesMut::F64(target)) => target.copy_from_slice(values),
         BorrowedMut::Host(ValuesMut::F32(target)) => {
             target.iter_mut().zip(values).for_each(|(target, value)| *target = *value as f32);
+        }
+        BorrowedMut::Host(ValuesMut::Bytes(target)) => {
+            target.iter_mut().zip(values).for_each(|(target, value)| *target = *value as u8);
         }
         BorrowedMut::Host(other) => panic!("doubles expected, {} found", other.as_values().element()),
         BorrowedMut::Device(target) => {

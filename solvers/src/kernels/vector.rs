@@ -8,9 +8,8 @@ use std::ops::Range;
 
 use recoup_core::ExactSum;
 
-use crate::kernels::simd::{
-    Half, Operand, axpy_block, axpy_four_block, dot_block, dot_four_block, round_block, widen_block,
-};
+use crate::kernels::simd::pack::{Half, Operand};
+use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block, round_block, widen_block};
 use crate::{Pool, SummedRows};
 pub use sys::{RowsMut, Vector, VectorElement};
 

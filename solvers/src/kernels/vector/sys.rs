@@ -12,7 +12,7 @@ use recoup_core::{DeviceSnapshot, ElementType, Mark, Values, ValuesMut, Zones};
 use recoup_snapshot::{TouchedZones, ZONE_BYTES, ZoneMemory};
 
 use crate::Pool;
-use crate::kernels::simd::Half;
+use crate::kernels::simd::pack::Half;
 use crate::kernels::sys::{AlignedBuffer, Disjoint, Plain, RowSlices};
 
 /// Rows that a writer takes at a time while a frozen copy is drained: those of a zone.

@@ -16,7 +16,7 @@
 use recoup_core::{ExactSum, SolveError};
 
 use super::passes::GmresPasses;
-use crate::kernels::simd::Half;
+use crate::kernels::simd::pack::Half;
 use crate::kernels::vector::MixedVectors;
 use crate::{Vector, VectorElement};
 
@@ -37,7 +37,7 @@ pub enum BasisStorage {
 const FLOAT_ERROR: f64 = 3e-8;
 const HALF_ERROR: f64 = 2e-4;
 /// Share of the residual at the end of a cycle that rounded vectors may move.
-const GAP_SHARE: f64 = 0.1;
+const GAP_SHARE: f64 = 0.2;
 /// A cycle in fewer bits ends once it has gained this much more than the one its bits are from.
 const GAIN_AHEAD: f64 = 100.0;
 /// Vectors that keep more bits than they need, so that memory is seldom given back and taken.
@@ -86,10 +86,10 @@ impl BitPlan {
         [self.doubles as f64, self.floats as f64, self.floor]
     }
 
-    /// Reads a plan for `len` vectors; `None` where it has more.
+    /// Reads a plan for `len` vectors; `None` where there is none, or it has more.
     pub(super) fn of_numbers([doubles, floats, floor]: PlanNumbers, len: usize) -> Option<Self> {
         let plan = Self { doubles: doubles as usize, floats: floats as usize, floor };
-        (plan.doubles.saturating_add(plan.floats) <= len).then_some(plan)
+        (floor.is_finite() && plan.doubles.saturating_add(plan.floats) <= len).then_some(plan)
     }
 
     /// Vectors in doubles, floats and halves, of `len` in all.

@@ -15,10 +15,10 @@ use crate::methods::shared::sum_over_ranks;
 
 /// A new basis vector shorter than this part of `A v` is orthogonalised again.
 const REORTHOGONALISE_BELOW: f64 = 0.1;
-/// Largest relative difference of a product from that of a cycle under way that is the same one.
-/// Rounding leaves it far smaller, on any number of ranks; another preconditioner changes the first
-/// digits.
-const PRODUCT_GAP: f64 = 1e-6;
+/// Largest relative difference of a product from that of a cycle under way that is the same one:
+/// with the newest vector in doubles or floats, and in halves. Rounding leaves it smaller, on any
+/// number of ranks; another preconditioner changes the first digits.
+const PRODUCT_GAPS: [f64; 2] = [1e-6, 1e-3];
 /// Squared lengths of vectors stored in doubles, outside of which they are brought back to 1.
 const LENGTHS_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
 /// Upper end of the lengths, an octave of them, that other vectors are stretched to.
@@ -144,7 +144,9 @@ impl<S: GmresPasses> Cycle<S> {
         let left = self.basis.subtract(system, &self.coefficients[..=columns])?;
         self.basis.recall(system, columns)?;
         let [whole, left] = sum_over_ranks(system, [whole, left])?;
-        Ok(is_regular && left <= PRODUCT_GAP.powi(2) * whole)
+        let [doubles, floats, _] = self.kinds;
+        let gap = PRODUCT_GAPS[usize::from(columns >= doubles + floats)];
+        Ok(is_regular && left <= gap.powi(2) * whole)
     }
 
     /// The newest basis vector, and room for the next one.

@@ -2,7 +2,7 @@
 
 use recoup_core::{ExactSum, SolveError};
 
-use crate::kernels::simd::Operand;
+use crate::kernels::simd::pack::Operand;
 use crate::kernels::vector::{MixedVectors, combine, round, scaled_copy, widen};
 use crate::{Space, System, Vector, VectorElement};
 
