@@ -254,22 +254,19 @@ mod tests {
         let n = 150;
         let known: Vec<f64> = (0..n).map(|i| (i % 7) as f64 - 3.0).collect();
         let scale: Vec<f64> = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
-        let all: [(&[usize], fn(usize) -> bool, usize); 5] = [
-            (&[1, 10, 60], |_| true, 16),
-            (&[1], |_| true, 6),
-            (&[40], |_| true, 6),
-            (&[1, 2], |_| true, n),
-            (&[1, 50], |i| i % 3 > 0, n),
-        ];
-        for (distances, has, runs_max) in all {
+        // Distances, every how many rows one has its neighbour alone, and the runs there may be.
+        let all: [(&[usize], usize, usize); 5] =
+            [(&[1, 10, 60], n, 16), (&[1], n, 6), (&[40], n, 6), (&[1, 2], n, n), (&[1, 50], 3, n)];
+        for (distances, alone, runs_max) in all {
+            let has = |i: usize| !i.is_multiple_of(alone);
             let [lower, upper] = [true, false].map(|is_lower| triangle(n, is_lower, distances, has));
             // (I + diag(scale) T) x, T x by rows or by columns.
             let product = |of: &Triangle, is_transposed: bool| {
                 let mut b = known.clone();
-                for i in 0..n {
+                for (i, scale) in scale.iter().enumerate() {
                     for (j, t) in of.row(i) {
                         let [to, from] = if is_transposed { [j, i] } else { [i, j] };
-                        b[to] += scale[i] * t * known[from];
+                        b[to] += scale * t * known[from];
                     }
                 }
                 b
