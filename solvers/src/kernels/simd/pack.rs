@@ -52,7 +52,7 @@ impl Operand for f32 {
 /// The bytes of an IEEE half, low byte first: 11 bits, from 6e-5 on, and multiples of 6e-8 below.
 pub(crate) type Half = [u8; 2];
 
-/// What the exponents of a float and of a half differ by, where a float has its exponent.
+/// Difference of the exponents of a float and of a half, where a float has its exponent.
 const REBIAS: u32 = (127 - 15) << 23;
 /// Two to the same power.
 const WIDEN: f32 = f32::from_bits(REBIAS + (127 << 23));

@@ -45,7 +45,7 @@ pub(super) struct Cycle<S: GmresPasses> {
     pub(super) names: [Vec<String>; 3],
     /// Vectors in doubles, floats and halves that there is room for, one kind behind the other.
     pub(super) kinds: [usize; 3],
-    /// How vectors are stored, as a version holds it.
+    /// The plan by which vectors are stored, as a version holds it.
     pub(super) plan: PlanNumbers,
 }
 
