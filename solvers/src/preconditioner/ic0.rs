@@ -1,15 +1,15 @@
 //! Incomplete Cholesky factorisation on the pattern of a symmetric positive definite A.
 //!
 //! Where the factorisation breaks down, it is tried again on `A + shift diag(A)` with shift 0.001,
-//! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps `1 / l_ii` and the strict
-//! lower triangle of `diag(L)^-1 L` (8 bytes an entry on a grid; 12, and 24 a row, without runs of
-//! rows alike). Static: a restore factors again. Set up and applied in row order on one thread.
+//! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps `1 / l_ii` and the
+//! strict lower triangle of `diag(L)^-1 L` (8 bytes an entry on a grid; 12, and 24 a row, without runs
+//! of rows alike). Static: a restore factors again. Set up and applied in row order on one thread.
 //! Sources: J. A. Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4; the
 //! shift: T. A. Manteuffel 1980, doi 10.1090/S0025-5718-1980-0559197-0.
 
 use recoup_core::SolveError;
 
-use super::row_sweeps::{RowSweeps, Steps, sweep};
+use super::row_sweeps::{RowSweeps, SweepSteps, sweep};
 use super::solve::Preconditioner;
 use super::triangular::{RunTriangle, Triangle};
 use crate::{Csr, Pool};
@@ -93,7 +93,7 @@ impl RowSweeps for Ic0 {
     }
 }
 
-impl Steps for Ic0 {
+impl SweepSteps for Ic0 {
     fn steps_down(&self) -> usize {
         self.lower.len()
     }

@@ -10,7 +10,7 @@
 
 use recoup_core::SolveError;
 
-use super::row_sweeps::{RowSweeps, Steps, sweep};
+use super::row_sweeps::{RowSweeps, SweepSteps, sweep};
 use super::solve::Preconditioner;
 use super::triangular::{RunTriangle, Triangle};
 use crate::{Csr, Pool};
@@ -129,7 +129,7 @@ impl RowSweeps for Ilu0 {
     }
 }
 
-impl Steps for Ilu0 {
+impl SweepSteps for Ilu0 {
     fn steps_down(&self) -> usize {
         self.lower.len()
     }

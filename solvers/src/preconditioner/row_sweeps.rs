@@ -19,7 +19,7 @@ pub trait RowSweeps: Preconditioner + Sized {
 }
 
 /// The steps of both ways, of one row or a few.
-pub(super) trait Steps: RowSweeps {
+pub(super) trait SweepSteps: RowSweeps {
     /// Steps on the way down.
     fn steps_down(&self) -> usize;
 
@@ -36,7 +36,7 @@ pub(super) trait Steps: RowSweeps {
 
 /// Does the work of [`RowSweeps::sweep_blocks`]. Called next to the steps, so that they are
 /// compiled together.
-pub(super) fn sweep<M: Steps>(blocks: &[M], r: &[f64], z: &mut [f64]) {
+pub(super) fn sweep<M: SweepSteps>(blocks: &[M], r: &[f64], z: &mut [f64]) {
     match blocks {
         [m] => {
             (0..m.steps_down()).for_each(|step| m.step_down(step, r, z));
@@ -47,7 +47,7 @@ pub(super) fn sweep<M: Steps>(blocks: &[M], r: &[f64], z: &mut [f64]) {
     }
 }
 
-fn sweep_two<M: Steps>(pair: [&M; 2], r: &[f64], z: &mut [f64]) {
+fn sweep_two<M: SweepSteps>(pair: [&M; 2], r: &[f64], z: &mut [f64]) {
     let [a, b] = pair;
     let (r_a, r_b) = r.split_at(a.rows());
     let (z_a, z_b) = z.split_at_mut(a.rows());

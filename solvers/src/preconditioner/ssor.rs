@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use recoup_core::{Operator, SolveError};
 
-use super::row_sweeps::{RowSweeps, Steps, sweep};
+use super::row_sweeps::{RowSweeps, SweepSteps, sweep};
 use super::solve::Preconditioner;
 use crate::{Csr, Pool};
 
@@ -108,7 +108,7 @@ impl RowSweeps for SsorPreconditioner<'_> {
     }
 }
 
-impl Steps for SsorPreconditioner<'_> {
+impl SweepSteps for SsorPreconditioner<'_> {
     fn steps_down(&self) -> usize {
         self.rows()
     }

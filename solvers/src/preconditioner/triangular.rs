@@ -68,7 +68,7 @@ impl Triangle {
 
 /// Rows that follow one another, and where their entries begin; the next run says where they end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Run {
+struct RowRun {
     row: usize,
     distances: usize,
     values: usize,
@@ -77,7 +77,7 @@ struct Run {
 /// A strict triangle T in runs of rows, for solves with `I + T`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunTriangle {
-    runs: Vec<Run>,
+    runs: Vec<RowRun>,
     /// Distances from the diagonal of the entries of each run, those of the neighbours last.
     distances: Vec<u32>,
     /// Values of each run, those at one distance after those at another.
@@ -118,7 +118,7 @@ impl RunTriangle {
     }
 
     fn end_run(&mut self, row: usize) {
-        self.runs.push(Run { row, distances: self.distances.len(), values: self.values.len() });
+        self.runs.push(RowRun { row, distances: self.distances.len(), values: self.values.len() });
     }
 
     /// Number of runs.
@@ -128,7 +128,7 @@ impl RunTriangle {
 
     /// Bytes that the triangle keeps.
     pub(super) fn bytes(&self) -> u64 {
-        (size_of::<Run>() * self.runs.len() + 4 * self.distances.len() + 8 * self.values.len()) as u64
+        (size_of::<RowRun>() * self.runs.len() + 4 * self.distances.len() + 8 * self.values.len()) as u64
     }
 
     #[inline]

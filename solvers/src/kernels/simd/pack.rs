@@ -65,7 +65,7 @@ impl Operand for Half {
         f64::from(f32::from_bits(magnitude.to_bits() | (bits & 0x8000) << 16))
     }
 
-    /// By way of a float; for values below 65520. Larger ones, and those not finite, become any half.
+    /// By way of a float, for values below 65520; others become any half.
     #[inline(always)]
     fn round(value: f64) -> Self {
         let value = value as f32;

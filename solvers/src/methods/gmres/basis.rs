@@ -54,7 +54,7 @@ pub(super) struct BitPlan {
 }
 
 /// A plan as a version holds it.
-pub(super) type PlanNumbers = [f64; 3];
+pub(super) type StoredPlan = [f64; 3];
 
 impl BitPlan {
     /// The plan of the first cycle, of `len` vectors.
@@ -82,12 +82,12 @@ impl BitPlan {
         Self { doubles, floats: wide - doubles, floor }
     }
 
-    pub(super) fn to_numbers(self) -> PlanNumbers {
+    pub(super) fn to_numbers(self) -> StoredPlan {
         [self.doubles as f64, self.floats as f64, self.floor]
     }
 
     /// Reads a plan for `len` vectors; `None` where there is none, or it has more.
-    pub(super) fn of_numbers([doubles, floats, floor]: PlanNumbers, len: usize) -> Option<Self> {
+    pub(super) fn of_numbers([doubles, floats, floor]: StoredPlan, len: usize) -> Option<Self> {
         let plan = Self { doubles: doubles as usize, floats: floats as usize, floor };
         (floor.is_finite() && plan.doubles.saturating_add(plan.floats) <= len).then_some(plan)
     }
@@ -117,7 +117,7 @@ impl MixedColumns {
         }
     }
 
-    /// How many of the first vectors are of each kind.
+    /// Number of the first vectors that are of each kind.
     pub(super) fn counts(&self, count: usize) -> [usize; 3] {
         let doubles = count.min(self.doubles.len());
         let floats = (count - doubles).min(self.floats.len());

@@ -6,7 +6,7 @@
 use nalgebra::DVectorView;
 use recoup_core::{ExactSum, SolveError};
 
-use super::basis::{Basis, BasisStorage, BitPlan, PlanNumbers};
+use super::basis::{Basis, BasisStorage, BitPlan, StoredPlan};
 use super::harvest::{Start, harvest};
 use super::least_squares::LeastSquares;
 use super::passes::GmresPasses;
@@ -46,7 +46,7 @@ pub(super) struct Cycle<S: GmresPasses> {
     /// Vectors in doubles, floats and halves that there is room for, one kind behind the other.
     pub(super) kinds: [usize; 3],
     /// The plan by which vectors are stored, as a version holds it.
-    pub(super) plan: PlanNumbers,
+    pub(super) plan: StoredPlan,
 }
 
 /// Squared lengths of the two parts of a new vector.
