@@ -2,8 +2,9 @@
 //!
 //! Where the factorisation breaks down, it is tried again on `A + shift diag(A)` with shift 0.001,
 //! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps `1 / l_ii` and the
-//! strict lower triangle of `diag(L)^-1 L` (8 bytes an entry on a grid; 12, and 24 a row, without runs
-//! of rows alike). Static: a restore factors again. Set up and applied in row order on one thread.
+//! strict lower triangle of `diag(L)^-1 L` (8 bytes an entry on a grid; 12, and 24 a row,
+//! without runs of rows alike). Static: a restore factors again. Set up and applied in row order
+//! on one thread.
 //! Sources: J. A. Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4; the
 //! shift: T. A. Manteuffel 1980, doi 10.1090/S0025-5718-1980-0559197-0.
 
