@@ -10,6 +10,7 @@ use crate::invariants::{BrokenInvariant, check_end, check_faulty_end, check_rest
 use crate::live::live;
 use crate::lived::{Legacy, Lived};
 use crate::program::SeedProgram;
+use crate::ranks::{EarlyEnd, LostRank};
 use crate::run_story::RunStory;
 use crate::world::Habits;
 
@@ -18,8 +19,7 @@ use crate::world::Habits;
 pub(crate) struct Life {
     pub(crate) habits: Habits,
     pub(crate) choices: ChoiceStream,
-    /// Iterations after which the program stops of its own; `None` for one that goes on to the end.
-    pub(crate) stops_after: Option<u64>,
+    pub(crate) end: EarlyEnd,
 }
 
 /// The end of a life, and the disk that it leaves.
@@ -36,13 +36,16 @@ impl Life {
     /// Draws the habits of a life and the source of its choices.
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
         let habits = Habits::drawn(chance);
-        Self { habits, choices: ChoiceStream::drawn(Chance::new(chance.next(), 0)), stops_after: None }
+        let loss = chance.is_in(6 << 10).then(|| LostRank::drawn(chance));
+        let end = EarlyEnd { stops_after: None, loss };
+        Self { habits, choices: ChoiceStream::drawn(Chance::new(chance.next(), 0)), end }
     }
 
     /// Draws a life after a crash: most end soon, because what was lost shows at once.
     pub(crate) fn drawn_after(chance: &mut Chance) -> Self {
         let stops_after = if chance.is_in(48 << 10) { Some(chance.below(4)) } else { None };
-        Self { stops_after, ..Self::drawn(chance) }
+        let life = Self::drawn(chance);
+        Self { end: EarlyEnd { stops_after, ..life.end }, ..life }
     }
 
     /// Lives on a disk.
@@ -50,8 +53,8 @@ impl Life {
         let story = Arc::new(Mutex::new(RunStory::default()));
         let theirs = story.clone();
         let own = program.clone();
-        let stops_after = self.stops_after;
-        let body = move || own.run(stops_after, &theirs);
+        let end = self.end;
+        let body = move || own.run(end, &theirs);
         let past = live(before.tree.clone(), self.habits, self.choices.clone(), body)?;
         // A thread that waits without end may hold it.
         let story = story.try_lock().map(|story| story.clone()).unwrap_or_default();
@@ -100,9 +103,9 @@ impl CrashPoint {
         second: &Life,
     ) -> io::Result<(Lived, Result<(), BrokenInvariant>)> {
         let lived = second.run(program, self.legacy(program, first))?;
-        let promised = lived.before.promises.iter().map(|promise| promise.version).max();
+        let promised = program.promised(&lived.before.promises);
         let verdict = check_restored(program, promised, &lived.before.states, &lived.story)
-            .and_then(|()| check_end(program, &lived, whole_from(&lived)));
+            .and_then(|()| check_end(program, &lived, whole_from(program, &lived)));
         Ok((lived, verdict))
     }
 }
@@ -110,7 +113,12 @@ impl CrashPoint {
 /// The first version that must be whole after a crash. Without power, a version that was retired
 /// may come back, with the bytes of the one that reused its files: it is named as damaged, and
 /// older than what is restored. It may stay through the crashes that follow.
-fn whole_from(lived: &Lived) -> u64 {
+///
+/// A state that a tape was not asked to save may come back in part.
+fn whole_from(program: &SeedProgram, lived: &Lived) -> u64 {
+    if matches!(program, SeedProgram::Tape(_)) {
+        return if lived.before.has_lost_power { u64::MAX } else { 0 };
+    }
     let restored = lived.story.restored.values().flatten().map(|(version, _)| *version).next();
     if lived.before.has_lost_power { restored.unwrap_or(0) } else { 0 }
 }

@@ -38,6 +38,8 @@ pub(crate) enum Happened {
     Changed(Change),
     /// The program was promised something.
     Promised(Promise),
+    /// The program wrote to its standard error.
+    Said(String),
     /// A call failed on purpose, with this number of an error.
     Failed { call: &'static str, error: i32 },
 }
@@ -97,6 +99,14 @@ impl Disk {
             self.tree.apply(change);
         }
         self.journal.push(JournalLine { thread, happened });
+    }
+
+    /// Takes text of a thread, which comes in pieces.
+    pub(crate) fn hear(&mut self, thread: usize, text: &str) {
+        match self.journal.last_mut() {
+            Some(JournalLine { thread: last, happened: Happened::Said(line) }) if *last == thread => line.push_str(text),
+            _ => self.write_down(thread, Happened::Said(text.to_owned())),
+        }
     }
 
     pub(crate) fn name_thread(&mut self, thread: usize, name: String) {

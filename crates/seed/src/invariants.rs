@@ -6,7 +6,6 @@ use crate::disk::{JournalLine, PromiseKind, promises};
 use crate::lived::Lived;
 use crate::program::SeedProgram;
 use crate::run_story::{RankState, RunStory, States};
-use crate::session::SessionChoices;
 use crate::tree::Tree;
 
 /// A statement of ARCHITECTURE.md that a run can break.
@@ -72,28 +71,25 @@ pub(crate) fn check_end(program: &SeedProgram, lived: &Lived, whole_from: u64) -
     if let Some((version, damage)) = story.damaged.range(whole_from..).next() {
         return finding(Invariant::DraftNeverCounts, format!("version {version}: {damage}"));
     }
-    match program {
-        SeedProgram::Session(session) => {
-            check_durable(&lived.past.journal, &lived.past.tree)?;
-            check_names(session, &lived.past.tree)
-        }
-        SeedProgram::Memory(_) => Ok(()),
+    let Some((directory, names_max)) = program.names_max() else { return Ok(()) };
+    let names = names_in(&lived.past.tree, directory);
+    check_durable(&lived.past.journal, &names)?;
+    if names.len() > names_max {
+        let words = format!("the directory holds {names:?}, expected {names_max} at most");
+        return finding(Invariant::AllBounded, words);
     }
+    Ok(())
 }
 
 /// The newest version that is said to be durable is in the directory, or a newer one.
-fn check_durable(journal: &[JournalLine], tree: &Tree) -> Result<(), BrokenInvariant> {
+fn check_durable(journal: &[JournalLine], names: &[String]) -> Result<(), BrokenInvariant> {
     let durable = promises(journal).filter(|promise| promise.kind == PromiseKind::Durable);
     let Some(version) = durable.map(|promise| promise.version).max() else { return Ok(()) };
-    let names: Vec<_> = names_in(tree, DIRECTORY_OF_RUN);
     if names.iter().any(|name| *name >= format!("v{version:012}")) {
         return Ok(());
     }
     finding(Invariant::PromisedIsThere, format!("version {version} was promised, the directory holds {names:?}"))
 }
-
-/// The directory of a run's versions.
-const DIRECTORY_OF_RUN: &str = "ckpt/solve";
 
 fn names_in(tree: &Tree, path: &str) -> Vec<String> {
     let names = tree.find(path).and_then(|node| tree.names(node)).into_iter().flatten();
@@ -107,16 +103,6 @@ pub(crate) fn check_faulty_end(lived: &Lived) -> Result<(), BrokenInvariant> {
         Ok(Err(error)) if error.contains("panicked") => finding(Invariant::NoPanic, error),
         Ok(_) => Ok(()),
     }
-}
-
-/// The directory holds a bounded number of versions and the lock.
-fn check_names(session: &SessionChoices, tree: &Tree) -> Result<(), BrokenInvariant> {
-    let names = names_in(tree, DIRECTORY_OF_RUN);
-    let most = session.versions_max() + 1;
-    if names.len() > most {
-        return finding(Invariant::AllBounded, format!("the directory holds {names:?}, expected {most} at most"));
-    }
-    Ok(())
 }
 
 /// Checks what a run restored after a loss, before it went on: `promised` or newer, of `states`.
@@ -136,6 +122,9 @@ pub(crate) fn check_restored(
     }
     if story.restored.len() == program.ranks() && version < promised {
         return finding(Invariant::PromisedIsThere, format!("{promised:?} was promised, {version:?} was restored"));
+    }
+    if let Some(words) = story.untrue.first() {
+        return finding(Invariant::GivenOutIsTrue, words);
     }
     check_values(program, states, story)
 }

@@ -10,13 +10,16 @@
 mod call;
 mod case;
 mod choices;
+mod client;
 mod disk;
 mod image;
 mod invariants;
 mod live;
 mod lived;
 mod memory;
+mod other_process;
 mod program;
+mod ranks;
 mod run_story;
 mod schedule;
 mod session;
@@ -24,6 +27,7 @@ mod shrink;
 mod story;
 mod sweep;
 mod sys;
+mod tape;
 mod tree;
 mod world;
 

@@ -23,6 +23,8 @@ pub(crate) struct RunStory {
     pub(crate) restored: BTreeMap<usize, Option<(u64, RankState)>>,
     /// Versions that failed, and why.
     pub(crate) failures: Vec<String>,
+    /// Values that were given out and are none that were taken.
+    pub(crate) untrue: Vec<String>,
     /// Versions that are not whole.
     pub(crate) damaged: BTreeMap<u64, String>,
 }

@@ -5,12 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use recoup::cache::TierList;
-use recoup::comm::Threads;
 use recoup::core::{
-    BoundRule, BoundScale, CodecId, Comm, Iteration, Operator, Plan, Registered as _, Resume, Scheme, Status,
-    Store as _, StoreError, Values,
+    BoundRule, BoundScale, CodecId, Comm, Iteration, Operator, Plan, Registered as _, Resume, Scheme, Status, Values,
 };
-use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Outcome, Session};
 use recoup::solvers::{Cg, Csr, DistributedPoisson3d, Identity, Pool, RightHandSide, Stop, System};
 use recoup::{Builder, Drain, PfsEvery, TierOptions};
@@ -18,13 +15,18 @@ use recoup::{Builder, Drain, PfsEvery, TierOptions};
 use crate::choices::Chance;
 use crate::disk::{Promise, PromiseKind};
 use crate::live::promise;
+use crate::other_process::{inspect, prune, unless_in_use};
+use crate::ranks::{AnyError, EarlyEnd, launch};
 use crate::run_story::{RankState, SharedStory, told};
 
 /// The directory of versions.
 const DIRECTORY: &str = "/seed/ckpt";
+const RUN: &str = "solve";
+/// The versions of the run, from the top of the disk.
+pub(crate) const VERSIONS: &str = "ckpt/solve";
 /// The folder that stands for the memory of the node.
 pub(crate) const MEMORY: &str = "memory";
-/// Points along each side of the grid.
+/// Points along each side of the grid, at least: each rank has a plane.
 const EDGE: usize = 4;
 const RTOL: f64 = 1e-8;
 pub(crate) const THETA: f64 = 0.5;
@@ -43,11 +45,13 @@ pub(crate) struct SessionChoices {
     is_synchronous: bool,
     /// Times that another process reads all versions while the run goes on.
     reads: u64,
+    /// Times that another process prunes the directory, or tries to.
+    prunes: u64,
 }
 
 impl SessionChoices {
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
-        let ranks = chance.one_of(&[1, 1, 2, 2, 3, 4]);
+        let ranks = if chance.is_in(1 << 10) { 5 + chance.below(12) as usize } else { chance.one_of(&[1, 1, 2, 2, 3, 4]) };
         let guards = ["memory,partner:ring1,pfs", "memory,rs:2+1,pfs"];
         let guarded = if ranks > 1 { chance.one_of(&guards) } else { "memory,pfs" };
         Self {
@@ -61,6 +65,7 @@ impl SessionChoices {
             drain: chance.one_of(&[Some(Drain::Skip), Some(Drain::Wait), Some(Drain::Off), None]),
             is_synchronous: chance.is_in(16 << 10),
             reads: chance.one_of(&[0, 0, 0, 4, 16]),
+            prunes: chance.one_of(&[0, 0, 0, 4, 16]),
         }
     }
 
@@ -107,41 +112,20 @@ impl SessionChoices {
 /// Runs a job: it continues from what it finds, until it has converged and memory is cleared, or
 /// stops after some iterations. What it went through is in `story` even when it does not come to an
 /// end.
-pub(crate) fn run(choices: &SessionChoices, stops_after: Option<u64>, story: &SharedStory) -> Result<(), String> {
-    let run_rank = |comm| Rank { choices, comm: &comm, story, stops_after }.run().map_err(|error| error.to_string());
-    let ends = std::thread::scope(|scope| {
-        scope.spawn(|| (0..choices.reads).try_for_each(|_| inspect(story)));
-        Threads::launch_each(choices.ranks, run_rank)
-    });
-    for (rank, end) in ends.into_iter().enumerate() {
-        let end = end.map_err(|panic| format!("rank {rank} panicked: {}", words_of(panic.as_ref())))?;
-        end.map_err(|error| format!("rank {rank}: {error}"))?;
+pub(crate) fn run(choices: &SessionChoices, end: EarlyEnd, story: &SharedStory) -> Result<(), String> {
+    let stops_after = end.stops_after;
+    let run_rank = |comm: Box<dyn Comm>| Rank { choices, comm: comm.as_ref(), story, stops_after }.run();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..choices.reads).try_for_each(|_| inspect(story, DIRECTORY, RUN)));
+        scope.spawn(|| (0..choices.prunes).for_each(|_| prune(story, DIRECTORY, RUN, choices.keep)));
+        launch(choices.ranks, end.loss, run_rank)
+    })?;
+    if let Some(loss) = end.loss {
+        let words = loss.words(choices.ranks);
+        told(story).failures.retain(|failure| !failure.contains(&words));
     }
-    inspect(story).map_err(|error| error.to_string())
+    inspect(story, DIRECTORY, RUN).map_err(|error| error.to_string())
 }
-
-fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
-}
-
-/// Reads all versions of the directory, as another process would. One that is retired meanwhile is
-/// none of them.
-fn inspect(story: &SharedStory) -> Result<(), StoreError> {
-    let store = Hdf5Store::open(DIRECTORY, "solve", Access::Read)?;
-    for version in store.versions()? {
-        let damages: Vec<String> = match store.inspect_damage(version) {
-            Ok(damages) => damages.iter().map(ToString::to_string).collect(),
-            Err(error) => vec![error.to_string()],
-        };
-        if !damages.is_empty() && store.versions()?.contains(&version) {
-            told(story).damaged.insert(version, damages.join(", "));
-        }
-    }
-    Ok(())
-}
-
-type AnyError = Box<dyn std::error::Error>;
 
 /// One rank of a run.
 struct Rank<'a> {
@@ -163,8 +147,9 @@ struct Problem {
 impl Problem {
     fn new(comm: &dyn Comm) -> Result<Self, AnyError> {
         let pool = Arc::new(Pool::new(1));
-        let a = DistributedPoisson3d::new(comm.dup()?, EDGE, pool.clone());
-        let global = RightHandSide::Random { seed: 7 }.build(&Csr::poisson3d(EDGE))?;
+        let edge = EDGE.max(comm.size());
+        let a = DistributedPoisson3d::new(comm.dup()?, edge, pool.clone());
+        let global = RightHandSide::Random { seed: 7 }.build(&Csr::poisson3d(edge))?;
         let b = global[a.first_row() as usize..][..a.rows()].into();
         let reference = Arc::new(a.over(comm.dup()?));
         Ok(Self { pool, a, b, reference })
@@ -185,7 +170,7 @@ impl Rank<'_> {
         let system = System { a: &problem.a, b: &problem.b, comm: self.comm, pool: &problem.pool };
         let mut solver = Cg::new(system, &Identity, &vec![0.0; problem.b.len()], Stop::at(RTOL))?;
         let builder = || self.choices.builder(problem.reference.clone(), problem.b.clone());
-        let mut session = builder().build_on(self.comm)?;
+        let mut session = unless_in_use(|| builder().build_on(self.comm))?;
         let restored = session.restore(&mut solver)?.map(|restored| restored.version);
         let state = restored.map(|version| problem.state(&solver).map(|state| (version, state))).transpose()?;
         told(self.story).restored.insert(self.comm.rank(), state);
@@ -213,7 +198,7 @@ impl Rank<'_> {
         newest = newest.max(self.hear(&mut session));
         told(self.story).failures.extend(notes.iter().map(ToString::to_string));
         drop(session);
-        builder().forget_memory(self.comm)?;
+        unless_in_use(|| builder().forget_memory(self.comm))?;
         newest.into_iter().for_each(|newest| self.promise(PromiseKind::Durable, newest));
         Ok(())
     }

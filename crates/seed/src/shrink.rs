@@ -131,6 +131,7 @@ fn tell(case: &SeededCase, end: &CaseEnd) -> String {
             let version = restored.as_ref().map_or("nothing".to_owned(), |(version, _)| format!("version {version}"));
             words += &format!("rank {rank} restores {version}\n");
         }
+        words += &format!("{:?}\n", case.clone().life(number).end);
         words += &story::of(lived, line);
         words += &crash.map(|crash| format!("-- {}\n", crash.loss)).unwrap_or_default();
     }

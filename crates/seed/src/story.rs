@@ -86,6 +86,7 @@ impl StoryNames {
                 PromiseKind::Saved => format!("was told that version {} is saved", promise.version),
                 PromiseKind::Durable => format!("was told that version {} is durable", promise.version),
             },
+            Happened::Said(text) => format!("says {}", text.trim().replace('\n', " ")),
             Happened::Failed { call, error } => {
                 format!("could not {call}: {}", std::io::Error::from_raw_os_error(*error))
             }
@@ -110,6 +111,9 @@ pub(crate) fn of(lived: &Lived, lines: usize) -> String {
 pub(crate) fn place_of(lived: &Lived, lines: usize) -> String {
     let mut names = StoryNames::of(&lived.before.tree);
     let Some((last, before)) = lived.past.journal[..lines].split_last() else { return "nothing".to_owned() };
+    if matches!(last.happened, Happened::Said(_)) {
+        return "says something".to_owned();
+    }
     before.iter().for_each(|line| names.follow(&line.happened));
     let words = names.line(&last.happened);
     let path_begins = words.rfind(['/', ' ']).map_or(0, |at| at + 1);

@@ -115,7 +115,7 @@ impl World {
         let disk = Disk::new(tree)?;
         let root = disk.root();
         let schedule = ThreadSchedule::new(habits.tick, habits.switches, CALLS_MAX);
-        let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(0, 1), ended: None });
+        let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(habits.process as u64, 1), ended: None });
         Ok(Arc::new(Self { state, root, habits, end: AtomicU32::new(0), is_over: AtomicBool::new(false) }))
     }
 
@@ -181,6 +181,7 @@ impl Task {
     pub(crate) fn before(&self, call: &mut SystemCall<'_>) -> CallAnswer {
         CallAnswer::Done(match call {
             SystemCall::Known(answer) => *answer,
+            SystemCall::Write { file: libc::STDERR_FILENO, parts, .. } => self.say(&parts.concat()),
             SystemCall::Process => self.world.habits.process,
             SystemCall::Other => return CallAnswer::Enter(Met::default()),
             SystemCall::Random { target } => self.random(target),
@@ -243,6 +244,11 @@ impl Task {
     pub(crate) fn now(&self) -> Duration {
         self.go_on(0);
         self.world.state().schedule.now()
+    }
+
+    fn say(&self, text: &[u8]) -> isize {
+        self.world.state().disk.hear(self.number, &String::from_utf8_lossy(text));
+        text.len() as isize
     }
 
     fn random(&self, target: &mut [u8]) -> isize {
