@@ -29,7 +29,8 @@ impl CallDirectory {
     /// # Errors
     /// When it cannot be written to, and [`StoreError::Busy`] when another job has it.
     pub fn take(dir: &Path) -> Result<Self, StoreError> {
-        publish::create_directory(&dir.join(CALLS))?;
+        let calls = dir.join(CALLS);
+        publish::make_lasting(&calls, || publish::create_directory(&calls))?;
         let path = dir.canonicalize().map_err(|source| StoreError::of_io("find", dir, source))?;
         let lock = path.join(LOCK);
         let mut options = File::options();

@@ -105,14 +105,13 @@ impl Hdf5Store {
         let root = dir.join(name);
         [dir, &root].into_iter().try_for_each(refuse_file)?;
         if access == Access::Write {
-            publish::create_directory(&root)?;
+            publish::make_lasting(&root, || publish::create_directory(&root))?;
         }
         refuse_foreign(&root)?;
         let lock = if access == Access::Write { Some(lock(&root)?) } else { None };
         if lock.is_some() {
             // A process that was killed in its first instant leaves nothing else.
             publish::remove_file(&root.join(STATUS_DRAFT)).ok();
-            publish::sync_directory(dir)?;
         }
         let replaces = false;
         let ranks_per_file = 1;

@@ -28,7 +28,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat
 use rustix::io::Errno;
 
 use crate::lock::FileLock;
-use crate::regular;
+use crate::{publish, regular};
 
 /// Right of users outside the group to write.
 const WRITE_BY_OTHERS: u32 = 0o002;
@@ -92,8 +92,8 @@ impl PrivateDir {
     pub fn make_shared(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
         // Whatever the mask of the process is, it must not make a directory that is refused.
-        let made = DirBuilder::new().recursive(true).mode(0o777 & !WRITE_BY_OTHERS).create(path);
-        made.map_err(|source| StoreError::of_io("create", path, source))?;
+        let make = || DirBuilder::new().recursive(true).mode(0o777 & !WRITE_BY_OTHERS).create(path);
+        publish::make_lasting(path, || make().map_err(|source| StoreError::of_io("create", path, source)))?;
         let place = path.canonicalize().map_err(|source| StoreError::of_io("open", path, source))?;
         let entered = enter(CWD, &place, path.to_owned(), DirectoryReach::Shared)?;
         entered.ok_or_else(|| StoreError::of_io("open", path, io::ErrorKind::NotFound.into()))

@@ -59,6 +59,23 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
 }
 
+/// Makes a directory by `make`, and those above it that are missing, durable in the directories
+/// that hold them: a version is there after a loss of power only if the way to it is. POSIX promises
+/// a name to those alone who sync its directory.
+pub(crate) fn make_lasting(path: &Path, make: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let missing = path.ancestors().take_while(|above| !above.exists()).count();
+    make()?;
+    // A process may have been killed after it had made two, and before it synced.
+    for (at, made) in path.ancestors().take(missing.max(2)).enumerate() {
+        match sync_directory(parent(made)) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) if at < missing.max(1) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Makes a file of a draft. Returns whether it reuses the file of a retired version: see
 /// [`take_file`].
 pub(crate) fn make_file(path: &Path, may_reuse: bool) -> Result<(File, bool), StoreError> {

@@ -58,7 +58,7 @@ impl Life {
         let past = live(before.tree.clone(), self.habits, self.choices.clone(), body)?;
         // A thread that waits without end may hold it.
         let story = story.try_lock().map(|story| story.clone()).unwrap_or_default();
-        Ok(Lived { before, past, story })
+        Ok(Lived { end: self.end, before, past, story })
     }
 
     /// Checks the end of a first life.
@@ -120,5 +120,7 @@ fn whole_from(program: &SeedProgram, lived: &Lived) -> u64 {
         return if lived.before.has_lost_power { u64::MAX } else { 0 };
     }
     let restored = lived.story.restored.values().flatten().map(|(version, _)| *version).next();
-    if lived.before.has_lost_power { restored.unwrap_or(0) } else { 0 }
+    // A rank may have been lost before any was restored.
+    let least = if lived.end.loss.is_some() { u64::MAX } else { 0 };
+    if lived.before.has_lost_power { restored.unwrap_or(least) } else { 0 }
 }

@@ -104,7 +104,9 @@ impl Disk {
     /// Takes text of a thread, which comes in pieces.
     pub(crate) fn hear(&mut self, thread: usize, text: &str) {
         match self.journal.last_mut() {
-            Some(JournalLine { thread: last, happened: Happened::Said(line) }) if *last == thread => line.push_str(text),
+            Some(JournalLine { thread: last, happened: Happened::Said(line) }) if *last == thread => {
+                line.push_str(text)
+            }
             _ => self.write_down(thread, Happened::Said(text.to_owned())),
         }
     }

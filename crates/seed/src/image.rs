@@ -73,15 +73,41 @@ fn lose_node(tree: &mut Tree, memory: &str, node: u64) {
     }
 }
 
-/// Makes the changes that were durable, and those of the others that the seed draws: names up to
-/// one moment, as file systems with a journal do, and of each write all, nothing, or some sectors.
+/// Share of losses of power, of 65536, after which names are there in any order.
+const IN_ANY_ORDER: u64 = 16 << 10;
+
+/// Makes the changes that were durable, and those of the others that the seed draws: of each write
+/// all, nothing, or some sectors, and names up to one moment, as file systems with a journal do. In
+/// some cases each name alone is there or not, as no sync of its directory came later: POSIX
+/// promises no more.
 fn left_without_power(tree: &mut Tree, changes: &[&Change], chance: &mut Chance) {
     let last_sync = changes.iter().rposition(|change| matches!(change, Change::Sync { .. })).map_or(0, |at| at + 1);
     let names_until = last_sync + chance.below((changes.len() - last_sync + 1) as u64) as usize;
+    // The disk as it was, to find what a rename moves.
+    let mut whole = chance.is_in(IN_ANY_ORDER).then(|| tree.clone());
     for (at, change) in changes.iter().enumerate() {
         let is_durable = |node: NodeNumber| {
             changes[at..].iter().any(|later| matches!(later, Change::Sync { node: synced } if *synced == node))
         };
+        let entry = match change {
+            Change::Make { entry, .. } => entry.as_ref(),
+            Change::Link { entry, .. } | Change::Remove { entry } | Change::Rename { to: entry, .. } => Some(entry),
+            _ => None,
+        };
+        if let (Some(whole), Some(entry)) = (&mut whole, entry) {
+            let is_there = is_durable(entry.directory) || chance.is_in(32 << 10);
+            match change {
+                Change::Rename { from, to, is_exchange } if is_there => {
+                    let at_place = |place: &Entry| whole.lookup(place.directory, &place.name);
+                    tree.rename([(from, at_place(from)), (to, at_place(to))], *is_exchange);
+                }
+                _ if is_there => tree.apply(change),
+                Change::Make { .. } => tree.apply(&without_name(change)),
+                _ => {}
+            }
+            whole.apply(change);
+            continue;
+        }
         match change {
             Change::Write { node, .. } | Change::Resize { node, .. } if is_durable(*node) => tree.apply(change),
             Change::Write { node, offset, bytes } => write_some(tree, *node, *offset as usize, bytes, chance),

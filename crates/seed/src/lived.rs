@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::disk::Promise;
+use crate::ranks::EarlyEnd;
 use crate::run_story::{RunStory, States};
 use crate::session::MEMORY;
 use crate::tree::{TOP, Tree};
@@ -35,6 +36,7 @@ impl Legacy {
 
 /// One life, from its beginning to its end.
 pub(crate) struct Lived {
+    pub(crate) end: EarlyEnd,
     pub(crate) before: Legacy,
     pub(crate) past: WorldPast<Result<(), String>>,
     pub(crate) story: RunStory,

@@ -51,7 +51,8 @@ pub(crate) struct SessionChoices {
 
 impl SessionChoices {
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
-        let ranks = if chance.is_in(1 << 10) { 5 + chance.below(12) as usize } else { chance.one_of(&[1, 1, 2, 2, 3, 4]) };
+        let ranks =
+            if chance.is_in(1 << 10) { 5 + chance.below(12) as usize } else { chance.one_of(&[1, 1, 2, 2, 3, 4]) };
         let guards = ["memory,partner:ring1,pfs", "memory,rs:2+1,pfs"];
         let guarded = if ranks > 1 { chance.one_of(&guards) } else { "memory,pfs" };
         Self {

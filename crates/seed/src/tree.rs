@@ -175,14 +175,21 @@ impl Tree {
             Change::Remove { entry } => {
                 self.unset(entry);
             }
-            Change::Rename { from, to, is_exchange } => self.rename(from, to, *is_exchange),
+            Change::Rename { from, to, is_exchange } => {
+                let found = |place: &Entry| self.lookup(place.directory, &place.name);
+                self.rename([(from, found(from)), (to, found(to))], *is_exchange);
+            }
             Change::Sync { .. } => {}
         }
     }
 
-    fn rename(&mut self, from: &Entry, to: &Entry, is_exchange: bool) {
-        let Some(moved) = self.unset(from) else { return };
-        if is_exchange && let Some(other) = self.lookup(to.directory, &to.name) {
+    /// Renames what was at the first of two places, or exchanges what was at both.
+    pub(crate) fn rename(&mut self, places: [(&Entry, Option<NodeNumber>); 2], is_exchange: bool) {
+        let [(from, Some(moved)), (to, other)] = places else { return };
+        if self.lookup(from.directory, &from.name) == Some(moved) {
+            self.unset(from);
+        }
+        if let Some(other) = other.filter(|_| is_exchange) {
             self.set(from, other);
         }
         self.set(to, moved);

@@ -115,7 +115,13 @@ impl World {
         let disk = Disk::new(tree)?;
         let root = disk.root();
         let schedule = ThreadSchedule::new(habits.tick, habits.switches, CALLS_MAX);
-        let state = Mutex::new(WorldState { schedule, disk, choices, chance: Chance::new(habits.process as u64, 1), ended: None });
+        let state = Mutex::new(WorldState {
+            schedule,
+            disk,
+            choices,
+            chance: Chance::new(habits.process as u64, 1),
+            ended: None,
+        });
         Ok(Arc::new(Self { state, root, habits, end: AtomicU32::new(0), is_over: AtomicBool::new(false) }))
     }
 

@@ -434,7 +434,8 @@ impl Client {
     }
 
     /// Removes newer versions at the first checkpoint after a restart: they are of a run that was
-    /// given up. Collective.
+    /// given up. So are older ones that a killed run had not retired: were each run killed right
+    /// after a version, there would be one more each time. Collective.
     fn give_up_newer(&mut self, name: &str, stores: &NameStores) -> Result<(), CommonError<Error>> {
         let Some(version) = self.restored.remove(name) else { return Ok(()) };
         self.finish_drain();
@@ -442,6 +443,12 @@ impl Client {
             found.into_iter().rev().filter(|&found| found > version).try_for_each(|newer| stores.scratch.remove(newer))
         });
         let is_first = self.comm.rank() == 0;
+        if let Some(keep) = self.config.scratch_versions {
+            retain(stores.scratch.as_ref(), keep, version, self.rank());
+        }
+        if let Some(keep) = self.config.max_versions.filter(|_| is_first) {
+            retain(stores.persistent.as_ref(), keep, version, self.rank());
+        }
         let aside = removed.and_then(|()| match is_first {
             true => stores.persistent.set_aside_newer(Some(version)).map(drop),
             false => Ok(()),

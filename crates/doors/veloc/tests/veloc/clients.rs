@@ -85,6 +85,29 @@ fn checkpoint_that_one_rank_declines_counts_on_none() {
     }
 }
 
+/// The simulator's seed 313: each of several runs was killed right after its version counted, and
+/// left one that nothing retired.
+#[test]
+fn first_checkpoint_after_a_restart_retires_what_killed_runs_left() {
+    let place = Place::new("mode = sync");
+    let client = |keep| Client::single(0, Config { scratch_versions: keep, max_versions: keep, ..config(&place) });
+    let mut x = vec![1.0; 10];
+    let mut killed = client(None);
+    protect(&mut killed, None, 0, &mut x);
+    (1..=5).for_each(|version| save(&mut killed, "heat", version));
+    drop(killed);
+    let mut client = client(Some(2));
+    protect(&mut client, None, 0, &mut x);
+    restore(&mut client, "heat", 5);
+    client.checkpoint_begin("heat", 6).unwrap();
+    for directory in [place.scratch().join("single-000000/heat"), place.persistent().join("single-000000/heat")] {
+        let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut versions: Vec<String> = names.filter(|name| name.starts_with('v')).collect();
+        versions.sort();
+        assert_eq!(versions, ["v000000000004", "v000000000005"]);
+    }
+}
+
 #[test]
 fn ranks_that_name_different_versions_are_told_so() {
     let place = Place::new("mode = sync");
