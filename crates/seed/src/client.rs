@@ -28,7 +28,7 @@ const SCRATCH: [&str; 2] = ["/seed/memory/veloc/scratch", "/seed/scratch"];
 /// The file that each rank writes itself.
 const FILE: &str = "step.txt";
 /// Steps of a whole run.
-const STEPS: u64 = 8;
+const STEPS: u64 = 6;
 /// Values of a rank.
 const VALUES: usize = 200;
 

@@ -1,5 +1,6 @@
 //! The disk that a crash leaves: the journal up to a line, less what the crash takes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::choices::Chance;
@@ -85,10 +86,13 @@ fn left_without_power(tree: &mut Tree, changes: &[&Change], chance: &mut Chance)
     let names_until = last_sync + chance.below((changes.len() - last_sync + 1) as u64) as usize;
     // The disk as it was, to find what a rename moves.
     let mut whole = chance.is_in(IN_ANY_ORDER).then(|| tree.clone());
+    let syncs = changes.iter().enumerate().filter_map(|(at, change)| match change {
+        Change::Sync { node } => Some((*node, at)),
+        _ => None,
+    });
+    let last_syncs: BTreeMap<NodeNumber, usize> = syncs.collect();
     for (at, change) in changes.iter().enumerate() {
-        let is_durable = |node: NodeNumber| {
-            changes[at..].iter().any(|later| matches!(later, Change::Sync { node: synced } if *synced == node))
-        };
+        let is_durable = |node: NodeNumber| last_syncs.get(&node).is_some_and(|&last| last > at);
         let entry = match change {
             Change::Make { entry, .. } => entry.as_ref(),
             Change::Link { entry, .. } | Change::Remove { entry } | Change::Rename { to: entry, .. } => Some(entry),
@@ -193,8 +197,22 @@ mod tests {
         let before = found(&synced, "draft");
         let after = found(&synced, "file");
         assert!(before.iter().flatten().chain(after.iter().flatten()).all(|bytes| *bytes == [7; 1500]));
-        assert!(before.iter().zip(&after).all(|(before, after)| before.is_some() != after.is_some()));
+        assert!(before.iter().zip(&after).all(|(before, after)| before.is_none() || after.is_none()));
         assert!(before.iter().any(Option::is_some) && after.iter().any(Option::is_some));
+    }
+
+    /// POSIX promises a name to those who sync its directory, and to no others.
+    #[test]
+    fn names_are_there_after_a_sync_of_their_directory_and_before_in_any_order() {
+        let mut synced = written(vec![Change::Sync { node: fresh().next() }]);
+        assert!(found(&synced, "file").iter().any(Option::is_none));
+        synced.extend(journal(vec![Change::Sync { node: TOP }]));
+        assert!(found(&synced, "file").iter().all(Option::is_some));
+        let make = |node, name| Change::Make { node, is_directory: false, mode: 0o644, entry: Some(entry(name)) };
+        let first = fresh().next();
+        let both = journal(vec![make(first, "first"), make(first + 1, "second")]);
+        let images = found(&both, "first").into_iter().zip(found(&both, "second"));
+        assert!(images.into_iter().any(|(first, second)| first.is_none() && second.is_some()));
     }
 
     #[test]

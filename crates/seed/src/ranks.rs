@@ -9,6 +9,8 @@ use recoup::core::{Comm, CommError, ExactSum};
 
 use crate::choices::Chance;
 
+pub(crate) type AnyError = Box<dyn std::error::Error>;
+
 /// The way a run ends before it is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EarlyEnd {
@@ -55,8 +57,6 @@ pub(crate) fn launch(
     Ok(())
 }
 
-pub(crate) type AnyError = Box<dyn std::error::Error>;
-
 fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
@@ -77,8 +77,8 @@ fn loss_of(comm: Threads, loss: Option<LostRank>, ranks: usize) -> Result<Box<dy
     if loss.number % ranks != comm.rank() {
         return Ok(inner);
     }
-    let (calls, silence) = (AtomicU64::new(loss.calls), loss.silence);
-    Ok(Box::new(LosingComm { inner, end: Arc::new(RankEnd { calls, silence, rank: Mutex::new(comm) }) }))
+    let calls = AtomicU64::new(loss.calls);
+    Ok(Box::new(LosingComm { inner, end: Arc::new(RankEnd { calls, silence: loss.silence, rank: Mutex::new(comm) }) }))
 }
 
 /// The end of a rank, which all its communicators share.
