@@ -64,9 +64,9 @@ impl SeedProgram {
     /// Returns the least version that must be restored. A tape gives states back, so the last word
     /// counts; the first version of it is no state at all.
     pub(crate) fn promised(&self, promises: &[Promise]) -> Option<u64> {
-        let versions = promises.iter().map(|promise| promise.version);
+        let mut versions = promises.iter().map(|promise| promise.version);
         match self {
-            Self::Tape(_) => versions.last().filter(|&states| states > 0),
+            Self::Tape(_) => versions.next_back().filter(|&states| states > 0),
             _ => versions.max(),
         }
     }
