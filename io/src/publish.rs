@@ -60,8 +60,8 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes a directory by `make`, and those above it that are missing, durable in the directories
-/// that hold them: a version is there after a loss of power only if the way to it is. POSIX promises
-/// a name to those alone who sync its directory.
+/// that hold them: a version is there after a loss of power only if the way to it is. POSIX
+/// promises a name to those alone who sync its directory.
 pub(crate) fn make_lasting(path: &Path, make: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
     let missing = path.ancestors().take_while(|above| !above.exists()).count();
     make()?;

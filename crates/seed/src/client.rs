@@ -1,13 +1,11 @@
 //! A program of VELOC's interface: a region and a file of each rank, saved in scratch and copied to
 //! persistent storage.
 
-#![expect(unsafe_code, reason = "the interface reads and writes the program's memory")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use recoup::core::Comm;
-use recoup_veloc::{Client, Config, MemoryRegion, Selection};
+use recoup_veloc::{Client, Config, MemoryRegion};
 
 use crate::choices::Chance;
 use crate::disk::{Promise, PromiseKind};
@@ -15,6 +13,7 @@ use crate::live::promise;
 use crate::other_process::inspect;
 use crate::ranks::{AnyError, EarlyEnd, launch};
 use crate::run_story::{RankState, SharedStory, told};
+use crate::sys;
 
 /// The name of all checkpoints.
 const NAME: &str = "wave";
@@ -160,8 +159,7 @@ impl ClientRank<'_> {
         self.protect()?;
         let path = self.client.route(FILE)?;
         std::fs::write(path, self.step.to_string())?;
-        // SAFETY: the values are protected, and only this thread has them.
-        Ok(unsafe { self.client.checkpoint_take(Selection::All) }?)
+        Ok(sys::take_all(&mut self.client, &self.values)?)
     }
 
     /// Restores the newest version that is whole on all ranks.
@@ -175,8 +173,7 @@ impl ClientRank<'_> {
 
     fn recover(&mut self) -> Result<(), AnyError> {
         self.protect()?;
-        // SAFETY: the values are protected, and only this thread has them.
-        unsafe { self.client.recover(Selection::All) }?;
+        sys::recover_all(&self.client, &mut self.values)?;
         let path = self.client.route(FILE)?;
         self.step = std::fs::read_to_string(path)?.parse()?;
         Ok(())

@@ -18,6 +18,8 @@ mod thread;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use recoup_veloc::{Client, Selection};
+
 use self::kernel::enter;
 pub(crate) use self::switch::ThreadContext;
 pub(crate) use self::thread::current;
@@ -42,6 +44,18 @@ extern "C" fn on_call(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
         .map(|register| registers[register as usize] as usize);
     registers[libc::REG_RAX as usize] = answer(number, arguments) as i64;
+}
+
+/// Takes the regions of a client into a checkpoint: `values`, which were just protected.
+pub(crate) fn take_all(client: &mut Client, _values: &[u64]) -> Result<(), recoup_veloc::Error> {
+    // SAFETY: the values are borrowed, so they are there, and none writes them.
+    unsafe { client.checkpoint_take(Selection::All) }
+}
+
+/// Restores the regions of a client: `values`, which were just protected.
+pub(crate) fn recover_all(client: &Client, _values: &mut [u64]) -> Result<(), recoup_veloc::Error> {
+    // SAFETY: the values are borrowed alone.
+    unsafe { client.recover(Selection::All) }
 }
 
 fn answer(number: i64, mut arguments: [usize; 6]) -> isize {
