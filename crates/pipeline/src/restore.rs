@@ -270,7 +270,7 @@ impl Session {
     }
 
     /// Returns rank 0's list of versions, on every rank.
-    fn agreed_versions(&self) -> Result<Vec<u64>, CommonError<PipelineError>> {
+    pub(crate) fn agreed_versions(&self) -> Result<Vec<u64>, CommonError<PipelineError>> {
         from_rank_0(self.comm.as_ref(), || self.store.versions()).map_err(CommonError::lift)
     }
 

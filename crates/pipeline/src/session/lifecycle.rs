@@ -29,6 +29,10 @@ impl Session {
     /// [`PipelineError::SystemOrder`] for a number that is not above that of the system before,
     /// [`PipelineError::Solve`] for right-hand sides of another length, and those of the operator.
     pub fn begin_system(&mut self, index: u64, problem: Reference) -> Result<(), PipelineError> {
+        if self.systems.is_fresh() {
+            let versions = self.agreed_versions().map_err(CommonError::into_inner)?;
+            versions.into_iter().for_each(|version| self.systems.found(version));
+        }
         let record = self.systems.next(index).and_then(|record| self.wait().map(|()| record));
         let record = each(self.comm.as_ref(), record)?;
         let verifier = Verifier::new(problem, self.comm.as_ref())?;

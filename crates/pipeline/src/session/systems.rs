@@ -50,9 +50,20 @@ impl Systems {
         self.here.map_or(0, |system| system.start)
     }
 
+    /// Returns whether nothing was restored, and no system begun: versions that are there are not
+    /// known yet.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.here.is_none() && self.newest == 0
+    }
+
+    /// Takes note of the newest version that is there: later ones have larger numbers.
+    pub(crate) fn found(&mut self, version: u64) {
+        self.newest = self.newest.max(version);
+    }
+
     /// Takes note of a restored version.
     pub(crate) fn restored(&mut self, version: u64, system: Option<SystemRecord>) {
-        self.newest = self.newest.max(version);
+        self.found(version);
         self.restored = system;
     }
 

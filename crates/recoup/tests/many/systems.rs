@@ -209,6 +209,31 @@ fn a_version_of_another_system_is_refused_by_its_number() {
     ));
 }
 
+/// A program that opens the directory anew for each system (`recoup exec` does) had its versions
+/// numbered from 0 each time: they were below those of a system that took longer, so that none was
+/// found after a kill.
+#[test]
+fn versions_of_a_session_that_restored_nothing_follow_those_that_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::new(1);
+    let b: Arc<[f64]> = first_state().into();
+    for (step, iterations) in [(0, 4 * EVERY), (1, EVERY)] {
+        let a = matrix(step);
+        let mut session = open(dir.path(), Scheme::Exact);
+        session.begin_system(step, Reference::new(a.clone(), b.clone())).unwrap();
+        let system = System { a: a.as_ref(), b: &b, comm: &Solo, pool: &pool };
+        let mut cg = Cg::new(system, &Identity, &b, Stop::at(RTOL)).unwrap();
+        for _ in 0..iterations {
+            cg.step().unwrap();
+            session.step(&cg).unwrap();
+        }
+        session.wait().unwrap();
+        assert!(session.take_outcomes().iter().all(|outcome| matches!(outcome, Outcome::Saved(_))));
+    }
+    let newest = manifests(dir.path()).pop().unwrap();
+    assert_eq!((newest.version, newest.system.unwrap().index), (5 * EVERY, 1));
+}
+
 /// The state came back whole from a version whose iterate is damaged: its system starts from the
 /// beginning, and the iterate of the system before is not taken.
 #[test]
