@@ -171,16 +171,16 @@ fn auto_keeps_small_systems_exact_and_pays_no_extra_iterations() {
     }
 }
 
-/// A restart loses what has been searched: little at first, and more than what the recurrences need
+/// A restart loses what has been searched: little at first, and more than what a second vector
 /// costs later.
 #[test]
 fn auto_saves_more_than_the_iterate_from_the_middle_of_a_solve_on_where_storage_is_slow() {
     let problem = Problem::poisson(40);
     // A vector takes the 120 s of the published experiments.
     let (extra_of_auto, resumed) = extra_of_auto(&problem, 8.0 * problem.b.len() as f64 / 120.0);
-    assert!(resumed[0] == Resume::Restarted && resumed[5..] == [Resume::Traditional; 4], "{resumed:?}");
+    assert!(resumed[0] == Resume::Restarted && resumed[5..] == [Resume::Deflated; 4], "{resumed:?}");
     let plain = extra(&problem, plan(Scheme::Lossy));
-    assert!(mean(&extra_of_auto[5..]) == 0.0 && mean(&plain[5..]) > 0.05, "{extra_of_auto:?} {plain:?}");
+    assert!(mean(&extra_of_auto[5..]) <= 0.01 && mean(&plain[5..]) > 0.05, "{extra_of_auto:?} {plain:?}");
 }
 
 #[test]
