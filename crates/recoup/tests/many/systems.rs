@@ -209,7 +209,7 @@ fn a_version_of_another_system_is_refused_by_its_number() {
     ));
 }
 
-/// A program that opens the directory anew for each system (`recoup exec` does) had its versions
+/// A program that opens the directory again for each system (`recoup exec` does) had its versions
 /// numbered from 0 each time: they were below those of a system that took longer, so that none was
 /// found after a kill.
 #[test]
