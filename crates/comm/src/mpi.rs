@@ -5,9 +5,9 @@
 //! communicators of one rank at the same time, each its own. Where MPI grants no more than one call
 //! at a time (`MPI_THREAD_SERIALIZED`), calls take turns: none waits inside the library. Libraries
 //! with user-level failure mitigation (Open MPI 5) detect that a rank is gone. All communicators of
-//! its job then end with [`CommError::RankLost`] on all ranks, and [`MpiJob::repair`] continues
-//! without it. Sums and minima take log P steps. Gathers bring every rank's values to every rank:
-//! they are meant for a few values. The library is found when a job starts.
+//! its job then end with [`recoup_core::CommError::RankLost`] on all ranks, and [`MpiJob::repair`]
+//! continues without it. Sums and minima take log P steps. Gathers bring every rank's values to
+//! every rank: they are meant for a few values. The library is found when a job starts.
 
 mod comm;
 mod error;
