@@ -90,7 +90,7 @@ pub(crate) struct ProblemArgs {
     )]
     pub(crate) device_staging: DeviceStaging,
 
-    /// Distribute the rows over the ranks of an MPI job.
+    /// Distribute the rows over the ranks of an MPI job; RECOUP_MPI=PATH names its library.
     #[arg(long, help_heading = "Threads, ranks, devices")]
     pub(crate) mpi: bool,
 }
