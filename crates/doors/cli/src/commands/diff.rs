@@ -34,13 +34,13 @@ A and B are DIR, DIR/RUN, or DIR/RUN/VERSION. Without a version it is the newest
 that both have, or else the newest of each. Both may be versions of one run.
 
 differ: values whose bits differ. largest: the largest difference. of bounds:
-the same divided by what the error bounds of both versions allow; up to 1, saving
-lossily explains it. norm: ||a - b|| / ||a||.
+the same divided by what the error bounds of both versions allow; up to 1,
+saving lossily explains it. norm: ||a - b|| / ||a||.
 
 The command only reads, and may be used next to a job.
 
-Exit code 0 if all values have the same bits, 1 if not; above 1 if they cannot be
-compared: 2 for a wrong A or B, 4 for a version that is missing or damaged.";
+Exit code 0 if all values have the same bits, 1 if not; above 1 if they cannot
+be compared: 2 for a wrong A or B, 4 for a version that is missing or damaged.";
 
 /// Columns before the text of a side, and of a reason.
 const SIDE_INDENT: usize = 3;

@@ -30,12 +30,12 @@ const EXAMPLES: &str = "Examples:
   recoup exec --dir ckpt -- mpirun -n 2 ./prog -ksp_type cg
   recoup exec --dir ckpt -- srun python3 model.py
 
-The same line starts the program and starts it again after a kill. Finished calls of
-KSPSolve are then answered from the log in DIR, once the kept x was tested against A
-and b at hand. The log is removed when the program ends with 0.
+The same line starts the program and starts it again after a kill. Finished
+calls of KSPSolve are then answered from the log in DIR, once the kept x was
+tested against A and b at hand. The log is removed when the program ends with 0.
 
-The exit code is that of the program: 128 and the number of the signal if one ended
-it, 127 if it is not there, and 126 if it cannot be run.";
+The exit code is that of the program: 128 and the number of the signal if one
+ended it, 127 if it is not there, and 126 if it cannot be run.";
 
 /// Options of `recoup exec`.
 #[derive(clap::Args, Clone, Debug)]

@@ -20,8 +20,8 @@ const EXAMPLES: &str = "Examples:
   recoup status /tmp/versions --json | python3 -m json.tool
   recoup status /tmp/versions --prometheus > recoup.prom
 
-The command only reads and takes no lock. It works at any time, on any machine that sees the
-directory.";
+The command only reads and takes no lock. It works at any time, on any machine
+that sees the directory.";
 
 /// Options of `recoup status`.
 #[derive(clap::Args, Debug)]
