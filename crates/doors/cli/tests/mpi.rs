@@ -45,14 +45,19 @@ fn data(name: &str) -> String {
 }
 
 #[test]
-fn an_mpi_that_is_not_there_is_named() {
+fn an_mpi_is_found_without_a_launcher_and_one_that_is_not_there_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    let solve = command.args(["solve", "--poisson3d", "4", "--method", "cg", "--mpi"]).current_dir(dir.path());
-    let output = solve.env("RECOUP_MPI", "/nowhere/libmpi.so").output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(5), "{stderr}");
-    assert!(stderr.contains("/nowhere/libmpi.so") && stderr.contains("RECOUP_MPI"), "{stderr}");
+    let solve = |library: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        command.args(["solve", "--poisson3d", "4", "--method", "cg", "--mpi"]).current_dir(dir.path());
+        let output = command.envs(library.map(|path| ("RECOUP_MPI", path))).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, stderr) = solve(None);
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, stderr) = solve(Some("/nowhere/libmpi.so"));
+    assert_eq!(code, Some(5), "{stderr}");
+    assert!(stderr.contains("/nowhere/libmpi.so: cannot open") && stderr.contains("RECOUP_MPI"), "{stderr}");
 }
 
 #[test]

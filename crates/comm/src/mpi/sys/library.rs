@@ -8,6 +8,7 @@
 //! constant. A library with ints writes and reads the lower half of it.
 #![expect(unsafe_code, reason = "loads a foreign library")]
 
+use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -221,7 +222,7 @@ pub fn find_mpi() -> Result<[String; 2], MpiError> {
 /// Loads the library that is chosen, or the first there is.
 fn find() -> Result<MpiLibrary, MpiError> {
     let launched = SIZES.iter().find_map(|&(name, is_open)| Some((size_in(name)?, is_open)));
-    if let Some(path) = std::env::var_os(CHOICE) {
+    if let Some(path) = std::env::var_os(CHOICE).filter(|path| !path.is_empty()) {
         return open(Path::new(&path), None, launched.map(|(size, _)| size));
     }
     let is_open = launched.is_some_and(|(_, is_open)| is_open);
@@ -261,7 +262,9 @@ fn open(path: &Path, interface: Option<Interface>, launched: Option<usize>) -> R
     // Open MPI's own parts look its functions up among those of the process.
     // SAFETY: an MPI library may be loaded before MPI_Init; what it runs then is its own affair.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
-    let library = library.map_err(|error| refused(error.to_string()))?;
+    // What the loader says is the source of the error.
+    let library =
+        library.map_err(|error| refused(error.source().map_or_else(|| error.to_string(), ToString::to_string)))?;
     let interface = interface.unwrap_or_else(|| interface_of(path, &library));
     if interface == Interface::Mpich && cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err(refused("its handles are ints, which this build does not pass on this processor".to_owned()));

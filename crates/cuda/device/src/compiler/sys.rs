@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "loads a foreign library and calls into it")]
 
+use std::error::Error as _;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 
@@ -54,16 +55,21 @@ unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
     found.map(|found| *found).map_err(|_| format!("it has no {name}"))
 }
 
+/// The loader's own words: they are the source of the error.
+fn reason(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 impl Nvrtc {
     /// Loads `parts`, then `library`, and keeps them for good. Says why it could not.
     pub(crate) fn load(library: &Path, parts: &[impl AsRef<Path>]) -> Result<Self, String> {
         for part in parts {
             // SAFETY: the initialisers of the compiler's libraries are trusted.
             let part = unsafe { Library::new(part.as_ref()) };
-            part.map(std::mem::forget).map_err(|error| error.to_string())?;
+            part.map(std::mem::forget).map_err(|error| reason(&error))?;
         }
         // SAFETY: the same.
-        let library = unsafe { Library::new(library) }.map_err(|error| error.to_string())?;
+        let library = unsafe { Library::new(library) }.map_err(|error| reason(&error))?;
         let calls = Self::find(&library)?;
         std::mem::forget(library);
         Ok(calls)
