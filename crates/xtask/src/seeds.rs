@@ -48,7 +48,7 @@ pub(crate) fn find_mistakes(root: &Path, only: &[String]) -> Result<()> {
         table.push([name.to_owned(), seed, invariant]);
     }
     println!();
-    table.iter().for_each(|[name, seed, invariant]| println!("{name:<42} {seed:>13}  {invariant}"));
+    table.iter().for_each(|[name, seed, invariant]| println!("{name:<46} {seed:>9}  {invariant}"));
     ensure!(table.iter().all(|[.., invariant]| !invariant.is_empty()), "some mistakes were not found");
     Ok(())
 }
