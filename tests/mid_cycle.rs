@@ -16,6 +16,7 @@ use recoup::solvers::{
     Preconditioner, RightHandSide, RowPartition, Side, Stop, System,
 };
 
+use crate::deflation::{matrix, mean};
 use crate::support::{Problem, plan, runner};
 
 /// Points of the grid's edges.
@@ -312,6 +313,51 @@ fn a_basis_in_few_bits_makes_versions_of_two_fifths_of_the_bytes() {
         all_saved(&mut session)[0].raw_bytes as f64
     });
     assert!(bytes[1] <= 0.4 * bytes[0], "{bytes:?}");
+}
+
+/// The table of docs/decisions/basis.md: `cargo test --release -p recoup-tests basis -- --ignored
+/// --nocapture`.
+#[test]
+#[ignore = "a minute: every matrix, preconditioner and right-hand side, in three kinds of numbers"]
+fn a_basis_in_few_bits_takes_about_the_iterations_of_doubles() {
+    const ITERATIONS_MAX: u64 = 3000;
+    let stored = ["add32", "bcsstk14", "copter2_lap", "nos7", "orsirr_1", "sherman1", "sherman5", "wathen_small"];
+    let stored = stored.map(|name| (name.to_owned(), matrix(name)));
+    let grids = [12, 16, 20, 24, 32].map(|edge| (format!("{edge}^3"), Csr::poisson3d(edge)));
+    let mut more = [Vec::new(), Vec::new()];
+    for (name, a) in stored.into_iter().chain(grids) {
+        for rhs in [RightHandSide::Smooth, RightHandSide::Random { seed: 7 }] {
+            let problem = Problem::of(a.clone(), rhs);
+            let jacobi = JacobiPreconditioner::new(&a).ok().map(|m| Box::new(m) as Box<dyn Preconditioner>);
+            let ilu = Ilu0::new(&a).ok().map(|m| Box::new(m) as Box<dyn Preconditioner>);
+            for (kind, m) in [("jacobi", jacobi), ("ilu0", ilu)] {
+                let Some(m) = m else { continue };
+                let iterations = [BasisStorage::Double, BasisStorage::Float, BasisStorage::Auto].map(|basis| {
+                    let inputs = MethodInputs { basis, preconditioner: m.as_ref(), ..problem.inputs(Stop::at(1e-8)) };
+                    let mut solver =
+                        (METHODS.iter().find(|known| known.name == "gmres").unwrap().make)(&inputs).unwrap();
+                    while solver.progress().status == Status::Running
+                        && solver.progress().iteration < 2 * ITERATIONS_MAX
+                    {
+                        solver.step().unwrap();
+                    }
+                    solver.progress().is_converged().then(|| solver.progress().iteration)
+                });
+                let Some(double) = iterations[0].filter(|&double| double <= ITERATIONS_MAX) else { continue };
+                println!("{name:12} {kind:6} {rhs:?}: {iterations:?}");
+                for (more, found) in more.iter_mut().zip(&iterations[1..]) {
+                    let found = found.unwrap_or_else(|| panic!("{name}, {kind}: {iterations:?}"));
+                    more.push(100.0 * (found as f64 / double as f64 - 1.0));
+                }
+            }
+        }
+    }
+    let [float, auto] = more.map(|more| {
+        let [least, most] = [f64::min, f64::max].map(|of| more.iter().copied().reduce(of).unwrap());
+        (more.len(), mean(&more), least, most)
+    });
+    println!("solves, mean, least and most in %: float {float:?}, auto {auto:?}");
+    assert!(auto.1 <= 1.0, "{auto:?}");
 }
 
 /// Vectors in floats are not those that a solve in doubles would have, and the other way round.

@@ -280,9 +280,11 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
             Side::Right => ResidualEstimate { ratio: 1.0, look_at: tolerance },
         };
         let before = std::mem::replace(&mut self.gain.beta, beta);
-        // What a plain cycle failed to gain a deflated one may, and the other way round.
+        // What a plain cycle failed to gain a deflated one may, and the other way round; and what
+        // one in few bits failed to gain, the one in doubles that follows.
         let is_stalled = beta > before * (1.0 - LEAST_GAIN);
-        let may_stall = self.wanted > 0 && !std::mem::replace(&mut self.gain.has_stalled, is_stalled);
+        let has_others = self.wanted > 0 || self.cycle.basis.storage == BasisStorage::Auto;
+        let may_stall = has_others && !std::mem::replace(&mut self.gain.has_stalled, is_stalled);
         if beta == 0.0 || !beta.is_finite() {
             self.progress.status = Status::Breakdown(BreakdownReason::NotFinite);
         } else if is_stalled && !may_stall {
@@ -341,7 +343,8 @@ impl<'a, S: GmresPasses> Gmres<'a, S> {
             self.cycle.state = CycleState::Plain;
             return Ok(());
         }
-        let is_off = residual_norm > ESTIMATE_GAP * self.cycle.residual_norm() * self.estimate.ratio;
+        let ResidualEstimate { ratio, .. } = self.estimate;
+        let is_off = residual_norm > ratio * f64::min(ESTIMATE_GAP * self.cycle.residual_norm(), self.gain.beta);
         self.cycle.plan_next(&self.system, is_off)?;
         let start = self.cycle.carry_over(&self.system, self.wanted)?;
         self.start_cycle(start)

@@ -36,7 +36,8 @@ pub enum BasisStorage {
 /// Relative error of a vector in floats, and in halves, as the root of its mean square.
 const FLOAT_ERROR: f64 = 3e-8;
 const HALF_ERROR: f64 = 2e-4;
-/// Share of the residual at the end of a cycle that rounded vectors may move.
+/// Share of the residual at the end of a cycle, or of what it gained where that is less, that
+/// rounded vectors may move.
 const GAP_SHARE: f64 = 0.2;
 /// A cycle in fewer bits ends once it has gained this much more than the one its bits are from.
 const GAIN_AHEAD: f64 = 100.0;
@@ -69,7 +70,7 @@ impl BitPlan {
     /// and whose vectors weigh `weights`, falling from the first to the last. Gives up bits only
     /// where it gives up enough of them.
     pub(super) fn after(self, len: usize, [beta, rho]: [f64; 2], weights: &[f64]) -> Self {
-        let allowed = GAP_SHARE * rho / (len as f64).sqrt();
+        let allowed = GAP_SHARE * rho.min(beta - rho) / (len as f64).sqrt();
         let needing = |error: f64, then: usize| {
             let now = weights.partition_point(|weight| error * weight > allowed);
             // Vectors that this cycle did not reach weigh no more than its last one.

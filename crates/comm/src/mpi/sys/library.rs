@@ -200,7 +200,7 @@ pub(super) fn mpi() -> &'static MpiLibrary {
 impl MpiLibrary {
     /// The first line of what it says of itself.
     fn version(&self) -> String {
-        // Four times the standard's MPI_MAX_LIBRARY_VERSION_STRING, the largest of all is 8192.
+        // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most.
         let mut text = vec![0_u8; 1 << 15];
         let mut length = 0;
         // SAFETY: there is room for the text of any library, which may be asked before MPI_Init.
