@@ -52,6 +52,10 @@ impl Store for NodeStore {
         self.shelf.versions()
     }
 
+    fn holds(&self, version: u64) -> Result<bool, StoreError> {
+        Ok(self.require(version).is_ok())
+    }
+
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         self.require(version)?;
         let text = self.shelf.get(version, ShelfPart::Manifest).map_err(|what| unreadable(version, what))?;

@@ -237,10 +237,9 @@ fn write_and_publish(
 
 /// Refuses a version where the tier lacks one that is decoded before it.
 fn check_chain(tier: &Tier, manifest: &Manifest) -> Result<(), StoreError> {
-    let there = tier.store.versions()?;
     let mut left = manifest.parents();
     while let Some(version) = left.pop_last() {
-        if there.binary_search(&version).is_err() {
+        if !tier.store.holds(version)? {
             return Err(StoreError::Missing { version });
         }
         // Versions ascend along a chain, so no walk is endless.

@@ -24,7 +24,7 @@ impl RunVersions {
 
     /// Returns the shelves that hold a part of a version, the rank's own before copies of it.
     fn holding(&self, version: u64, rank: usize) -> impl Iterator<Item = &RankShelf> {
-        let holds = move |shelf: &&RankShelf| shelf.store.versions().is_ok_and(|versions| versions.contains(&version));
+        let holds = move |shelf: &&RankShelf| shelf.store.holds(version).unwrap_or(false);
         let is_own = move |shelf: &&RankShelf| shelf.rank == rank;
         let own = self.shelves.iter().filter(is_own);
         own.chain(self.shelves.iter().filter(move |shelf| shelf.rank != rank)).filter(holds)
@@ -103,7 +103,7 @@ impl Store for RunVersions {
 
     /// Removes a version from all shelves that hold a part of it.
     fn remove(&self, version: u64) -> Result<(), StoreError> {
-        if !self.versions()?.contains(&version) {
+        if !self.holds(version)? {
             return Err(StoreError::Missing { version });
         }
         self.holding(version, 0).try_for_each(|shelf| shelf.store.remove(version))

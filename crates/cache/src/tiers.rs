@@ -131,7 +131,7 @@ impl Tiers {
 
     /// Returns the tiers that hold a version, fastest first.
     fn holding(&self, version: u64) -> impl Iterator<Item = &Tier> {
-        self.tiers.iter().filter(move |tier| tier.store.versions().is_ok_and(|v| v.binary_search(&version).is_ok()))
+        self.tiers.iter().filter(move |tier| tier.store.holds(version).unwrap_or(false))
     }
 
     fn manifest_in(&self, tier: &Tier, version: u64) -> Result<Arc<Manifest>, StoreError> {
@@ -392,7 +392,7 @@ impl Store for Tiers {
         if self.holding(version).next().is_none() {
             return Err(StoreError::Missing { version });
         }
-        let holds = |(_, tier): &(usize, &Tier)| tier.store.versions().is_ok_and(|v| v.binary_search(&version).is_ok());
+        let holds = |(_, tier): &(usize, &Tier)| tier.store.holds(version).unwrap_or(false);
         self.acting().filter(holds).try_for_each(|(_, tier)| tier.store.remove(version))
     }
 

@@ -49,6 +49,14 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Io`].
     fn versions(&self) -> Result<Vec<u64>, StoreError>;
 
+    /// Returns whether a version is there, without a look at the others where the store can.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn holds(&self, version: u64) -> Result<bool, StoreError> {
+        Ok(self.versions()?.contains(&version))
+    }
+
     /// Returns the manifest of a version, its own checksum verified.
     ///
     /// # Errors

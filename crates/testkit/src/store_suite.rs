@@ -263,6 +263,7 @@ fn versions_come_back_bit_for_bit(store: &dyn Store) {
         sample
     });
     assert_eq!(store.versions().unwrap(), [4, 20, 30]);
+    assert_eq!([4, 5, 30].map(|version| store.holds(version).unwrap()), [true, false, true]);
     samples.iter().for_each(|sample| sample.assert_whole(store));
 }
 
@@ -272,7 +273,7 @@ fn drafts_never_count(store: &dyn Store) {
     let mut draft = SampleVersion::new(2, 2);
     draft.seal(store).unwrap();
     assert_eq!(store.versions().unwrap(), [1]);
-    assert!(store.manifest(2).is_err());
+    assert!(store.manifest(2).is_err() && !store.holds(2).unwrap());
     store.discard_drafts().unwrap();
     let unsealed = draft.manifest(Vec::new());
     assert!(store.publish(&unsealed, &Solo).is_err(), "discarded drafts cannot be published");

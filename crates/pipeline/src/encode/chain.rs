@@ -221,8 +221,7 @@ impl Chains {
 
     /// Returns a version that the next one would need, and that is not in the store any more.
     pub(crate) fn lost(&self, store: &dyn Store) -> Option<u64> {
-        let there = store.versions().unwrap_or_default();
-        self.published.chain.iter().copied().find(|version| there.binary_search(version).is_err())
+        self.published.chain.iter().copied().find(|&version| !store.holds(version).unwrap_or(false))
     }
 
     /// Takes a variable of the version under way whose changes are tracked.

@@ -177,7 +177,7 @@ fn places(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Vec<PlaceRepor
             .inspect_damage(version)
             .map_or_else(|e| vec![e.to_string()], |d| d.iter().map(ToString::to_string).collect())
     };
-    let holds = |store: &dyn Store| store.versions().is_ok_and(|versions| versions.contains(&version));
+    let holds = |store: &dyn Store| store.holds(version).unwrap_or(false);
     let mut places = Vec::new();
     for shelf in memory.iter().filter(|shelf| holds(&shelf.store)) {
         let node = Some(shelf.node.clone());
