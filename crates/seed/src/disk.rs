@@ -61,6 +61,9 @@ pub(crate) fn promises(journal: &[JournalLine]) -> impl Iterator<Item = &Promise
     })
 }
 
+/// Flags with which an open call may change the disk.
+const OPEN_CHANGES: i32 = libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY;
+
 /// The files of a world.
 pub(crate) struct Disk {
     /// The folder of the files, in memory.
@@ -154,6 +157,12 @@ impl Disk {
     /// Returns what a call finds; `None` where it is not about this disk.
     pub(crate) fn meet(&self, call: &SystemCall<'_>) -> Option<Met> {
         let is_taken = match call {
+            // Whatever it finds, it changes nothing.
+            SystemCall::Open { at, flags } if flags & OPEN_CHANGES == 0 => {
+                let is_below = !at.path.starts_with(b"/") && at.directory >= 0;
+                return (is_below || at.path.starts_with(TOP_PATH.as_bytes()))
+                    .then(|| Met { is_taken: true, node: None });
+            }
             SystemCall::Open { at, .. } | SystemCall::MakeDirectory { at } | SystemCall::Remove { at } => {
                 let is_top = at.path == TOP_PATH.as_bytes();
                 is_top || self.at(&self.entry(*at)?).is_some()
