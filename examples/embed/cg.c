@@ -3,7 +3,8 @@
  *     cc cg.c $(pkg-config --cflags --libs recoup) -lm -o cg
  *     ./cg "dir=ckpt interval=10it" [n] [iteration to be killed after]
  *
- * Killed, and started again with the same options, it continues from the newest version.
+ * Killed, and started again with the same options, it continues from the newest version. Before the end of its job it ends
+ * with a version and exit code 75.
  */
 #include <math.h>
 #include <recoup.h>
@@ -60,6 +61,7 @@ int main(int argc, char **argv)
     int m = g.n * g.n * g.n, how = RECOUP_EXACT;
     double *vectors = calloc(5 * (size_t)m, sizeof(double));
     double *x = vectors, *b = x + m, *r = b + m, *p = r + m, *q = p + m;
+    int stop = 0;
     uint64_t k = 0;
     if (vectors == NULL) return 1;
     for (int i = 0; i < m; i++) b[i] = 1;
@@ -80,7 +82,7 @@ int main(int argc, char **argv)
     printf("starts at %llu, how %d\n", (unsigned long long)k, code == RECOUP_OK ? how : -1);
 
     double norm_b = sqrt(dot(m, b, b)), norm_r = sqrt(dot(m, r, r));
-    while (norm_r > 1e-8 * norm_b) {
+    while (norm_r > 1e-8 * norm_b && !stop) {
         apply(&g, p, q);
         double curvature = dot(m, p, q), alpha = dot(m, r, p) / curvature;
         for (int i = 0; i < m; i++) {
@@ -94,12 +96,14 @@ int main(int argc, char **argv)
         k++;
         check(recoup_step(handle, k, norm_r, norm_b));
         if (k == killed_after) raise(SIGKILL);
+        check(recoup_should_stop(handle, &stop));
     }
+    if (stop) check(recoup_checkpoint(handle, k, norm_r, norm_b));
 
     apply(&g, x, q);
     for (int i = 0; i < m; i++) r[i] = b[i] - q[i];
     printf("iterations %llu, relative residual %.3e\n", (unsigned long long)k, sqrt(dot(m, r, r)) / norm_b);
     check(recoup_close(handle));
     free(vectors);
-    return 0;
+    return stop ? 75 : 0;
 }

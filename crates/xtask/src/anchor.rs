@@ -86,16 +86,17 @@ pub(crate) fn run(root: &Path, tables: &[AnchorTable], sizes: &[u32], rounds: us
     let build = ["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi"];
     succeed(cargo(root).args(build))?;
     let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
-    let petsc = driver(root, &target, "examples/embed/ksp.c", "anchor-petsc")?;
-    link(&target)?;
-    let programs = Programs { petsc, ours: target.join("release/recoup") };
+    let target = target.join("release");
+    let petsc = driver(root, &target, "examples/embed/ksp.c", &target.join("anchor-petsc"))?;
+    let programs = Programs { petsc, ours: target.join("recoup") };
     let tables = if tables.is_empty() { AnchorTable::value_variants() } else { tables };
     for table in tables {
         let sizes = if sizes.is_empty() { table.sizes() } else { sizes };
         match table {
             AnchorTable::Attached => programs.print_attached(sizes, rounds)?,
             AnchorTable::Blocks => {
-                let program = driver(root, &target, "crates/xtask/src/anchor/blocks.c", "anchor-blocks")?;
+                let source = "crates/xtask/src/anchor/blocks.c";
+                let program = driver(root, &target, source, &target.join("anchor-blocks"))?;
                 blocks::print(&program, sizes, rounds)?;
             }
             AnchorTable::Iterations => programs.print_methods(sizes, rounds)?,
@@ -106,29 +107,25 @@ pub(crate) fn run(root: &Path, tables: &[AnchorTable], sizes: &[u32], rounds: us
     Ok(())
 }
 
-/// Gives librecoup the name that programs linked with it look for, as its installation does.
-fn link(target: &Path) -> Result<()> {
-    let soname = target.join(concat!("release/librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")));
-    match std::os::unix::fs::symlink("librecoup_c.so", &soname) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => bail!("{}: {error}", soname.display()),
-        _ => Ok(()),
-    }
-}
-
-/// A program with PETSc and librecoup, compiled.
-fn driver(root: &Path, target: &Path, source: &str, name: &str) -> Result<PathBuf> {
+/// Compiles a program with PETSc and the librecoup in `folder`; its path.
+pub(crate) fn driver(root: &Path, folder: &Path, source: &str, program: &Path) -> Result<PathBuf> {
     let flags = Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().context("pkg-config")?;
     if !flags.status.success() {
         bail!("pkg-config knows no PETSc: install petsc-dev");
     }
-    let program = target.join("release").join(name);
+    // The name that programs linked with it look for, as its installation has it.
+    let soname = folder.join(concat!("librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")));
+    match std::os::unix::fs::symlink("librecoup_c.so", &soname) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => bail!("{}: {error}", soname.display()),
+        _ => (),
+    }
     let mut command = Command::new("mpicc");
     command.current_dir(root).args(["-O3", "-march=native", "-Icrates/doors/capi/include", source]);
     command.args(String::from_utf8(flags.stdout)?.split_whitespace());
-    command.arg("-L").arg(target.join("release")).args(["-lrecoup_c", "-lm", "-lpthread"]);
-    command.arg(format!("-Wl,--disable-new-dtags,-rpath,{}", target.join("release").display())).arg("-o").arg(&program);
+    command.arg("-L").arg(folder).args(["-lrecoup_c", "-lm", "-lpthread"]);
+    command.arg(format!("-Wl,--disable-new-dtags,-rpath,{}", folder.display())).arg("-o").arg(program);
     succeed(&mut command)?;
-    Ok(program)
+    Ok(program.to_owned())
 }
 
 /// The result of a solve as the example prints it.

@@ -82,10 +82,14 @@ enum ProjectTask {
         #[arg(last = true)]
         options: Vec<String>,
     },
-    /// Hosts of namespaces on this machine, MPI over them, and what is left when one is lost. Two
-    /// minutes; needs root.
+    /// Hosts of namespaces on this machine, MPI and Slurm over them, and what is left when one is
+    /// lost. Two minutes for each launcher; needs root.
     #[cfg(target_os = "linux")]
-    Cluster,
+    Cluster {
+        /// Launchers of jobs; all that are installed where none is named.
+        #[arg(value_enum)]
+        launchers: Vec<cluster::Launcher>,
+    },
     /// Programs on a disk that fails one system call, or all from one on: exit codes, what is kept,
     /// and what is left. Minutes.
     #[cfg(target_os = "linux")]
@@ -177,7 +181,7 @@ fn main() -> ExitCode {
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         ProjectTask::Header => header::run(&root()),
         #[cfg(target_os = "linux")]
-        ProjectTask::Cluster => cluster::run(&root()),
+        ProjectTask::Cluster { launchers } => cluster::run(&root(), &launchers),
         #[cfg(target_os = "linux")]
         ProjectTask::Faults(arguments) => faults::run(&root(), &arguments),
         ProjectTask::Figures { only, list } => figures::run(&root(), &only, list),
