@@ -96,7 +96,9 @@ fn result_of_a_run_is_eight_lines_however_it_ends() {
         assert!(result.lines().all(fits), "{options}\n{result}");
     }
     let all = printed(&format!("run {SOLVE} {lossy} --dir details --failures at:12 --details"), dir.path(), 0);
-    for name in ["nonzeros", "checkpoints blocked", "verification", "overhead expected", "iteration 1: lossy"] {
+    for name in
+        ["nonzeros", "checkpoints blocked", "verification", "overhead expected", "from  scheme", "iteration 1: lossy"]
+    {
         assert!(all.lines().any(|line| line.starts_with(name)), "{name}: {all}");
     }
 }

@@ -123,10 +123,13 @@ fn status_tells_a_run_that_computes_from_one_that_was_killed() {
     assert_eq!(command("status nowhere", dir.path()).output().unwrap().status.code(), Some(1));
 }
 
+fn page() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/slurm.md")).unwrap()
+}
+
 /// The script of the page.
 fn script() -> String {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/slurm.md")).unwrap();
-    page.split("```bash\n").nth(1).unwrap().split("```").next().unwrap().to_owned()
+    page().split("```bash\n").nth(1).unwrap().split("```").next().unwrap().to_owned()
 }
 
 fn program(path: &Path, text: &str) {
@@ -191,6 +194,27 @@ fn the_script_of_the_page_stops_is_requeued_and_converges_in_its_second_life() {
     let log = std::fs::read_to_string(dir.path().join("residuals.csv")).unwrap();
     let executed: Vec<u64> = log.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
     assert!(executed.windows(2).all(|pair| pair[1] == pair[0] + 1), "both lives in one log: {log}");
+}
+
+/// With the words of `qstat` of PBS; no other batch system was at hand.
+#[test]
+fn lines_of_the_page_give_the_end_of_a_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = "Job Id: 12.pbs\n    Resource_List.nodect = 2\n    Resource_List.walltime = 02:30:00\n    resources_used.walltime = 00:00:02";
+    program(&dir.path().join("qstat"), &format!("test \"$*\" = '-f 12.pbs' && printf '{said}\\n'"));
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let lines: Vec<String> =
+        page().split('`').filter(|code| code.starts_with("export RECOUP_JOB_END")).map(str::to_owned).collect();
+    assert_eq!(lines.len(), 3);
+    for line in lines {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("{line}; echo $(( RECOUP_JOB_END - $(date +%s) ))")]).env("PATH", &path);
+        let output = shell.envs([("PBS_WALLTIME", "9000"), ("PBS_JOBID", "12.pbs")]).output().unwrap();
+        let left: i64 =
+            String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or_else(|_| panic!("{line}: {output:?}"));
+        let seconds = if line.contains("240 * 60") { 14_400 } else { 9_000 };
+        assert!((seconds - 5..=seconds).contains(&left), "{line}: {left}");
+    }
 }
 
 /// A killed rank ended the job for good, though a version was there, and code 0 of a launcher that

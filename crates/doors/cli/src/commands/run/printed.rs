@@ -4,6 +4,7 @@ use recoup::pipeline::Ended;
 
 use crate::account::{FlipsJson, RunJson, ended_name};
 use crate::output::{TextTable, WIDTH, bytes, dropped, percent, seconds, wrapped};
+use crate::report::decisions;
 
 /// Columns before the text of a line.
 const NAMES: usize = 10;
@@ -13,7 +14,7 @@ const NOTES_MAX: usize = 4;
 
 /// Returns the text to print.
 pub(super) fn result(report: &RunJson, has_details: bool) -> String {
-    if has_details { details(report).to_string() } else { summary(report) }
+    if has_details { format!("{}{}", details(report), decided(report)) } else { summary(report) }
 }
 
 /// Eight lines, and what went wrong below them.
@@ -126,7 +127,20 @@ fn flip_rows(flips: &FlipsJson, table: &mut TextTable) {
     }
 }
 
-/// All figures, and all decisions.
+/// The decisions: a row for each choice, and the reasons of all.
+fn decided(report: &RunJson) -> TextTable {
+    let decisions = &report.account.decisions;
+    let mut table = TextTable::new(if decisions.is_empty() { &[] } else { &decisions::COLUMNS });
+    for row in decisions::rows(decisions) {
+        table.row(row);
+    }
+    for decision in decisions {
+        table.note(decision.to_string());
+    }
+    table
+}
+
+/// All figures.
 fn details(report: &RunJson) -> TextTable {
     let account = &report.account;
     let mut table = TextTable::pairs();
@@ -176,9 +190,6 @@ fn details(report: &RunJson) -> TextTable {
     }
     for note in &account.notes {
         table.note(note.as_str());
-    }
-    for decision in &account.decisions {
-        table.note(decision.to_string());
     }
     table
 }
