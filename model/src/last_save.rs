@@ -7,7 +7,9 @@
 //! fixed-length reservation?", FTXS 2023, and Int. J. High Perform. Comput. Appl. 2025, for known
 //! laws.) Here the law is estimated from the saves of the run.
 
-/// The weight of the fitted law beside the measured times, as a number of saves.
+/// The newest saves, which the law is estimated from.
+const SAVES_MAX: usize = 200;
+/// The number of saves that weigh as much as the fitted law.
 const PRIOR_SAVES: f64 = 8.0;
 /// Spread of the logarithm of a save's time, if only one save was seen.
 const SPREAD: f64 = 0.5;
@@ -18,75 +20,63 @@ const STARTS: usize = 200;
 /// They lie this many spreads of the logarithm below the mean, and above it.
 const RANGE: [f64; 2] = [-1.0, 8.0];
 
-/// The law of a save's time, from the times of saves.
+/// The law of a save's time, from the logarithms of the times of saves.
 struct SaveTimes {
-    /// Ascending.
-    seconds: Vec<f64>,
-    /// Mean and spread of the logarithm.
-    log_mean: f64,
-    log_spread: f64,
-    /// From this measured time on, the tail is exponential; the chance to end by then, and the mean
-    /// excess.
-    tail_from: f64,
-    tail_chance: f64,
-    tail_mean: f64,
+    logs: Vec<f64>,
+    mean: f64,
+    spread: f64,
+    /// The spread around each measured time.
+    width: f64,
 }
 
 impl SaveTimes {
     fn new(seconds: &[f64]) -> Option<Self> {
-        let mut seconds: Vec<f64> = seconds.iter().copied().filter(|&time| time > 0.0 && time.is_finite()).collect();
-        seconds.sort_by(f64::total_cmp);
-        let n = seconds.len() as f64;
-        let largest = seconds.len().checked_sub(1)?;
-        let log_mean = seconds.iter().map(|time| time.ln()).sum::<f64>() / n;
-        let squares: f64 = seconds.iter().map(|time| (time.ln() - log_mean).powi(2)).sum();
-        let measured = if largest == 0 { SPREAD } else { (squares / (n - 1.0)).sqrt().max(SPREAD_MIN) };
-        // The three quarters that end first are taken as they are.
-        let quarter = (0.75 * n).ceil() as usize - 1;
-        let tail_from = seconds[quarter];
-        let excess: f64 = seconds[quarter..].iter().map(|time| time - tail_from).sum();
-        Some(Self {
-            log_mean,
-            // Wider for few saves, whose own spread is uncertain.
-            log_spread: measured * (1.0 + 2.0 / n),
-            tail_from,
-            tail_chance: (quarter + 1) as f64 / (n + 1.0),
-            tail_mean: (excess / largest.saturating_sub(quarter).max(1) as f64).max(f64::MIN_POSITIVE),
-            seconds,
-        })
+        let newest = &seconds[seconds.len().saturating_sub(SAVES_MAX)..];
+        let is_time = |time: &&f64| **time > 0.0 && time.is_finite();
+        let logs: Vec<f64> = newest.iter().filter(is_time).map(|time| time.ln()).collect();
+        let n = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / n;
+        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+        let measured = match logs.len() {
+            0 => return None,
+            1 => SPREAD,
+            _ => (squares / (n - 1.0)).sqrt().max(SPREAD_MIN),
+        };
+        // Wider for few saves, whose own spread is uncertain.
+        Some(Self { mean, spread: measured * (1.0 + 2.0 / n), width: 0.5 * measured * n.powf(-0.4), logs })
     }
 
-    /// Returns the chance that a save takes at most `time`: the measured law and a log-logistic
-    /// one, the first weighing the more the more saves there are.
-    fn chance(&self, time: f64) -> f64 {
-        let n = self.seconds.len() as f64;
-        let measured = if time < self.tail_from {
-            self.seconds.partition_point(|&seen| seen <= time) as f64 / (n + 1.0)
-        } else {
-            1.0 - (1.0 - self.tail_chance) * (-(time - self.tail_from) / self.tail_mean).exp()
-        };
-        // 1.702: the logistic law nearest to the normal one.
-        let fitted = 1.0 / (1.0 + (-1.702 * (time.ln() - self.log_mean) / self.log_spread).exp());
-        let weight = n / (n + PRIOR_SAVES);
-        weight * measured + (1.0 - weight) * fitted
+    /// Returns the chance that the logarithm of a save's time is at most `log`: a log-logistic law
+    /// around each measured time, and one around their mean, which weighs less the more there are.
+    fn chance(&self, log: f64) -> f64 {
+        let n = self.logs.len() as f64;
+        let measured = self.logs.iter().map(|seen| logistic((log - seen) / self.width)).sum::<f64>() / (n + 1.0);
+        let fitted = logistic((log - self.mean) / self.spread);
+        // More slowly than the saves grow in number: the tail is that of the fitted law.
+        measured + (fitted - measured) / (1.0 + (n / PRIOR_SAVES).powf(0.8))
     }
+}
+
+/// Returns the logistic law that is nearest to the normal one.
+fn logistic(z: f64) -> f64 {
+    1.0 / (1.0 + (-1.702 * z).exp())
 }
 
 /// Returns the seconds to keep free for the last save, given the times of the saves so far and the
 /// time from the last version to the end of the job. 0 where nothing was measured.
 ///
-/// The expected work is within 2.5 % of that for a known law after 10 saves, and within 1.6 % after
-/// 30, if the time to the end is 10 saves or more (the tests' five laws).
+/// The expected work is within 2.7 % of that for a known law after 10 saves, and within 1.2 % after
+/// 30, if the time to the end is 10 saves or more (the tests' five laws). So much is left to
+/// estimation: for a uniform law of which the ends alone are unknown it is 2.5 and 0.9 %.
 #[must_use]
 pub fn seconds_for_last_save(save_seconds: &[f64], since_last_version: f64) -> f64 {
     let Some(times) = SaveTimes::new(save_seconds) else { return 0.0 };
     let start = |step: usize| {
         let place = RANGE[0] + (RANGE[1] - RANGE[0]) * step as f64 / (STARTS - 1) as f64;
-        (times.log_mean + times.log_spread * place).exp()
+        times.mean + times.spread * place
     };
-    let work = |time: f64| (since_last_version - time) * times.chance(time);
-    let best = (0..STARTS).map(start).max_by(|a, b| work(*a).total_cmp(&work(*b)));
-    best.unwrap_or(0.0)
+    let starts = (0..STARTS).map(start).map(|log| (log.exp(), (since_last_version - log.exp()) * times.chance(log)));
+    starts.max_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(0.0, |(kept, _)| kept)
 }
 
 #[cfg(test)]
@@ -137,21 +127,58 @@ mod tests {
 
     #[test]
     fn expected_work_is_near_that_of_the_known_law() {
-        for law in &LAWS {
-            for (saves, to_end, most) in [
-                (1, 100.0, 0.09),
-                (3, 100.0, 0.05),
-                (10, 10.0, 0.027),
-                (10, 100.0, 0.013),
-                (30, 10.0, 0.016),
-                (30, 30.0, 0.012),
-                (30, 100.0, 0.01),
-                (100, 30.0, 0.01),
-                (100, 1000.0, 0.002),
-            ] {
-                let loss = loss(law, saves, to_end, seconds_for_last_save);
-                assert!(loss < most, "{}: {loss:.4} after {saves} saves, {to_end} to the end", law.0);
-            }
+        for (saves, to_end, most) in [
+            (1, 100.0, 0.09),
+            (3, 100.0, 0.05),
+            (10, 10.0, 0.027),
+            (10, 100.0, 0.013),
+            (30, 10.0, 0.012),
+            (30, 30.0, 0.01),
+            (30, 100.0, 0.008),
+            (100, 10.0, 0.007),
+            (100, 30.0, 0.004),
+            (100, 1000.0, 0.002),
+        ] {
+            let losses = LAWS.map(|law| loss(&law, saves, to_end, seconds_for_last_save));
+            let worst = losses.into_iter().fold(0.0, f64::max);
+            println!("{saves} saves, {to_end} to the end: at most {worst:.4}");
+            assert!(worst < most, "{losses:?} after {saves} saves, {to_end} to the end");
+        }
+    }
+
+    /// Few saves of two kinds, such as to a file system that is busy at times.
+    #[test]
+    fn saves_of_two_kinds_are_told_apart() {
+        let draw = |rng: &mut Rng| {
+            let (middle, spread) = if rng.uniform() < 0.8 { (0.8_f64, 0.05) } else { (2.0, 0.1) };
+            middle * (spread * normal(rng)).exp()
+        };
+        let chance = |t: f64| 0.8 * normal_chance((t / 0.8).ln() / 0.05) + 0.2 * normal_chance((t / 2.0).ln() / 0.1);
+        let law: Law = ("two kinds", draw, chance);
+        for (saves, most) in [(30, 0.02), (100, 0.01)] {
+            let loss = loss(&law, saves, 10.0, seconds_for_last_save);
+            println!("{saves} saves of two kinds, 10 to the end: {loss:.4}");
+            assert!(loss < most, "{loss} after {saves} saves");
+        }
+    }
+
+    /// What is left to estimation: the rule that knows a law to be uniform and not its ends, by the
+    /// predictive law for a prior of 1 over their distance.
+    #[test]
+    fn a_rule_that_knows_the_family_loses_nearly_as_much() {
+        let rule = |seen: &[f64], to_end: f64| {
+            let least = seen.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = seen.iter().copied().fold(0.0, f64::max);
+            let n = seen.len() as f64;
+            let late = |t: f64| (1.0 + (t - most) / (most - least)).powf(1.0 - n) / (n + 1.0);
+            let work = |t: f64| (to_end - t) * (1.0 - late(t));
+            let starts = (0..4000).map(|i| most + f64::from(i) * 0.001);
+            starts.max_by(|a, b| work(*a).total_cmp(&work(*b))).unwrap()
+        };
+        for (saves, least) in [(10, 0.02), (30, 0.007)] {
+            let loss = loss(&LAWS[0], saves, 10.0, rule);
+            println!("{saves} saves, 10 to the end, known to be uniform: {loss:.4}");
+            assert!(loss > least, "{loss}");
         }
     }
 
