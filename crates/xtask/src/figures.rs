@@ -146,4 +146,21 @@ mod tests {
             assert_eq!(figures(&page).len(), page.matches("\n## ").count(), "{}", path.display());
         }
     }
+
+    /// Two commands named tests that had become modules of one program, and ran nothing.
+    #[test]
+    fn commands_name_programs_of_tests_that_exist() {
+        let metadata = crate::ci::metadata(&crate::root()).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        for entry in fs::read_dir(crate::root().join(FOLDER)).unwrap() {
+            let page = fs::read_to_string(entry.unwrap().path()).unwrap();
+            for line in figures(&page).iter().flat_map(|figure| figure.command.lines()) {
+                let after = |word: &str| line.split(' ').skip_while(|other| *other != word).nth(1);
+                let (Some(package), Some(test)) = (after("-p"), after("--test")) else { continue };
+                let found = packages.iter().find(|of| of["name"] == package).unwrap_or_else(|| panic!("{line}"));
+                let targets = found["targets"].as_array().unwrap();
+                assert!(targets.iter().any(|target| target["name"] == test && target["kind"][0] == "test"), "{line}");
+            }
+        }
+    }
 }
