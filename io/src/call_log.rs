@@ -21,6 +21,8 @@ use crate::{publish, regular};
 /// Folder of the logs in the directory of a run.
 pub const CALLS: &str = "calls";
 
+/// The first number that is none of a call: what is kept beside calls has numbers from here on.
+const BESIDE_CALLS: u64 = 1 << 63;
 const MAGIC: [u8; 8] = *b"RECOUPC1";
 const HEADER_BYTES: usize = 64;
 const FACTS_BYTES_MAX: u32 = 1 << 20;
@@ -103,7 +105,7 @@ impl CallLog {
             let stream = file_name(&path).split('-').next().unwrap_or_default().to_owned();
             let file = LogFile::index(path)?;
             bytes += file.end;
-            calls.extend(file.places.keys().map(|number| (stream.clone(), *number)));
+            calls.extend(file.places.range(..BESIDE_CALLS).map(|(number, _)| (stream.clone(), *number)));
         }
         Ok((bytes > 0).then_some(LogSummary { calls: calls.len() as u64, bytes }))
     }
@@ -398,8 +400,10 @@ mod tests {
             let mut log = open(dir.path(), rank, 2);
             put(&mut log, 5, own);
             assert_eq!(log.find(5, own).unwrap(), Some(entry(5, own)));
+            // What is kept beside calls is none.
+            log.put(BESIDE_CALLS + 5, own, &LogEntry { facts: b"beside".to_vec(), ..entry(5, own) }).unwrap();
         }
-        let bytes = 2 * (HEADER_BYTES as u64 + 6) + 8 * GLOBAL;
+        let bytes = 2 * (2 * HEADER_BYTES as u64 + 12) + 2 * 8 * GLOBAL;
         assert_eq!(CallLog::summary(dir.path()).unwrap(), Some(LogSummary { calls: 1, bytes }));
         for (size, all) in [(1, vec![rows(0, 10)]), (3, vec![rows(0, 2), rows(2, 0), rows(2, 8)])] {
             for (rank, own) in (0..).zip(all) {

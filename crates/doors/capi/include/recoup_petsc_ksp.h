@@ -531,13 +531,26 @@ static inline PetscErrorCode RecoupKSPKeepStart(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Has the next KSPSolve continue from x, after so many iterations, and along the direction if there is one. */
+static inline PetscErrorCode RecoupKSPContinue(RecoupKSP saved, PetscInt done, PetscBool has_direction)
+{
+    PetscReal rtol, atol, dtol;
+    PetscFunctionBegin;
+    PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, &saved->max_it));
+    PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, PetscMax(saved->max_it - done, 0)));
+    PetscCall(KSPSetInitialGuessNonzero(saved->ksp, PETSC_TRUE));
+    saved->is_changed = PETSC_TRUE;
+    if (saved->direction && has_direction) PetscCall(RecoupKSPDeflate(saved));
+    PetscCall(RecoupKSPKeepStart(saved));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Brings x back, and has the next KSPSolve continue from it; writes the iterations done so far, 0 when there is no version.
  * `iterations` may be NULL. A version of another A or b is an error. With same_operator=no its x is a first guess: taken where
  * its residual is not above that of the x KSPSolve would start from, and no iterations are done yet. Collective. */
 static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterations)
 {
     RecoupArray x, d = {NULL, NULL, PETSC_FALSE};
-    PetscReal   rtol, atol, dtol;
     uint64_t    iteration = 0;
     PetscInt    done;
     int32_t     how = 0;
@@ -560,13 +573,8 @@ static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterati
     done = how == RECOUP_FIRST_GUESS ? 0 : (PetscInt)iteration;
     if (iterations) *iterations = done;
     if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, &saved->max_it));
-    PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, PetscMax(saved->max_it - done, 0)));
-    PetscCall(KSPSetInitialGuessNonzero(saved->ksp, PETSC_TRUE));
-    saved->run.base   = (PetscInt)iteration;
-    saved->is_changed = PETSC_TRUE;
-    if (saved->direction && how >= RECOUP_DEFLATED) PetscCall(RecoupKSPDeflate(saved));
-    PetscCall(RecoupKSPKeepStart(saved));
+    saved->run.base = (PetscInt)iteration;
+    PetscCall(RecoupKSPContinue(saved, done, how >= RECOUP_DEFLATED ? PETSC_TRUE : PETSC_FALSE));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

@@ -3,6 +3,7 @@
  * hand. Calls are numbered, for each set of ranks on its own. Nothing that goes wrong with the log reaches the program. */
 #define _GNU_SOURCE
 #include "engine_log.h"
+#include "engine_numbers.h"
 #include "engine_ts.h"
 #include "engine_versions.h"
 
@@ -96,7 +97,7 @@ static void tell_why(const one_call *call, const kept_facts *kept)
     calls_of_ranks   *of  = call->of;
     const kept_facts *now = &call->now;
     const char       *why = "A is another, or rows have other numbers";
-    if (strcmp(kept->type, now->type) || strcmp(kept->pc_type, now->pc_type)) why = "the method is another";
+    if (!is_same_method(kept, now)) why = "the method is another";
     if (!is_near(kept->norm_b, now->norm_b)) why = "b is another";
     if (of->rank == 0 && !of->has_told) {
         fprintf(stderr, "recoup: call %llu is solved again: %s\n", (unsigned long long)call->number, why);
@@ -112,12 +113,14 @@ static PetscErrorCode replay(one_call *call, Vec x, const kept_facts *kept, Pets
     PetscFunctionBegin;
     *is_done = PETSC_FALSE;
     PetscCall(VecGetSize(x, &n));
-    double allowed = kept->residual * (1 + SLACK) + 64 * PETSC_MACHINE_EPSILON * call->now.norm_b;
-    if (!is_same_problem(kept, &call->now, (double)n)) {
+    PetscBool is_as_good = residual <= residual_allowed(kept, &call->now) ? PETSC_TRUE : PETSC_FALSE;
+    /* Rows that were found again may be in another order where that makes no difference, so projections may differ. */
+    PetscBool is_found = call->rows->from_log && is_as_good && is_near(kept->norm_b, call->now.norm_b) ? PETSC_TRUE : PETSC_FALSE;
+    if (!is_same_method(kept, &call->now) || (!is_found && !is_same_problem(kept, &call->now, (double)n))) {
         tell_why(call, kept);
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
-    if (!(residual <= allowed) || has_open_monitor(ksp)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    if (!is_as_good || has_open_monitor(ksp)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     if (has_shown_norms(ksp) && kept->n_norms == 0) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     if (ksp->presolve && !call->is_inside) PetscCall(ksp->presolve(ksp, call->b, call->x, ksp->prectx));
     if (!is_as_exact(kept, ksp)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -237,39 +240,72 @@ static void explain(const one_call *call, const calls_of_ranks *before)
             answer, kept);
 }
 
+/* What an earlier start has left of a call. */
+typedef struct {
+    const kept_facts *facts; /* NULL without */
+    Vec               x;
+    PetscReal         residual;
+    PetscBool         is_searched; /* by the numbers of its rows it is another problem's */
+} kept_call;
+
+/* Answers a call from the log, if there is an answer. */
+static PetscErrorCode look_up(one_call *call, kept_call *kept, PetscBool *is_done)
+{
+    PetscInt  n;
+    PetscBool is_found;
+    PetscFunctionBegin;
+    PetscCall(take_work(call));
+    kept->x = call->of->kept_x;
+    PetscCall(find_kept(call, kept->x, &kept->facts));
+    if (kept->facts == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(fingerprint(call));
+    PetscCall(true_residual(call, kept->x, &kept->residual));
+    PetscCall(VecGetSize(kept->x, &n));
+    kept->is_searched = !is_same_problem(kept->facts, &call->now, (double)n) && is_same_method(kept->facts, &call->now) ? PETSC_TRUE : PETSC_FALSE;
+    if (kept->is_searched) PetscCall(find_numbers(call, kept->facts, kept->x, NULL, &kept->residual, &is_found));
+    PetscCall(replay(call, kept->x, kept->facts, kept->residual, is_done));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Solves, and keeps the call. Where the keys of rows were not enough, x tells them apart: then it is the kept x again, with
+ * which later calls are those that were kept. */
+static PetscErrorCode solve_and_keep(one_call *call, kept_call *kept, solve_call real, PetscBool has_null)
+{
+    KSP       ksp = call->ksp;
+    PetscBool is_direct, is_kept, is_found = PETSC_FALSE;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
+    PetscCall(can_be_watched(ksp, &call->is_watched));
+    if (call->is_watched) PetscCall(set_monitors(ksp));
+    /* From the kept x, a monitor that looks at the iterate would see another way, as would one of norms not kept. */
+    int       sees_way = has_open_monitor(ksp) || (kept->facts && kept->facts->n_norms == 0 && has_shown_norms(ksp));
+    PetscBool is_start = kept->facts && !is_direct && !sees_way ? PETSC_TRUE : PETSC_FALSE;
+    PetscCall(keep_late_keys(call));
+    double start = processor_seconds();
+    PetscCall(solve(call, is_start ? kept->x : NULL, kept->residual, real, has_null));
+    if (ksp->reason <= 0) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    start = processor_seconds() - start;
+    if (kept->is_searched) PetscCall(find_numbers(call, kept->facts, kept->x, call->x, &kept->residual, &is_found));
+    if (is_found && is_as_exact(kept->facts, ksp)) {
+        PetscCall(VecCopy(kept->x, call->x));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    PetscCall(keep(call, start, &is_kept));
+    if (is_kept) PetscCall(keep_keys(call));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Answers a call from the log, or solves and keeps it. */
 static PetscErrorCode take_call(one_call *call, solve_call real, PetscBool has_null)
 {
-    KSP                  ksp    = call->ksp;
-    const calls_of_ranks before = *call->of;
-    const kept_facts    *kept   = NULL;
-    PetscReal            kept_residual = 0;
-    PetscBool            is_direct, is_done = PETSC_FALSE;
-    Vec                  kept_x = NULL;
+    const calls_of_ranks before  = *call->of;
+    kept_call            kept    = {0};
+    PetscBool            is_done = PETSC_FALSE;
     PetscFunctionBegin;
-    if (call->of->has_calls) {
-        PetscCall(take_work(call));
-        kept_x = call->of->kept_x;
-        PetscCall(find_kept(call, kept_x, &kept));
-    }
-    if (kept) {
-        PetscCall(fingerprint(call));
-        PetscCall(true_residual(call, kept_x, &kept_residual));
-        PetscCall(replay(call, kept_x, kept, kept_residual, &is_done));
-    }
-    if (is_done) {
-        call->of->n_replayed++;
-    } else {
-        PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
-        PetscCall(can_be_watched(ksp, &call->is_watched));
-        if (call->is_watched) PetscCall(set_monitors(ksp));
-        /* From the kept x, a monitor that looks at the iterate would see another way, as would one of norms not kept. */
-        int       sees_way = has_open_monitor(ksp) || (kept && kept->n_norms == 0 && has_shown_norms(ksp));
-        PetscBool is_start = kept && !is_direct && !sees_way ? PETSC_TRUE : PETSC_FALSE;
-        double    start    = processor_seconds();
-        PetscCall(solve(call, is_start ? kept_x : NULL, kept_residual, real, has_null));
-        if (ksp->reason > 0) PetscCall(keep(call, processor_seconds() - start));
-    }
+    PetscCall(numbering_of(call->of, call->x, &call->rows));
+    if (call->of->has_calls) PetscCall(look_up(call, &kept, &is_done));
+    if (is_done) call->of->n_replayed++;
+    else PetscCall(solve_and_keep(call, &kept, real, has_null));
     explain(call, &before);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

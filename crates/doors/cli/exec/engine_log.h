@@ -31,6 +31,20 @@ typedef struct {
     char    type[32], pc_type[32];
 } kept_facts;
 
+/* The numbers that the log has for the rows of a layout of vectors. */
+typedef struct numbering {
+    PetscLayout layout;
+    Vec         raw;      /* as x, by the numbers of the log, where they are others than the program's */
+    VecScatter  from_log; /* to the program's numbers; NULL where these are those of the log */
+    PetscInt   *log_rows; /* the number in the log of each row of this rank, with from_log */
+    PetscBool   has_keys; /* the log has the keys of its rows, or there are none */
+    Vec         first_b;  /* of a call that was kept, of whose rows keys are taken once they cost little, or NULL */
+    uint64_t    first_number;
+    PetscObjectId     first_matrix;
+    PetscObjectState  first_state;
+    struct numbering *next;
+} numbering;
+
 /* A set of ranks, and its calls. */
 typedef struct calls_of_ranks {
     uint64_t    id;
@@ -40,6 +54,10 @@ typedef struct calls_of_ranks {
     double      cost;   /* seconds that a save of this rank is thought to take */
     double      spent;  /* seconds of the last save of this rank, which the budget does not know yet */
     double      budget; /* seconds that saves may take, alike on all ranks; below 0 after a save that took longer */
+    double      solved; /* seconds of all solves, alike on all ranks */
+    double      product; /* seconds of a product with A, alike on all ranks; 0 before one was timed */
+    numbering  *numberings;
+    const PetscInt *probed_rows; /* by which the probe was set */
     Vec         probe, work, kept_x; /* as b twice, and as x, of the call before */
     PetscObjectId    of_matrix; /* whose fingerprint is known */
     PetscObjectState at_state;
@@ -59,7 +77,9 @@ typedef struct {
     Vec             b, x;
     Mat             A;
     calls_of_ranks *of;
+    numbering      *rows;
     uint64_t        number;
+    PetscBool       is_found;   /* it continues from a version whose rows had other numbers */
     PetscBool       is_watched; /* monitors of ours may be called */
     PetscBool       is_inside;  /* KSPSolve is under way, and does all that is around a solve */
     kept_facts      now; /* of A, b and the tolerances at hand */
@@ -129,6 +149,13 @@ static PetscErrorCode free_work(void)
         PetscCall(VecDestroy(&of->work));
         PetscCall(VecDestroy(&of->probe));
         PetscCall(VecDestroy(&of->kept_x));
+        for (numbering *rows = of->numberings; rows; rows = rows->next) {
+            PetscCall(VecDestroy(&rows->raw));
+            PetscCall(VecDestroy(&rows->first_b));
+            PetscCall(VecScatterDestroy(&rows->from_log));
+            PetscCall(PetscFree(rows->log_rows));
+            PetscCall(PetscLayoutDestroy(&rows->layout));
+        }
     }
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -181,8 +208,36 @@ static PetscErrorCode calls_of(MPI_Comm comm, calls_of_ranks **found)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Values that every row has for itself, on any number of ranks. */
-static PetscErrorCode set_probe(Vec z)
+/* The numbering of vectors as x. Layouts that differ on one rank are others on all. */
+static PetscErrorCode numbering_of(calls_of_ranks *of, Vec x, numbering **rows)
+{
+    PetscLayout layout;
+    PetscBool   is_same = PETSC_FALSE;
+    PetscFunctionBegin;
+    PetscCall(VecGetLayout(x, &layout));
+    for (*rows = of->numberings; *rows; *rows = (*rows)->next) {
+        PetscCall(PetscLayoutCompare((*rows)->layout, layout, &is_same));
+        if (is_same) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    *rows = (numbering *)calloc(1, sizeof(numbering));
+    PetscCheck(*rows, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory");
+    PetscCall(PetscLayoutReference(layout, &(*rows)->layout));
+    (*rows)->next  = of->numberings;
+    of->numberings = *rows;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Brings a vector from the numbers of the log to those of the program, or with SCATTER_REVERSE back. */
+static PetscErrorCode renumber(VecScatter from_log, Vec from, Vec to, ScatterMode mode)
+{
+    PetscFunctionBegin;
+    PetscCall(VecScatterBegin(from_log, from, to, INSERT_VALUES, mode));
+    PetscCall(VecScatterEnd(from_log, from, to, INSERT_VALUES, mode));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Values that every row has for itself, on any number of ranks: by its number, or by the one that `numbers` has. */
+static PetscErrorCode set_probe(Vec z, const PetscInt *numbers)
 {
     PetscInt     first, end;
     PetscScalar *values;
@@ -190,7 +245,7 @@ static PetscErrorCode set_probe(Vec z)
     PetscCall(VecGetOwnershipRange(z, &first, &end));
     PetscCall(VecGetArrayWrite(z, &values));
     for (PetscInt row = first; row < end; row++) {
-        uint64_t mixed = ((uint64_t)row + 1) * 0x9E3779B97F4A7C15ULL;
+        uint64_t mixed = ((uint64_t)(numbers ? numbers[row - first] : row) + 1) * 0x9E3779B97F4A7C15ULL;
         mixed ^= mixed >> 29;
         mixed *= 0xBF58476D1CE4E5B9ULL;
         values[row - first] = (double)(mixed >> 11) / 4503599627370496.0 - 1.0;
@@ -227,13 +282,27 @@ static PetscErrorCode take_work(one_call *call)
         PetscCall(VecDestroy(&of->probe));
         PetscCall(VecDuplicate(call->b, &of->work));
         PetscCall(VecDuplicate(call->b, &of->probe));
-        PetscCall(set_probe(of->probe));
+    }
+    if (!fits || of->probed_rows != call->rows->log_rows) {
+        PetscCall(set_probe(of->probe, call->rows->log_rows));
+        of->probed_rows = call->rows->log_rows;
+        of->of_matrix   = 0;
     }
     PetscCall(is_alike(of->kept_x, call->x, &fits));
     if (!fits) {
         PetscCall(VecDestroy(&of->kept_x));
         PetscCall(VecDuplicate(call->x, &of->kept_x));
     }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* A product, and the time it takes. */
+static PetscErrorCode multiply(one_call *call, Vec x, Vec y)
+{
+    const double start = processor_seconds();
+    PetscFunctionBegin;
+    PetscCall(MatMult(call->A, x, y));
+    call->of->product = processor_seconds() - start;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -253,8 +322,8 @@ static PetscErrorCode fingerprint_matrix(one_call *call)
     PetscCall(PetscObjectTypeCompareAny((PetscObject)call->A, &is_shell, MATSHELL, MATMFFD, "python", ""));
     if (is_shell || id != of->of_matrix || state != of->at_state) {
         PetscCall(MatCreateVecs(call->A, &z, NULL));
-        PetscCall(set_probe(z));
-        PetscCall(MatMult(call->A, z, of->work));
+        PetscCall(set_probe(z, call->rows->log_rows));
+        PetscCall(multiply(call, z, of->work));
         PetscCall(VecDestroy(&z));
         PetscCall(VecNorm(of->work, NORM_2, &norm));
         PetscCall(VecDot(of->work, of->probe, &along));
@@ -294,7 +363,7 @@ static PetscErrorCode true_residual(one_call *call, Vec x, PetscReal *norm)
 {
     Vec r = call->of->work;
     PetscFunctionBegin;
-    PetscCall(MatMult(call->A, x, r));
+    PetscCall(multiply(call, x, r));
     PetscCall(VecAYPX(r, -1.0, call->b));
     PetscCall(VecNorm(r, NORM_2, norm));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -330,6 +399,8 @@ static PetscErrorCode agree(MPI_Comm comm, PetscBool is_here, const char *facts,
 /* Reads what the log has of this call into `x`, and its facts; NULL when it has none that fits. */
 static PetscErrorCode find_kept(one_call *call, Vec x, const kept_facts **kept)
 {
+    VecScatter      from_log = call->rows->from_log;
+    Vec             into = from_log ? call->rows->raw : x;
     calls_of_ranks *of = call->of;
     recoup_log_rows rows;
     PetscScalar    *values;
@@ -340,10 +411,10 @@ static PetscErrorCode find_kept(one_call *call, Vec x, const kept_facts **kept)
     if (of->facts == NULL) of->facts = (char *)malloc(bytes);
     PetscCheck(of->facts, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory");
     PetscCall(rows_of(x, &rows));
-    PetscCall(VecGetArray(x, &values));
+    PetscCall(VecGetArray(into, &values));
     double none = 0; /* a rank may have no rows */
     int code = recoup_log_find(of->log, call->number, &rows, of->facts, &bytes, rows.count ? (void *)values : (void *)&none);
-    PetscCall(VecRestoreArray(x, &values));
+    PetscCall(VecRestoreArray(into, &values));
     const kept_facts *facts = (const kept_facts *)of->facts;
     is_here = code == RECOUP_OK && bytes >= sizeof(kept_facts) && facts->n_norms >= 0 &&
               bytes == sizeof(kept_facts) + (uint64_t)facts->n_norms * sizeof(double)
@@ -351,6 +422,7 @@ static PetscErrorCode find_kept(one_call *call, Vec x, const kept_facts **kept)
                   : PETSC_FALSE;
     PetscCall(agree(PetscObjectComm((PetscObject)call->ksp), is_here, of->facts, bytes, &is_kept));
     if (is_kept) *kept = facts;
+    if (is_kept && from_log) PetscCall(renumber(from_log, into, x, SCATTER_FORWARD));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -363,8 +435,18 @@ static int is_same_problem(const kept_facts *kept, const kept_facts *now, double
 {
     double rows = PetscSqrtReal(n_rows);
     return is_near(kept->norm_b, now->norm_b) && is_near(kept->norm_Az, now->norm_Az) &&
-           is_near_along(kept->zb, now->zb, rows * now->norm_b) && is_near_along(kept->zAz, now->zAz, rows * now->norm_Az) &&
-           strcmp(kept->type, now->type) == 0 && strcmp(kept->pc_type, now->pc_type) == 0;
+           is_near_along(kept->zb, now->zb, rows * now->norm_b) && is_near_along(kept->zAz, now->zAz, rows * now->norm_Az);
+}
+
+static int is_same_method(const kept_facts *kept, const kept_facts *now)
+{
+    return strcmp(kept->type, now->type) == 0 && strcmp(kept->pc_type, now->pc_type) == 0;
+}
+
+/* The residual that a kept x may have. */
+static double residual_allowed(const kept_facts *kept, const kept_facts *now)
+{
+    return kept->residual * (1 + SLACK) + 64 * PETSC_MACHINE_EPSILON * now->norm_b;
 }
 
 /* The tolerances of KSPSolve, which a hook before it may just have set. */
@@ -373,10 +455,20 @@ static int is_as_exact(const kept_facts *kept, KSP ksp)
     return kept->rtol <= ksp->rtol * (1 + SAME) && kept->abstol <= ksp->abstol * (1 + SAME);
 }
 
-/* Puts the call into the log. */
+/* Says that nothing more is saved, and why. */
+static void end_log(calls_of_ranks *of)
+{
+    say(of, recoup_message());
+    (void)recoup_log_close(of->log);
+    of->log = 0;
+}
+
+/* Puts the call into the log, by its numbers. */
 static PetscErrorCode put(one_call *call)
 {
     calls_of_ranks    *of = call->of;
+    VecScatter         from_log = call->rows->from_log;
+    Vec                x = from_log ? call->rows->raw : call->x;
     KSP                ksp = call->ksp;
     recoup_log_rows    rows;
     const PetscScalar *values;
@@ -399,32 +491,32 @@ static PetscErrorCode put(one_call *call)
     PetscCheck(facts, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory");
     memcpy(facts, &call->now, sizeof(kept_facts));
     if (call->now.n_norms > 0) memcpy(facts + sizeof(kept_facts), norms, bytes - sizeof(kept_facts));
-    PetscCall(rows_of(call->x, &rows));
-    PetscCall(VecGetArrayRead(call->x, &values));
+    if (from_log) PetscCall(renumber(from_log, call->x, x, SCATTER_REVERSE));
+    PetscCall(rows_of(x, &rows));
+    PetscCall(VecGetArrayRead(x, &values));
     const void *first = rows.count ? (const void *)values : (const void *)facts;
     int code = recoup_log_put(of->log, call->number, &rows, facts, bytes, first);
-    PetscCall(VecRestoreArrayRead(call->x, &values));
+    PetscCall(VecRestoreArrayRead(x, &values));
     free(facts);
     if (code == RECOUP_OK) of->n_kept++;
-    else {
-        say(of, recoup_message());
-        (void)recoup_log_close(of->log);
-        of->log = 0;
-    }
+    else end_log(of);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Keeps the call if that costs little beside its solve of so many seconds, and beside all solves so far. */
-static PetscErrorCode keep(one_call *call, double seconds)
+/* Keeps the call if that costs little beside its solve of so many seconds, and beside all solves so far. Says, alike on all
+ * ranks, whether it was to be kept. */
+static PetscErrorCode keep(one_call *call, double seconds, PetscBool *is_kept)
 {
     calls_of_ranks *of = call->of;
     double          mine[4] = {seconds, of->cost, of->log == 0, of->spent}, most[4] = {0};
     PetscLogDouble  start, end;
     PetscFunctionBegin;
+    *is_kept = PETSC_FALSE;
     PetscCallMPI(MPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)call->ksp)));
     if (most[2] > 0) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     double share = number_of("RECOUP_SHARE", SAVES_SHARE);
     of->budget += share * most[0] - most[3];
+    of->solved += most[0];
     of->spent = 0;
     if (share < 1 && (most[0] < SOLVE_MULTIPLE * most[1] || of->budget < most[1])) {
         of->cost *= COST_REMEMBERED;
@@ -439,6 +531,7 @@ static PetscErrorCode keep(one_call *call, double seconds)
     PetscCall(put(call));
     PetscCall(PetscTime(&end));
     of->spent = of->cost = n_waits() > waits ? end - start : processor_seconds() - processor;
+    *is_kept  = PETSC_TRUE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 

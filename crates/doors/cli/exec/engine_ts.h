@@ -22,7 +22,7 @@ static PetscErrorCode start_of(TS ts, Vec u, ts_start *start)
     TSType      type;
     PetscFunctionBegin;
     PetscCall(VecDuplicate(u, &probe));
-    PetscCall(set_probe(probe));
+    PetscCall(set_probe(probe, NULL));
     PetscCall(VecGetSize(u, &rows));
     PetscCall(VecNorm(u, NORM_2, &norm));
     PetscCall(VecDot(u, probe, &along));
@@ -109,7 +109,7 @@ static PetscErrorCode begin_ts(calls_of_ranks *of, TS ts, Vec u, RecoupTS *saved
 static PetscErrorCode end_ts(const calls_of_ranks *of, RecoupTS *saved)
 {
     PetscFunctionBegin;
-    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     if (*saved && RecoupTSDetach(saved)) say(of, recoup_message());
     PetscCall(PetscPopErrorHandler());
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -125,7 +125,7 @@ PETSC_EXTERN PetscErrorCode recoup_engine_ts(TS ts, Vec u, void *unused, ts_call
     (void)unused;
     PetscCall(calls_of(PetscObjectComm((PetscObject)ts), &of));
     if (own == NULL) PetscCall(TSGetSolution(ts, &own));
-    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     int code = own ? (int)begin_ts(of, ts, own, &saved) : 0;
     of->number++;
     PetscCall(PetscPopErrorHandler());

@@ -39,7 +39,7 @@ impl Plain {
     }
 
     /// Runs without recoup, on one rank.
-    fn plain(&self, arguments: &str) -> String {
+    pub(crate) fn plain(&self, arguments: &str) -> String {
         let output = self.start(1, arguments, None).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         stdout(&output)
@@ -60,7 +60,7 @@ impl Plain {
         self.command(&words)
     }
 
-    fn run(&self, ranks: usize, arguments: &str, options: &[&str]) -> Output {
+    pub(crate) fn run(&self, ranks: usize, arguments: &str, options: &[&str]) -> Output {
         self.start(ranks, arguments, Some(options)).output().unwrap()
     }
 
@@ -79,7 +79,7 @@ impl Plain {
 
     /// Runs to a good end below `recoup exec`, where every call is saved: what the program printed,
     /// and the line recoup ends with.
-    fn finish(&self, ranks: usize, arguments: &str) -> (String, Counts) {
+    pub(crate) fn finish(&self, ranks: usize, arguments: &str) -> (String, Counts) {
         let output = self.run(ranks, arguments, &["--share", "1"]);
         assert!(output.status.success(), "{output:?}");
         assert!(!self.log().exists(), "the log of a finished program is removed");
@@ -87,7 +87,7 @@ impl Plain {
     }
 
     /// Runs until it kills itself.
-    fn killed(&self, ranks: usize, arguments: &str) {
+    pub(crate) fn killed(&self, ranks: usize, arguments: &str) {
         let output = self.run(ranks, arguments, &["--share", "1"]);
         assert_eq!(output.status.code(), Some(137), "{output:?}");
         assert!(stderr(&output).contains("the same command continues"), "{output:?}");
@@ -105,7 +105,7 @@ pub(crate) struct Counts {
     pub(crate) replayed: u32,
     pub(crate) resumed: u32,
     guessed: u32,
-    saved: u32,
+    pub(crate) saved: u32,
 }
 
 impl Counts {
@@ -165,7 +165,7 @@ pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -398,25 +398,6 @@ fn petsc_programs_in_fortran_and_cpp_are_caught() {
     }
 }
 
-/// dolfinx numbers rows by the partition of its mesh: alike on as many ranks, and otherwise another
-/// way. The kept x then is no answer, and a line says why.
-#[test]
-#[ignore = "compiles forms: part of make soak"]
-fn petsc_program_of_finite_elements_is_brought_back_on_as_many_ranks() {
-    let Some(poisson) = Plain::script("/usr/bin/python3", "poisson.py", "dolfinx") else { return };
-    let arguments = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-10";
-    let expected = stdout(&poisson.start(2, arguments, None).output().unwrap());
-    poisson.killed(2, &format!("{arguments} -kill_at 6"));
-    let one = poisson.run(1, &format!("{arguments} -kill_at 6"), &["--share", "1"]);
-    assert!(stderr(&one).contains("rows have other numbers"), "{one:?}");
-    poisson.killed(2, &format!("{arguments} -kill_at 7"));
-    let (found, counts) = poisson.finish(2, arguments);
-    // The partition is another one than without recoup. Each of 12 solves leaves 1e-10 ||b||, and
-    // no eigenvalue of A is below a ten-thousandth of the largest.
-    assert_near(&found, &expected, 12.0 * 1e-10 * 1e4);
-    assert!(counts.replayed >= 6, "{counts:?}");
-}
-
 /// Two libraries of PETSc in one process have a log each.
 #[test]
 fn petsc_of_real_and_of_complex_numbers_in_one_process_are_both_brought_back() {
@@ -512,6 +493,20 @@ fn petsc_tutorial_of_exec_runs_as_printed() {
     assert!(page.contains("`20 calls: 15 answered from the log, ..`"));
 }
 
+/// The bytes of an entry of a log that has keys of rows, which is no call.
+fn keys_of_rows(log: &[u8]) -> std::ops::Range<usize> {
+    let number = |at: usize| u64::from_le_bytes(*log[at..].first_chunk().unwrap());
+    let narrow = |at: usize| u64::from(u32::from_le_bytes(*log[at..].first_chunk().unwrap()));
+    let mut start = 0;
+    loop {
+        let end = start + 64 + (narrow(start + 44) + number(start + 24) * narrow(start + 40)) as usize;
+        if number(start + 8) >= 1 << 63 {
+            return start..end;
+        }
+        start = end;
+    }
+}
+
 /// Damage costs calls, which are solved again, and never a digit.
 #[test]
 fn petsc_log_that_is_damaged_costs_calls_alone() {
@@ -521,6 +516,7 @@ fn petsc_log_that_is_damaged_costs_calls_alone() {
     heat.killed(1, &format!("{arguments} -kill_at 3"));
     let log = heat.log().join("calls").join("0000000000000000-1-0.log");
     let bytes = std::fs::read(&log).unwrap();
+    let keys = keys_of_rows(&bytes);
     // An eighth of an entry apart: in headers, facts and values.
     for place in (0..bytes.len()).step_by(bytes.len() / 24) {
         let mut damaged = bytes.clone();
@@ -529,7 +525,7 @@ fn petsc_log_that_is_damaged_costs_calls_alone() {
         std::fs::write(&log, damaged).unwrap();
         let (found, counts) = heat.finish(1, &arguments);
         assert_eq!(found, expected, "byte {place}");
-        assert!(counts.replayed < 3, "byte {place}: {counts:?}");
+        assert!(counts.replayed < 3 || keys.contains(&place), "byte {place}: {counts:?}");
     }
 }
 

@@ -20,10 +20,12 @@ macro_rules! header {
     };
 }
 
-const ENGINE: [SourceText; 13] = [
+const ENGINE: [SourceText; 15] = [
     SourceText { name: "engine.c", text: include_str!("../../../exec/engine.c") },
     SourceText { name: "engine_append.h", text: include_str!("../../../exec/engine_append.h") },
     SourceText { name: "engine_log.h", text: include_str!("../../../exec/engine_log.h") },
+    SourceText { name: "engine_numbers.h", text: include_str!("../../../exec/engine_numbers.h") },
+    SourceText { name: "engine_rows.h", text: include_str!("../../../exec/engine_rows.h") },
     SourceText { name: "engine_ts.h", text: include_str!("../../../exec/engine_ts.h") },
     SourceText { name: "engine_versions.h", text: include_str!("../../../exec/engine_versions.h") },
     header!("recoup.h"),
