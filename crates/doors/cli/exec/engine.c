@@ -173,10 +173,13 @@ static PetscErrorCode solve(one_call *call, Vec kept_x, PetscReal kept_residual,
 static PetscErrorCode can_be_kept(one_call *call, PetscBool *can)
 {
     MatFactorType factor;
-    PetscBool     is_assembled;
+    PetscBool     is_assembled, is_scaled = PETSC_FALSE;
     PetscFunctionBegin;
     *can = PETSC_FALSE;
-    if (call->b == NULL || call->x == NULL || call->b == call->x || call->ksp->dscale || call->ksp->transpose_solve) {
+#if PETSC_VERSION_LT(3, 26, 0)
+    PetscCall(KSPGetDiagonalScale(call->ksp, &is_scaled));
+#endif
+    if (call->b == NULL || call->x == NULL || call->b == call->x || is_scaled || call->ksp->transpose_solve) {
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
     PetscCall(KSPGetOperators(call->ksp, &call->A, NULL));

@@ -8,9 +8,11 @@ use std::process::{Command, Output};
 
 /// A program in plain PETSc, and a folder to run it in.
 pub(crate) struct Plain {
-    folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
     /// The program, and the words it always has.
     pub(crate) program: String,
+    /// What it needs of the environment.
+    pub(crate) variables: Vec<(&'static str, String)>,
 }
 
 impl Plain {
@@ -19,7 +21,7 @@ impl Plain {
     pub(crate) fn of(source: &str, package: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let program = compiled(source, package, &folder.path().join("program"))?;
-        Some(Self { folder, program })
+        Some(Self { folder, program, variables: Vec::new() })
     }
 
     pub(crate) fn heat() -> Option<Self> {
@@ -29,7 +31,7 @@ impl Plain {
     /// A script, by its path from tests/exec, where its interpreter has all that it imports.
     pub(crate) fn script(interpreter: &str, source: &str, module: &str) -> Option<Self> {
         let program = format!("{interpreter} {}", sources().join(source).display());
-        let plain = Self { folder: tempfile::tempdir().unwrap(), program };
+        let plain = Self { folder: tempfile::tempdir().unwrap(), program, variables: Vec::new() };
         let words = [interpreter, "-c", &format!("import {module}")].map(str::to_owned);
         let has_module = plain.command(&words).output().is_ok_and(|output| output.status.success());
         if !has_module {
@@ -74,6 +76,7 @@ impl Plain {
         let given = std::env::var("PYTHONPATH").ok();
         let packages = complex_petsc4py().map(|packages| packages.display().to_string());
         command.env("PYTHONPATH", given.into_iter().chain(packages).collect::<Vec<_>>().join(":"));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -157,7 +160,7 @@ fn complex_petsc4py() -> Option<PathBuf> {
     packages.find(|packages| packages.join("petsc4py").exists())
 }
 
-fn sources() -> PathBuf {
+pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exec")
 }
 

@@ -126,7 +126,7 @@ impl Petsc {
             .split_whitespace()
             .filter_map(|word| word.strip_prefix("-l"))
             .find(|name| name.starts_with("petsc"))?;
-        let library = folder.join(format!("lib{name}.so")).canonicalize().ok()?;
+        let library = shared_library(&folder, &format!("lib{name}.so"))?;
         let compiler =
             said("--variable=ccompiler").filter(|name| !name.is_empty()).unwrap_or_else(|| "mpicc".to_owned());
         let flags = said("--cflags")?.split_whitespace().map(str::to_owned).collect();
@@ -143,6 +143,19 @@ impl Petsc {
             target: "engine.so",
         })
     }
+}
+
+/// Returns the file that programs load for a library: the one its link leads to. A wheel has no
+/// links, and a script of the linker that names the file.
+fn shared_library(folder: &Path, name: &str) -> Option<PathBuf> {
+    const SCRIPT_BYTES_MAX: u64 = 4096;
+    let linked = folder.join(name).canonicalize().ok()?;
+    if linked.metadata().ok()?.len() > SCRIPT_BYTES_MAX {
+        return Some(linked);
+    }
+    let script = std::fs::read_to_string(&linked).ok()?;
+    let file = script.split(|c: char| c.is_whitespace() || "()".contains(c)).find(|word| word.contains(name))?;
+    folder.join(file).canonicalize().ok()
 }
 
 /// Returns the libraries of the PETScs for which an engine can be made.
@@ -177,4 +190,23 @@ fn packages_in(build: &Path) -> Vec<String> {
     let file = |name: &str| build.join("lib/pkgconfig").join(name);
     let files = ["PETSc.pc", "petsc.pc"].map(file).into_iter().filter(|file| file.exists());
     files.map(|file| file.display().to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The engine was listed for the script, and no call was caught.
+    #[test]
+    fn library_of_a_wheel_is_the_file_that_its_linker_script_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().canonicalize().unwrap();
+        let file = folder.join("libpetsc.so.3.26");
+        std::fs::write(&file, vec![0; 8192]).unwrap();
+        std::fs::write(folder.join("libpetsc.so"), "INPUT(libpetsc.so.3.26)\n").unwrap();
+        assert_eq!(shared_library(&folder, "libpetsc.so"), Some(file.clone()));
+        std::os::unix::fs::symlink(&file, folder.join("libpetsc_real.so")).unwrap();
+        assert_eq!(shared_library(&folder, "libpetsc_real.so"), Some(file));
+        assert_eq!(shared_library(&folder, "libpetsc_complex.so"), None);
+    }
 }
