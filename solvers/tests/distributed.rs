@@ -214,7 +214,10 @@ fn preconditioner<'a>(name: &str, shared: &'a Shared) -> Box<dyn Preconditioner 
     match name {
         "none" => Box::new(Identity),
         "jacobi" => Box::new(JacobiPreconditioner::new(shared.a.as_ref()).unwrap()),
-        "bjacobi" => Box::new(BlockJacobi::new(&Pool::new(1), rows(), 4, |block| Ic0::new(&block)).unwrap()),
+        "bjacobi" => {
+            let a = shared.a.as_ref();
+            Box::new(BlockJacobi::on_rank(&Pool::new(1), a, rows(), 4, |block| Ic0::new(&block)).unwrap())
+        }
         "pbjacobi" => Box::new(PointBlockJacobi::new(rows(), 16).unwrap()),
         "ssor" => Box::new(SsorPreconditioner::new(rows(), 1.0).unwrap()),
         "ilu0" => Box::new(Ilu0::new(rows()).unwrap()),
@@ -291,6 +294,9 @@ fn solves_have_the_same_bits_on_any_number_of_ranks() {
         (Source::File("copter2_lap"), Case::new("cg", "jacobi", 1e-2), &[1, 2, 3, 4, 7, 16, 64]),
         (Source::File("orsirr_1"), Case::new("gmres", "jacobi", 1e-2), &[1, 2, 3, 4, 7, 16, 64]),
         (Source::File("add32"), Case::new("bicgstab", "jacobi", 1e-8), &[1, 2, 3, 4, 7, 16, 64]),
+        // Ranks that share four blocks evenly.
+        (Source::Poisson(20), Case::new("cg", "bjacobi", 1e-8), &[1, 2, 4]),
+        (Source::File("nos7"), Case::new("cg", "bjacobi", 1e-2), &[1, 2, 4]),
     ];
     for (source, case, ranks) in every.chain(others) {
         let expected = solve(&source.whole(), &Solo, case);

@@ -24,6 +24,9 @@ pub(crate) enum AnchorTable {
     Iterations,
     /// Milliseconds per iteration of our CG on two ranks and on two threads.
     Ranks,
+    /// Whole solves of ours with preconditioners and bases, on one thread and two, and of PETSc's
+    /// on as many ranks: time, and time of all processors.
+    Solves,
 }
 
 impl AnchorTable {
@@ -31,7 +34,7 @@ impl AnchorTable {
     fn sizes(self) -> &'static [u32] {
         match self {
             Self::Attached | Self::Iterations => &[100, 128],
-            Self::Blocks => &[100],
+            Self::Blocks | Self::Solves => &[100],
             Self::Ranks => &[128],
         }
     }
@@ -81,16 +84,25 @@ const SAVES: [(&str, &str); 4] = [
     ("x and the direction, lossy and verified", "scheme=lossy state=x+p"),
 ];
 
-/// Prints these tables, or all, for grids of these sizes, or the usual ones.
-pub(crate) fn run(root: &Path, tables: &[AnchorTable], sizes: &[u32], rounds: usize) -> Result<()> {
+/// Prints these tables, or all, for grids of these sizes, or the usual ones; of whole solves those
+/// with one of the names, or all.
+pub(crate) fn run(root: &Path, tables: &[AnchorTable], sizes: &[u32], rounds: usize, only: &[String]) -> Result<()> {
+    let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
+    let tables = if tables.is_empty() { AnchorTable::value_variants() } else { tables };
+    let (solves, others): (Vec<AnchorTable>, Vec<AnchorTable>) =
+        tables.iter().partition(|table| **table == AnchorTable::Solves);
+    for table in solves {
+        print_solves(root, &target, if sizes.is_empty() { table.sizes() } else { sizes }, rounds, only)?;
+    }
+    if others.is_empty() {
+        return Ok(());
+    }
     let build = ["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi"];
     succeed(cargo(root).args(build))?;
-    let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
     let target = target.join("release");
     let petsc = driver(root, &target, "examples/embed/ksp.c", &target.join("anchor-petsc"))?;
     let programs = Programs { petsc, ours: target.join("recoup") };
-    let tables = if tables.is_empty() { AnchorTable::value_variants() } else { tables };
-    for table in tables {
+    for table in others {
         let sizes = if sizes.is_empty() { table.sizes() } else { sizes };
         match table {
             AnchorTable::Attached => programs.print_attached(sizes, rounds)?,
@@ -101,29 +113,49 @@ pub(crate) fn run(root: &Path, tables: &[AnchorTable], sizes: &[u32], rounds: us
             }
             AnchorTable::Iterations => programs.print_methods(sizes, rounds)?,
             AnchorTable::Ranks => programs.print_ranks(sizes, rounds)?,
+            AnchorTable::Solves => {}
         }
         println!();
     }
     Ok(())
 }
 
+/// Prints whole solves: the benchmark of the solvers gives PETSc's program its turns.
+fn print_solves(root: &Path, target: &Path, sizes: &[u32], rounds: usize, only: &[String]) -> Result<()> {
+    let folder = target.join("release");
+    std::fs::create_dir_all(&folder)?;
+    let program = compiled(root, "crates/xtask/src/anchor/solve.c", &folder.join("anchor-solve"), &[])?;
+    for size in sizes {
+        let mut bench = cargo(root);
+        bench.args(["bench", "--locked", "--package", "recoup-solvers", "--bench", "solves", "--"]);
+        succeed(bench.arg(&program).args([size.to_string(), rounds.to_string()]).args(only))?;
+    }
+    Ok(())
+}
+
 /// Compiles a program with PETSc and the librecoup in `folder`; its path.
 pub(crate) fn driver(root: &Path, folder: &Path, source: &str, program: &Path) -> Result<PathBuf> {
-    let flags = Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().context("pkg-config")?;
-    if !flags.status.success() {
-        bail!("pkg-config knows no PETSc: install petsc-dev");
-    }
     // The name that programs linked with it look for, as its installation has it.
     let soname = folder.join(concat!("librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")));
     match std::os::unix::fs::symlink("librecoup_c.so", &soname) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => bail!("{}: {error}", soname.display()),
         _ => (),
     }
+    let from = format!("-L{}", folder.display());
+    let found = format!("-Wl,--disable-new-dtags,-rpath,{}", folder.display());
+    compiled(root, source, program, &[&from, "-lrecoup_c", &found])
+}
+
+/// Compiles a program with PETSc; its path.
+fn compiled(root: &Path, source: &str, program: &Path, options: &[&str]) -> Result<PathBuf> {
+    let flags = Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().context("pkg-config")?;
+    if !flags.status.success() {
+        bail!("pkg-config knows no PETSc: install petsc-dev");
+    }
     let mut command = Command::new("mpicc");
     command.current_dir(root).args(["-O3", "-march=native", "-Icrates/doors/capi/include", source]);
     command.args(String::from_utf8(flags.stdout)?.split_whitespace());
-    command.arg("-L").arg(folder).args(["-lrecoup_c", "-lm", "-lpthread"]);
-    command.arg(format!("-Wl,--disable-new-dtags,-rpath,{}", folder.display())).arg("-o").arg(program);
+    command.args(options).args(["-lm", "-lpthread", "-o"]).arg(program);
     succeed(&mut command)?;
     Ok(program.to_owned())
 }

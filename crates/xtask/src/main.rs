@@ -72,6 +72,9 @@ enum ProjectTask {
         /// solves, which are short.
         #[arg(long, default_value = "5")]
         rounds: usize,
+        /// Whole solves with one of these in their names, such as "gmres + ilu0".
+        #[arg(long, value_delimiter = ',', value_name = "NAME")]
+        only: Vec<String>,
     },
     /// Ratio, rates and errors of every codec on the vectors of real solves, in turns; minutes.
     Codecs {
@@ -178,7 +181,7 @@ fn main() -> ExitCode {
         }
         ProjectTask::Tidy => tidy::run(&root()),
         ProjectTask::Golden { replace } => golden::run(&root(), replace),
-        ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
+        ProjectTask::Anchor { tables, n, rounds, only } => anchor::run(&root(), &tables, &n, rounds, &only),
         ProjectTask::Header => header::run(&root()),
         #[cfg(target_os = "linux")]
         ProjectTask::Cluster { launchers } => cluster::run(&root(), &launchers),

@@ -39,7 +39,7 @@ pub use recoup_core::BLOCK;
 use recoup_core::ExactSum;
 use recoup_team::{Team, TeamJob};
 
-use crate::kernels::sys::{RowSlices, ThreadSums, for_blocks, for_rows, for_slabs, sum_blocks};
+use crate::kernels::sys::{RowSlices, ThreadSums, for_pieces, for_rows, for_slabs, sum_blocks};
 pub use crate::kernels::team::{CHUNKS_MAX, SummedRows};
 use crate::kernels::team::{Crew, Partition, add_chunks, run_on};
 
@@ -109,20 +109,18 @@ impl Pool {
         for_slabs(self, Partition::new(n, unit), vectors, scratch, body);
     }
 
-    /// Shares `blocks` blocks of rows, of equal length but for a row: calls `body` for the blocks
-    /// of each thread with their numbers, their rows, and these rows of `vectors`, all of length
-    /// `n`.
+    /// Shares pieces of rows: calls `body` for those of each thread with their numbers, and their
+    /// rows of `vectors`. `starts` has the first row of each piece, and the number of rows.
     ///
     /// # Panics
-    /// When a vector has another length than `n`, or a thread panicked.
-    pub(crate) fn for_blocks<V: RowSlices>(
+    /// When a vector has another length, `starts` descend, or a thread panicked.
+    pub(crate) fn for_pieces<V: RowSlices>(
         &self,
-        n: usize,
-        blocks: usize,
+        starts: &[usize],
         vectors: V,
-        body: impl Fn(Range<usize>, Range<usize>, V::View) + Sync,
+        body: impl Fn(Range<usize>, V::View) + Sync,
     ) {
-        for_blocks(self, n, blocks, vectors, body);
+        for_pieces(self, starts, vectors, body);
     }
 
     /// Calls `body` for each block of `rows` and adds up what it returns.

@@ -153,6 +153,20 @@ kernels! {
         }
     }
 
+    /// `z = (d b - t_0 x_0) - t_1 x_1`, value by value, of one run; b is z, and d 1, where none is
+    /// given.
+    fn begin_run_block(b: Option<&[f64]>, d: Option<&[f64]>, t: [&[f64]; 2], x: [&[f64]; 2], z: &mut [f64]) {
+        let n = z.len();
+        let terms = [&t[0][..n], &x[0][..n], &t[1][..n], &x[1][..n]];
+        let less = |value: f64, i: usize| (value - terms[0][i] * terms[1][i]) - terms[2][i] * terms[3][i];
+        match (b.map(|b| &b[..n]), d.map(|d| &d[..n])) {
+            (None, None) => (0..n).for_each(|i| z[i] = less(z[i], i)),
+            (None, Some(d)) => (0..n).for_each(|i| z[i] = less(d[i] * z[i], i)),
+            (Some(b), None) => (0..n).for_each(|i| z[i] = less(b[i], i)),
+            (Some(b), Some(d)) => (0..n).for_each(|i| z[i] = less(d[i] * b[i], i)),
+        }
+    }
+
     /// `x += alpha p` and `p = z + beta p` of one part.
     fn descend_block(alpha: f64, beta: f64, z: &[f64], x: &mut [f64], p: &mut [f64]) {
         for ((x, p), z) in x.iter_mut().zip(p).zip(z) {

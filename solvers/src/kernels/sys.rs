@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use recoup_core::{BLOCK, ExactSum};
 use recoup_team::Team;
 
-use crate::kernels::team::{Alone, Crew, Partition, add_chunks, block_start, run_on};
+use crate::kernels::team::{Alone, Crew, Partition, add_chunks, run_on};
 
 /// Vectors that can be lent by disjoint row ranges: `&mut [f64]`, tuples and `Vec`s of them, `()`.
 ///
@@ -234,24 +234,24 @@ pub(crate) fn for_rows<V: RowSlices>(
     });
 }
 
-/// Calls `body` for the blocks of each part with their numbers, their rows, and these rows of
-/// `vectors`.
-pub(crate) fn for_blocks<V: RowSlices>(
+/// Calls `body` for the pieces of each part with their numbers, and the rows of `vectors` in them.
+pub(crate) fn for_pieces<V: RowSlices>(
     pool: &impl Crew,
-    n: usize,
-    blocks: usize,
+    starts: &[usize],
     vectors: V,
-    body: impl Fn(Range<usize>, Range<usize>, V::View) + Sync,
+    body: impl Fn(Range<usize>, V::View) + Sync,
 ) {
-    let lent = vectors.lend(n);
+    let pieces = starts.len() - 1;
+    let lent = vectors.lend(starts[pieces]);
+    assert!(starts.is_sorted(), "the rows of two pieces overlap");
     let threads = pool.threads();
-    pool.run(blocks, &|part| {
-        let run = block_start(blocks, threads, part)..block_start(blocks, threads, part + 1);
+    pool.run(pieces, &|part| {
+        let run = pieces * part / threads..pieces * (part + 1) / threads;
         if !run.is_empty() {
-            let rows = block_start(n, blocks, run.start)..block_start(n, blocks, run.end);
-            // SAFETY: the pool calls each part once, and the rows of two parts do not overlap.
-            let view = unsafe { V::view(&lent, &rows) };
-            body(run, rows, view);
+            // SAFETY: the pool calls each part once, and starts ascend, so that the rows of two
+            // parts do not overlap.
+            let view = unsafe { V::view(&lent, &(starts[run.start]..starts[run.end])) };
+            body(run, view);
         }
     });
 }

@@ -16,11 +16,6 @@ pub(crate) fn run_on(team: &Team, job: TeamJob<'_>) {
     }
 }
 
-/// First row of a block, where n rows are cut into blocks of equal length but for a row.
-pub(crate) fn block_start(n: usize, blocks: usize, block: usize) -> usize {
-    n * block / blocks
-}
-
 /// Threads that share the parts of a job.
 pub(crate) trait Crew {
     /// Number of threads, the calling one included.

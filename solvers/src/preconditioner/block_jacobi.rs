@@ -1,36 +1,31 @@
 //! The diagonal blocks of A over contiguous rows, each with a preconditioner of its own.
 //!
 //! The number of blocks follows from A or is given. It never follows from the threads, which share
-//! the blocks in set-up and solves: the bits are the same for any number of them. What couples two
-//! blocks is left out of M, so more blocks cost iterations. M is symmetric positive definite where
+//! the blocks in set-up and their pieces in solves: the bits are the same for any number of them.
+//! Blocks are those of the rows of all ranks, so the bits are also the same for any number of ranks
+//! that share whole blocks. What couples two blocks is left out of M, so more blocks cost
+//! iterations. M is symmetric positive definite where
 //! those of all blocks are. Static: a restore builds it again. Source: section 12.2 of Y. Saad,
 //! "Iterative Methods for Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
-use recoup_core::SolveError;
+use recoup_core::{Operator, SolveError};
 
-use super::row_sweeps::RowSweeps;
-use super::solve::Preconditioner;
-use crate::kernels::team::block_start;
+use super::pieces::{Pieces, ROWS_MIN, cut};
+use super::solve::{Preconditioner, RowSweeps};
 use crate::{Csr, Pool};
 
-/// Blocks where their number is not given, if they can be [`DEPTH`] bandwidths or [`ROWS_MIN`] rows
-/// deep.
-const BLOCKS_MIN: usize = 8;
-const BLOCKS_MAX: usize = 64;
-/// Bandwidths of rows in a block, before there are more than [`BLOCKS_MIN`].
-const DEPTH: usize = 4;
-/// Rows of a block, before there are two.
-const ROWS_MIN: usize = 4096;
+/// Blocks where their number is not given, if each has the rows of a piece.
+const BLOCKS: usize = 4;
 
 /// `M = diag(M_1, M_2, ...)`, each a preconditioner of the diagonal block that its rows make.
-pub struct BlockJacobi<M> {
-    blocks: Vec<M>,
-    n: usize,
+pub struct BlockJacobi<M: RowSweeps> {
+    pieces: Pieces<M::Steps>,
+    shift: f64,
 }
 
-impl<M: RowSweeps + Send + Sync> BlockJacobi<M> {
-    /// Sets up `blocks` blocks of `a`, of equal length but for a row, each by `of_block`, with the
-    /// threads of `pool`.
+impl<M: RowSweeps + Send> BlockJacobi<M> {
+    /// Sets up `blocks` blocks of `a`, of equal length but for a chunk of its sums, or a row, each
+    /// by `of_block`, with the threads of `pool`.
     ///
     /// # Errors
     /// [`SolveError::Parameter`] for no blocks and for more than rows, and the error of the first
@@ -41,63 +36,73 @@ impl<M: RowSweeps + Send + Sync> BlockJacobi<M> {
         blocks: usize,
         of_block: impl Fn(Csr) -> Result<M, SolveError> + Sync,
     ) -> Result<Self, SolveError> {
-        let n = a.n();
-        if blocks == 0 || blocks > n {
+        Self::on_rank(pool, a, a, blocks, of_block)
+    }
+
+    /// Sets up the part of this rank in `blocks` blocks of the rows of all ranks: `rows` are the
+    /// entries of `a` between its own. Blocks end where ranks do if the ranks share the blocks
+    /// evenly; else the block between two ranks is cut.
+    ///
+    /// # Errors
+    /// As [`BlockJacobi::new`], with the row's number on this rank.
+    pub fn on_rank(
+        pool: &Pool,
+        a: &dyn Operator,
+        rows: &Csr,
+        blocks: usize,
+        of_block: impl Fn(Csr) -> Result<M, SolveError> + Sync,
+    ) -> Result<Self, SolveError> {
+        let all = a.global_rows() as usize;
+        if blocks == 0 || blocks > all {
             let expected = "at least 1, and at most the number of rows";
             return Err(SolveError::Parameter { what: "number of blocks", value: blocks as f64, expected });
         }
+        let own = |row: usize| row.saturating_sub(a.first_row() as usize).min(rows.n());
+        let mut starts: Vec<usize> = cut(all, a.chunk_rows(), blocks).into_iter().map(own).collect();
+        starts.dedup();
+        let blocks = starts.len() - 1;
         let mut made: Vec<Option<Result<M, SolveError>>> = (0..blocks).map(|_| None).collect();
-        pool.for_blocks(blocks, blocks, &mut made[..], |run, _, made| {
+        let each: Vec<usize> = (0..=blocks).collect();
+        pool.for_pieces(&each, &mut made[..], |run, made| {
             for (block, made) in run.zip(made) {
-                let [first, end] = [block, block + 1].map(|block| block_start(n, blocks, block));
-                *made = Some(of_block(a.diagonal_block(first..end)).map_err(|error| error.in_rows_from(first)));
+                let [first, end] = [starts[block], starts[block + 1]];
+                *made = Some(of_block(rows.diagonal_block(first..end)).map_err(|error| error.in_rows_from(first)));
             }
         });
-        let blocks = made.into_iter().flatten().collect::<Result<_, _>>()?;
-        Ok(Self { blocks, n })
+        let blocks: Vec<M> = made.into_iter().flatten().collect::<Result<_, _>>()?;
+        let shift = blocks.iter().map(M::shift).fold(0.0, f64::max);
+        Ok(Self { pieces: Pieces::joined(blocks.into_iter().map(M::into_pieces)), shift })
     }
 }
 
-/// Number of blocks of [`BlockJacobi`] where none is given: a power of two from 8 to 64, so that
-/// each is four bandwidths deep if 8 are. Fewer below 32768 rows, where threads gain little.
+/// Number of blocks of [`BlockJacobi`] where none is given: 4, whose pieces threads share; fewer
+/// below 16384 rows.
 #[must_use]
-pub fn usual_blocks(a: &Csr) -> usize {
-    let deep = a.n() / (DEPTH * a.bandwidth()).max(1);
-    let most = deep.clamp(BLOCKS_MIN, BLOCKS_MAX).min(a.n() / ROWS_MIN).max(1);
-    1 << most.ilog2()
+pub fn usual_blocks(rows: usize) -> usize {
+    1 << (rows / ROWS_MIN).clamp(1, BLOCKS).ilog2()
 }
 
-impl<M: RowSweeps + Send + Sync> Preconditioner for BlockJacobi<M> {
+impl<M: RowSweeps> Preconditioner for BlockJacobi<M> {
     fn name(&self) -> &'static str {
         "bjacobi"
     }
 
     fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z_k = M_k^-1 r_k
-        pool.for_blocks(self.n, self.blocks.len(), z, |run, rows, mut z| {
-            let mut r = &r[rows];
-            for pair in self.blocks[run].chunks(2) {
-                let rows = pair.iter().map(M::rows).sum();
-                let (r_here, r_others) = r.split_at(rows);
-                let (here, others) = z.split_at_mut(rows);
-                M::sweep_blocks(pair, r_here, here);
-                r = r_others;
-                z = others;
-            }
-        });
+        self.pieces.apply(pool, r, z);
         Ok(())
     }
 
     fn shift(&self) -> f64 {
-        self.blocks.iter().map(M::shift).fold(0.0, f64::max)
+        self.shift
     }
 
     fn bytes(&self) -> u64 {
-        self.blocks.iter().map(M::bytes).sum()
+        self.pieces.bytes()
     }
 
     fn bytes_per_apply(&self) -> u64 {
-        self.blocks.iter().map(M::bytes_per_apply).sum()
+        self.pieces.bytes_per_apply()
     }
 }
 
@@ -222,12 +227,10 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_number_follows_from_rows_and_bandwidth() {
-        for (n, blocks) in [(1, 1), (8, 1), (20, 1), (26, 4), (36, 8), (64, 16)] {
-            assert_eq!(usual_blocks(&Csr::poisson3d(n)), blocks, "{n}^3");
+    fn the_usual_number_follows_from_rows() {
+        for (rows, blocks) in [(1, 1), (8191, 1), (8192, 2), (16383, 2), (16384, 4), (1 << 30, 4)] {
+            assert_eq!(usual_blocks(rows), blocks, "{rows} rows");
         }
-        let diagonal = Csr::new((0..=300_000).collect(), (0..300_000).collect(), vec![1.0; 300_000]).unwrap();
-        assert_eq!(usual_blocks(&diagonal), 64);
     }
 
     #[test]

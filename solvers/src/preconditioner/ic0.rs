@@ -3,16 +3,19 @@
 //! Where the factorisation breaks down, it is tried again on `A + shift diag(A)` with shift 0.001,
 //! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps `1 / l_ii` and the
 //! strict lower triangle of `diag(L)^-1 L` (8 bytes an entry on a grid; 12, and 24 a row,
-//! without runs of rows alike). Static: a restore factors again. Set up and applied in row order
-//! on one thread.
+//! without runs of rows alike). Static: a restore factors again. Rows are eliminated in the order
+//! of [`PieceOrder`], which is their own below 8192 rows; set up on one thread, and applied by all.
 //! Sources: J. A. Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4; the
 //! shift: T. A. Manteuffel 1980, doi 10.1090/S0025-5718-1980-0559197-0.
 
+use std::ops::Range;
+
 use recoup_core::SolveError;
 
-use super::row_sweeps::{RowSweeps, SweepSteps, sweep};
-use super::solve::Preconditioner;
+use super::pieces::{CoupledEntry, PieceOrder, PieceSteps, Pieces, SolveWay};
+use super::solve::{Preconditioner, RowSweeps};
 use super::triangular::{RunTriangle, Triangle};
+use crate::kernels::simd::scale_by_block;
 use crate::{Csr, Pool};
 
 const NAME: &str = "the IC(0) preconditioner";
@@ -24,12 +27,18 @@ const DOUBLINGS_MAX: u32 = 20;
 const ASYMMETRY_MAX: f64 = 1e-10;
 
 /// `M = L L^T` with the pattern of A.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Ic0 {
+    pieces: Pieces<IcPiece>,
+    shift: f64,
+}
+
+/// The factor in the rows of a piece.
+#[derive(Debug)]
+pub struct IcPiece {
     /// The strict lower triangle of `diag(L)^-1 L`.
     lower: RunTriangle,
     inverse_diagonal: Vec<f64>,
-    shift: f64,
 }
 
 impl Ic0 {
@@ -39,6 +48,11 @@ impl Ic0 {
     /// [`SolveError::Diagonal`] for a diagonal entry that is missing or not positive,
     /// [`SolveError::Operator`] for a matrix that is not symmetric.
     pub fn new(a: &Csr) -> Result<Self, SolveError> {
+        Self::in_order(a, PieceOrder::of(a))
+    }
+
+    /// Factors `a` in an order.
+    pub(super) fn in_order(a: &Csr, order: PieceOrder) -> Result<Self, SolveError> {
         let diagonal = positive_diagonal(a)?;
         if !is_symmetric(a, &diagonal) {
             return Err(SolveError::Operator { method: NAME, needed: "a symmetric matrix" });
@@ -46,10 +60,9 @@ impl Ic0 {
         let mut shift = 0.0;
         let mut failed = (0, 0.0);
         for _ in 0..=DOUBLINGS_MAX {
-            match factor(a, &diagonal, shift) {
+            match factor(a, &order, &diagonal, shift) {
                 Ok((lower, inverse_diagonal)) => {
-                    let lower = RunTriangle::of(&lower, |row| inverse_diagonal[row]);
-                    return Ok(Self { lower, inverse_diagonal, shift });
+                    return Ok(Self { pieces: in_pieces(&lower, &inverse_diagonal, order), shift });
                 }
                 Err(pivot) => failed = pivot,
             }
@@ -64,14 +77,66 @@ impl Preconditioner for Ic0 {
         "ic0"
     }
 
-    fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
+    fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z = L^-T L^-1 r
-        sweep(std::slice::from_ref(self), r, z);
+        self.pieces.apply(pool, r, z);
         Ok(())
     }
 
     fn shift(&self) -> f64 {
         self.shift
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pieces.bytes()
+    }
+
+    fn bytes_per_apply(&self) -> u64 {
+        self.pieces.bytes_per_apply()
+    }
+}
+
+impl RowSweeps for Ic0 {
+    type Steps = IcPiece;
+
+    fn into_pieces(self) -> Pieces<IcPiece> {
+        self.pieces
+    }
+}
+
+impl PieceSteps for IcPiece {
+    fn rows(&self) -> usize {
+        self.inverse_diagonal.len()
+    }
+
+    fn steps(&self, _way: SolveWay) -> usize {
+        self.lower.len()
+    }
+
+    fn rows_at(&self, way: SolveWay, step: usize) -> Range<usize> {
+        self.lower.rows_at(step, way == SolveWay::Up)
+    }
+
+    /// On the way up nothing: what a row has so far is its right-hand side.
+    fn begin(&self, way: SolveWay, rows: Range<usize>, r: &[f64], z: &mut [f64]) {
+        if way == SolveWay::Down {
+            z[rows.clone()].copy_from_slice(&r[rows.clone()]);
+            scale_by_block(&self.inverse_diagonal[rows.clone()], &mut z[rows]);
+        }
+    }
+
+    #[inline]
+    fn step_down(&self, step: usize, is_begun: bool, r: &[f64], z: &mut [f64]) {
+        // z_i = (r_i - sum_{j < i} l_ij z_j) / l_ii
+        let [r, scale] = [r, &self.inverse_diagonal].map(|given| Some(given).filter(|_| !is_begun));
+        self.lower.reduce(step, r, scale, z);
+    }
+
+    #[inline]
+    fn step_up(&self, step: usize, _is_begun: bool, z: &mut [f64]) {
+        // z_j = z_j - (l_ij / l_ii) z_i for j < i, and z_i = z_i / l_ii: L is read by rows all the
+        // same
+        self.lower.spread(step, &self.inverse_diagonal, z);
     }
 
     fn bytes(&self) -> u64 {
@@ -81,39 +146,6 @@ impl Preconditioner for Ic0 {
     /// L forward, and L backward.
     fn bytes_per_apply(&self) -> u64 {
         2 * self.bytes()
-    }
-}
-
-impl RowSweeps for Ic0 {
-    fn rows(&self) -> usize {
-        self.inverse_diagonal.len()
-    }
-
-    fn sweep_blocks(blocks: &[Self], r: &[f64], z: &mut [f64]) {
-        sweep(blocks, r, z);
-    }
-}
-
-impl SweepSteps for Ic0 {
-    fn steps_down(&self) -> usize {
-        self.lower.len()
-    }
-
-    fn steps_up(&self) -> usize {
-        self.lower.len()
-    }
-
-    #[inline]
-    fn step_down(&self, step: usize, r: &[f64], z: &mut [f64]) {
-        // z_i = (r_i - sum_{j < i} l_ij z_j) / l_ii
-        self.lower.reduce_down(step, Some(&self.inverse_diagonal), r, z);
-    }
-
-    #[inline]
-    fn step_up(&self, step: usize, z: &mut [f64]) {
-        // z_j = z_j - (l_ij / l_ii) z_i for j < i, and z_i = z_i / l_ii: L is read by rows all the
-        // same
-        self.lower.spread_up(step, &self.inverse_diagonal, z);
     }
 }
 
@@ -141,34 +173,57 @@ fn is_symmetric(a: &Csr, diagonal: &[f64]) -> bool {
     })
 }
 
-/// L and `1 / l_ii` of the shifted matrix, or the row and value of a pivot that is not positive.
-fn factor(a: &Csr, diagonal: &[f64], shift: f64) -> Result<(Triangle, Vec<f64>), (usize, f64)> {
+/// L and `1 / l_ii` of the shifted matrix, by positions in the order; or the row and value of a
+/// pivot that is not positive.
+fn factor(a: &Csr, order: &PieceOrder, diagonal: &[f64], shift: f64) -> Result<(Triangle, Vec<f64>), (usize, f64)> {
     let n = a.n();
     let mut lower = Triangle::with_capacity(n, 0);
     let mut inverse_diagonal: Vec<f64> = Vec::with_capacity(n);
     // Row i of L spread over n values, zero elsewhere.
     let mut row = vec![0.0; n];
-    for (i, &a_ii) in diagonal.iter().enumerate() {
-        let (columns, values) = a.row(i);
-        let below = columns.partition_point(|&column| (column as usize) < i);
+    let mut entries = Vec::new();
+    for i in 0..n {
+        order.fetch(a, i, &mut entries);
+        let a_ii = diagonal[order.turned(i)];
+        let below = entries.partition_point(|(position, _)| *position < i);
         let mut pivot = a_ii * (1.0 + shift);
-        for (&k, &value) in columns[..below].iter().zip(values) {
+        for &(k, value) in &entries[..below] {
             // l_ik = (a_ik - sum_{j < k} l_ij l_kj) / l_kk
-            let sum = lower.row(k as usize).fold(value, |sum, (j, l)| sum - row[j] * l);
-            let l = sum * inverse_diagonal[k as usize];
-            row[k as usize] = l;
+            let sum = lower.row(k).fold(value, |sum, (j, l)| sum - row[j] * l);
+            let l = sum * inverse_diagonal[k];
+            row[k] = l;
             pivot -= l * l;
-            lower.push(k, l);
+            lower.push(k as u32, l);
         }
         // l_ii^2 = a_ii - sum_{j < i} l_ij^2; one that is all rounding is as bad as a negative one.
         if pivot.is_nan() || pivot <= f64::EPSILON * a_ii {
-            return Err((i, pivot));
+            return Err((order.turned(i), pivot));
         }
         inverse_diagonal.push(1.0 / pivot.sqrt());
         lower.end_row();
-        columns[..below].iter().for_each(|&k| row[k as usize] = 0.0);
+        entries[..below].iter().for_each(|(k, _)| row[*k] = 0.0);
     }
     Ok((lower, inverse_diagonal))
+}
+
+fn in_pieces(lower: &Triangle, inverse_diagonal: &[f64], order: PieceOrder) -> Pieces<IcPiece> {
+    let mut pieces = Vec::new();
+    let mut coupled = [Vec::new(), vec![Vec::new(); order.starts.len() - 1]];
+    for (piece, (lower, mut down)) in order.split(lower).into_iter().enumerate() {
+        let first = order.starts[piece];
+        let rows = first..order.starts[piece + 1];
+        let inverse_diagonal: Vec<f64> = rows.map(|row| inverse_diagonal[order.turned(row)]).collect();
+        let lower = RunTriangle::of(&lower, piece % 2 == 1, |row| inverse_diagonal[row]);
+        if let Some(before) = piece.checked_sub(1) {
+            // l_ij x_i, less what row j of the piece before has
+            let turned = |entry: &CoupledEntry| CoupledEntry { row: entry.column, column: entry.row, ..*entry };
+            coupled[1][before] = down.iter().map(turned).collect();
+        }
+        down.iter_mut().for_each(|entry| entry.value *= inverse_diagonal[entry.row - first]);
+        coupled[0].push(down);
+        pieces.push(IcPiece { lower, inverse_diagonal });
+    }
+    Pieces::coupled(pieces, order.starts, coupled)
 }
 
 #[cfg(test)]
@@ -204,7 +259,7 @@ mod tests {
         let factors = Ic0::new(&a).unwrap();
         assert!(factors.shift() > 0.0);
         let diagonal = positive_diagonal(&a).unwrap();
-        assert!(factor(&a, &diagonal, factors.shift() / 2.0).is_err());
+        assert!(factor(&a, &PieceOrder::of(&a), &diagonal, factors.shift() / 2.0).is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use recoup_core::SolveError;
 
+use super::pieces::{PieceSteps, Pieces};
 use crate::Pool;
 
 /// An approximation of A that is cheap to solve with. Static: a restore builds it again from A.
@@ -38,6 +39,15 @@ pub trait Preconditioner {
     fn bytes_per_apply(&self) -> u64 {
         self.bytes()
     }
+}
+
+/// A preconditioner that goes down all rows and then up, in pieces that threads share.
+pub trait RowSweeps: Preconditioner + Sized {
+    /// Rows of a piece.
+    type Steps: PieceSteps;
+
+    /// Gives the pieces.
+    fn into_pieces(self) -> Pieces<Self::Steps>;
 }
 
 /// The side of A on which a preconditioner stands.

@@ -6,11 +6,12 @@
 //! for Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use recoup_core::{Operator, SolveError};
 
-use super::row_sweeps::{RowSweeps, SweepSteps, sweep};
-use super::solve::Preconditioner;
+use super::pieces::{PieceSteps, Pieces, SolveWay};
+use super::solve::{Preconditioner, RowSweeps};
 use crate::{Csr, Pool};
 
 const NAME: &str = "the SSOR preconditioner";
@@ -82,8 +83,61 @@ impl Preconditioner for SsorPreconditioner<'_> {
     }
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        sweep(std::slice::from_ref(self), r, z);
+        (0..self.rows()).for_each(|step| self.step_down(step, false, r, z));
+        (0..self.rows()).for_each(|step| self.step_up(step, false, z));
         Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        PieceSteps::bytes(self)
+    }
+
+    fn bytes_per_apply(&self) -> u64 {
+        PieceSteps::bytes_per_apply(self)
+    }
+}
+
+impl RowSweeps for SsorPreconditioner<'_> {
+    type Steps = Self;
+
+    fn into_pieces(self) -> Pieces<Self> {
+        Pieces::whole(self)
+    }
+}
+
+impl PieceSteps for SsorPreconditioner<'_> {
+    fn rows(&self) -> usize {
+        self.inverse_diagonal.len()
+    }
+
+    fn steps(&self, _way: SolveWay) -> usize {
+        self.rows()
+    }
+
+    fn rows_at(&self, way: SolveWay, step: usize) -> Range<usize> {
+        let row = if way == SolveWay::Down { step } else { self.rows() - 1 - step };
+        row..row + 1
+    }
+
+    /// There is one piece.
+    fn begin(&self, _way: SolveWay, _rows: Range<usize>, _r: &[f64], _z: &mut [f64]) {}
+
+    #[inline]
+    fn step_down(&self, i: usize, _is_begun: bool, r: &[f64], z: &mut [f64]) {
+        // (D + omega L) y = omega (2 - omega) r
+        let (columns, values) = self.a.row(i);
+        let lower = self.lower_counts[i] as usize;
+        let sum = dot(&columns[..lower], &values[..lower], z);
+        z[i] = (self.omega * (2.0 - self.omega) * r[i] - self.omega * sum) * self.inverse_diagonal[i];
+    }
+
+    #[inline]
+    fn step_up(&self, step: usize, _is_begun: bool, z: &mut [f64]) {
+        // (D + omega U) z = D y
+        let i = self.rows() - 1 - step;
+        let (columns, values) = self.a.row(i);
+        let upper = self.lower_counts[i] as usize + 1;
+        z[i] -= self.omega * self.inverse_diagonal[i] * dot(&columns[upper..], &values[upper..], z);
     }
 
     fn bytes(&self) -> u64 {
@@ -95,43 +149,6 @@ impl Preconditioner for SsorPreconditioner<'_> {
     /// the rows, both times.
     fn bytes_per_apply(&self) -> u64 {
         self.a.bytes() + 28 * self.inverse_diagonal.len() as u64
-    }
-}
-
-impl RowSweeps for SsorPreconditioner<'_> {
-    fn rows(&self) -> usize {
-        self.inverse_diagonal.len()
-    }
-
-    fn sweep_blocks(blocks: &[Self], r: &[f64], z: &mut [f64]) {
-        sweep(blocks, r, z);
-    }
-}
-
-impl SweepSteps for SsorPreconditioner<'_> {
-    fn steps_down(&self) -> usize {
-        self.rows()
-    }
-
-    fn steps_up(&self) -> usize {
-        self.rows()
-    }
-
-    #[inline]
-    fn step_down(&self, i: usize, r: &[f64], z: &mut [f64]) {
-        // (D + omega L) y = omega (2 - omega) r
-        let (columns, values) = self.a.row(i);
-        let lower = self.lower_counts[i] as usize;
-        let sum = dot(&columns[..lower], &values[..lower], z);
-        z[i] = (self.omega * (2.0 - self.omega) * r[i] - self.omega * sum) * self.inverse_diagonal[i];
-    }
-
-    #[inline]
-    fn step_up(&self, i: usize, z: &mut [f64]) {
-        // (D + omega U) z = D y
-        let (columns, values) = self.a.row(i);
-        let upper = self.lower_counts[i] as usize + 1;
-        z[i] -= self.omega * self.inverse_diagonal[i] * dot(&columns[upper..], &values[upper..], z);
     }
 }
 

@@ -6,7 +6,9 @@
 //! same distances from the diagonal make a run: all entries but the neighbour's are taken off for
 //! the whole run at once, without columns, and the chain that is left has two operations a row.
 
-use crate::kernels::simd::{reduce_by_products_block, scale_by_block};
+use std::ops::Range;
+
+use crate::kernels::simd::{begin_run_block, reduce_by_products_block, scale_by_block};
 
 /// Rows of a run: enough for its chain to hide the one of another block's run.
 const RUN_MAX: usize = 32;
@@ -77,6 +79,7 @@ struct RowRun {
 /// A strict triangle T in runs of rows, for solves with `I + T`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunTriangle {
+    is_upper: bool,
     runs: Vec<RowRun>,
     /// Distances from the diagonal of the entries of each run, those of the neighbours last.
     distances: Vec<u32>,
@@ -96,10 +99,11 @@ struct RunView<'a> {
 }
 
 impl RunTriangle {
-    /// Puts `diag(scale) T` in runs, for a T by rows.
-    pub(super) fn of(triangle: &Triangle, scale: impl Fn(usize) -> f64) -> Self {
+    /// Puts `diag(scale) T` in runs, for a T by rows, upper or lower.
+    pub(super) fn of(triangle: &Triangle, is_upper: bool, scale: impl Fn(usize) -> f64) -> Self {
         let rows = triangle.starts.len() - 1;
-        let mut made = Self { values: Vec::with_capacity(triangle.values.len()), ..Self::default() };
+        let values = Vec::with_capacity(triangle.values.len());
+        let mut made = Self { is_upper, values, ..Self::default() };
         let mut first = 0;
         while first < rows {
             made.end_run(first);
@@ -121,7 +125,7 @@ impl RunTriangle {
         self.runs.push(RowRun { row, distances: self.distances.len(), values: self.values.len() });
     }
 
-    /// Number of runs.
+    /// Number of runs: of steps of a solve.
     pub(super) fn len(&self) -> usize {
         self.runs.len() - 1
     }
@@ -129,6 +133,17 @@ impl RunTriangle {
     /// Bytes that the triangle keeps.
     pub(super) fn bytes(&self) -> u64 {
         (size_of::<RowRun>() * self.runs.len() + 4 * self.distances.len() + 8 * self.values.len()) as u64
+    }
+
+    /// The run of a step: in the order in which rows are solved with T, or with its transpose.
+    fn run_at(&self, step: usize, is_transposed: bool) -> usize {
+        if self.is_upper == is_transposed { step } else { self.len() - 1 - step }
+    }
+
+    /// The rows of a step.
+    pub(super) fn rows_at(&self, step: usize, is_transposed: bool) -> Range<usize> {
+        let run = self.run_at(step, is_transposed);
+        self.runs[run].row..self.runs[run + 1].row
     }
 
     #[inline]
@@ -142,87 +157,85 @@ impl RunTriangle {
         RunView { first: here.row, end: next.row, distances: &distances[..far], values, neighbours }
     }
 
-    /// `x = (I + T)^-1 diag(scale) b` in the rows of a run, for a lower T whose runs before were
-    /// solved.
+    /// `x = (I + T)^-1 diag(scale) b` in the rows of a step, where those of the steps before were
+    /// solved; b is x where none is given.
     #[inline]
-    pub(super) fn reduce_down(&self, run: usize, scale: Option<&[f64]>, b: &[f64], x: &mut [f64]) {
-        let RunView { first, end, distances, values, neighbours } = self.run(run);
-        let (known, own) = x[..end].split_at_mut(first);
-        own.copy_from_slice(&b[first..end]);
-        if let Some(scale) = scale {
-            scale_by_block(&scale[first..end], own);
-        }
-        if let [own] = own {
-            let far = distances.iter().zip(values);
-            *own = far.fold(*own, |sum, (&distance, t)| sum - t * known[first - distance as usize]);
-            neighbours.iter().for_each(|t| *own -= t * known[first - 1]);
-            return;
-        }
-        for (&distance, t) in distances.iter().zip(values.chunks_exact(end - first)) {
-            let distance = distance as usize;
-            reduce_by_products_block(t, &known[first - distance..end - distance], own);
-        }
-        if let Some(before) = known.last().filter(|_| !neighbours.is_empty()) {
-            own.iter_mut().zip(neighbours).fold(*before, |before, (x, t)| {
-                *x -= t * before;
-                *x
-            });
-        }
-    }
-
-    /// `x = (I + T)^-1 diag(scale) x` in the rows of a run, for an upper T whose runs behind were
-    /// solved.
-    #[inline]
-    pub(super) fn reduce_up(&self, run: usize, scale: &[f64], x: &mut [f64]) {
-        let RunView { first, end, distances, values, neighbours } = self.run(run);
-        let (own, known) = x[first..].split_at_mut(end - first);
-        scale_by_block(&scale[first..end], own);
-        if let [own] = own {
-            let far = distances.iter().zip(values);
-            *own = far.fold(*own, |sum, (&distance, t)| sum - t * known[distance as usize - 1]);
-            neighbours.iter().for_each(|t| *own -= t * known[0]);
-            return;
-        }
-        let rows = own.len();
-        for (&distance, t) in distances.iter().zip(values.chunks_exact(rows)) {
-            let behind = distance as usize - rows;
-            reduce_by_products_block(t, &known[behind..behind + rows], own);
-        }
-        if let Some(behind) = known.first().filter(|_| !neighbours.is_empty()) {
-            own.iter_mut().zip(neighbours).rev().fold(*behind, |behind, (x, t)| {
-                *x -= t * behind;
-                *x
-            });
-        }
-    }
-
-    /// Solves with `diag(scale)^-1 (I + T)^T` in the rows of a run of a lower T, whose runs behind
-    /// were solved, and takes what these rows give off the rows before.
-    #[inline]
-    pub(super) fn spread_up(&self, run: usize, scale: &[f64], x: &mut [f64]) {
-        let RunView { first, end, distances, values, neighbours } = self.run(run);
-        let (known, own) = x[..end].split_at_mut(first);
-        if let [own] = own {
-            let solved = *own;
-            distances.iter().zip(values).for_each(|(&distance, t)| known[first - distance as usize] -= t * solved);
-            neighbours.iter().for_each(|t| known[first - 1] -= t * solved);
-            *own *= scale[first];
-            return;
-        }
-        if let Some(before) = known.last_mut().filter(|_| !neighbours.is_empty()) {
-            let mut solved = own[own.len() - 1];
-            for (x, t) in own.iter_mut().rev().skip(1).zip(neighbours.iter().rev()) {
-                *x -= t * solved;
-                solved = *x;
+    pub(super) fn reduce(&self, step: usize, b: Option<&[f64]>, scale: Option<&[f64]>, x: &mut [f64]) {
+        let RunView { first, end, mut distances, mut values, neighbours } = self.run(self.run_at(step, false));
+        let rows = end - first;
+        let (before, own) = x.split_at_mut(first);
+        let (own, behind) = own.split_at_mut(rows);
+        let known = |distance: u32| match self.is_upper {
+            true => &behind[distance as usize - rows..distance as usize],
+            false => &before[first - distance as usize..end - distance as usize],
+        };
+        let [b, scale] = [b, scale].map(|given| given.map(|given| &given[first..end]));
+        if let [one, other, others @ ..] = distances {
+            let (t, rest) = values.split_at(2 * rows);
+            let (t_one, t_other) = t.split_at(rows);
+            begin_run_block(b, scale, [t_one, t_other], [known(*one), known(*other)], own);
+            distances = others;
+            values = rest;
+        } else {
+            if let Some(b) = b {
+                own.copy_from_slice(b);
             }
-            *before -= neighbours[0] * solved;
+            if let Some(scale) = scale {
+                scale_by_block(scale, own);
+            }
         }
-        for (&distance, t) in distances.iter().zip(values.chunks_exact(end - first)) {
+        if let [own] = own {
+            *own = distances.iter().zip(values).fold(*own, |sum, (&distance, t)| sum - t * known(distance)[0]);
+            neighbours.iter().for_each(|t| *own -= t * known(1)[0]);
+            return;
+        }
+        for (&distance, t) in distances.iter().zip(values.chunks_exact(rows)) {
+            reduce_by_products_block(t, known(distance), own);
+        }
+        if neighbours.is_empty() {
+        } else if self.is_upper {
+            own.iter_mut().zip(neighbours).rev().fold(behind[0], |last, (x, t)| next(x, *t, last));
+        } else {
+            own.iter_mut().zip(neighbours).fold(before[first - 1], |last, (x, t)| next(x, *t, last));
+        }
+    }
+
+    /// Solves with `diag(scale)^-1 (I + T)^T` in the rows of a step, where those of the steps
+    /// before were solved, and takes what these rows give off the rows of later steps.
+    #[inline]
+    pub(super) fn spread(&self, step: usize, scale: &[f64], x: &mut [f64]) {
+        let RunView { first, end, distances, values, neighbours } = self.run(self.run_at(step, true));
+        let rows = end - first;
+        let (before, own) = x.split_at_mut(first);
+        let (own, behind) = own.split_at_mut(rows);
+        if neighbours.is_empty() {
+        } else if self.is_upper {
+            let (first, others) = own.split_at_mut(1);
+            let last = others.iter_mut().zip(neighbours).fold(first[0], |last, (x, t)| next(x, *t, last));
+            behind[0] -= neighbours[rows - 1] * last;
+        } else {
+            let (others, last) = own.split_at_mut(rows - 1);
+            let first = others.iter_mut().zip(&neighbours[1..]).rev().fold(last[0], |last, (x, t)| next(x, *t, last));
+            before[before.len() - 1] -= neighbours[0] * first;
+        }
+        for (&distance, t) in distances.iter().zip(values.chunks_exact(rows)) {
             let distance = distance as usize;
-            reduce_by_products_block(t, own, &mut known[first - distance..end - distance]);
+            let target = if self.is_upper { &mut behind[distance - rows..] } else { &mut before[first - distance..] };
+            if let ([own], [t]) = (&*own, t) {
+                target[0] -= t * own;
+            } else {
+                reduce_by_products_block(t, own, &mut target[..rows]);
+            }
         }
         scale_by_block(&scale[first..end], own);
     }
+}
+
+/// `x -= t last`, and x.
+#[inline]
+fn next(x: &mut f64, t: f64, last: f64) -> f64 {
+    *x -= t * last;
+    *x
 }
 
 #[cfg(test)]
@@ -271,22 +284,24 @@ mod tests {
                 }
                 b
             };
-            let [down, up] = [&lower, &upper].map(|of| RunTriangle::of(of, |row| scale[row]));
-            assert!(down.len() <= runs_max, "{distances:?}: {} runs", down.len());
-            let mut solved = [(); 3].map(|()| vec![f64::NAN; n]);
-            let unscaled = |b: Vec<f64>| b.iter().zip(&scale).map(|(b, s)| b / s).collect::<Vec<f64>>();
-            let b = unscaled(product(&lower, false));
-            (0..down.len()).for_each(|run| down.reduce_down(run, Some(&scale), &b, &mut solved[0]));
-            solved[1] = unscaled(product(&upper, false));
-            (0..up.len()).rev().for_each(|run| up.reduce_up(run, &scale, &mut solved[1]));
-            solved[2] = product(&lower, true);
-            (0..down.len()).rev().for_each(|run| down.spread_up(run, &scale, &mut solved[2]));
-            solved[2].iter_mut().zip(&scale).for_each(|(x, s)| *x /= s);
-            for x in &solved {
-                for (x, known) in x.iter().zip(&known) {
-                    // Sums of 4 products below 9, solved through rows whose entries grow errors
-                    // by less than 100 in all.
-                    assert!((x - known).abs() <= 100.0 * 40.0 * f64::EPSILON, "{distances:?}: {x} {known}");
+            for (of, is_upper) in [(&lower, false), (&upper, true)] {
+                let made = RunTriangle::of(of, is_upper, |row| scale[row]);
+                assert!(is_upper || made.len() <= runs_max, "{distances:?}: {} runs", made.len());
+                let unscaled = |b: Vec<f64>| b.iter().zip(&scale).map(|(b, s)| b / s).collect::<Vec<f64>>();
+                let b = unscaled(product(of, false));
+                let mut solved = [vec![f64::NAN; n], b.clone(), product(of, true)];
+                for step in 0..made.len() {
+                    made.reduce(step, Some(&b), Some(&scale), &mut solved[0]);
+                    made.reduce(step, None, Some(&scale), &mut solved[1]);
+                    made.spread(step, &scale, &mut solved[2]);
+                }
+                solved[2].iter_mut().zip(&scale).for_each(|(x, s)| *x /= s);
+                for x in &solved {
+                    for (x, known) in x.iter().zip(&known) {
+                        // Sums of 4 products below 9, solved through rows whose entries grow errors
+                        // by less than 100 in all.
+                        assert!((x - known).abs() <= 100.0 * 40.0 * f64::EPSILON, "{distances:?}: {x} {known}");
+                    }
                 }
             }
         }

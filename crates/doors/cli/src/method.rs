@@ -211,26 +211,28 @@ fn in_global_rows(problem: &LinearProblem, error: SolveError) -> SolveError {
     error.in_rows_from(problem.operator.first_row() as usize)
 }
 
-/// Refuses more blocks than this rank has rows.
+/// Refuses more blocks than rows.
 fn check_blocks(args: &MethodArgs, rows: usize) -> Result<()> {
     match args.pc_blocks {
-        Some(blocks) if blocks as usize > rows => Err(Exit::Usage
-            .because(format!("--pc-blocks {blocks}: expected at most {rows}, a block for each row of a rank"))),
+        Some(blocks) if blocks as usize > rows => {
+            Err(Exit::Usage.because(format!("--pc-blocks {blocks}: expected at most {rows}, a block for each row")))
+        }
         _ => Ok(()),
     }
 }
 
-/// Sets up the blocks of this rank's rows.
+/// Sets up the blocks of all rows as far as they are this rank's.
 fn block_jacobi(problem: &LinearProblem, rows: &Csr, args: &MethodArgs) -> Result<Box<dyn Preconditioner>, SolveError> {
-    let blocks = args.pc_blocks.map_or_else(|| usual_blocks(rows), |blocks| blocks as usize);
+    let a = problem.operator.as_ref();
+    let blocks = args.pc_blocks.map_or_else(|| usual_blocks(a.global_rows() as usize), |blocks| blocks as usize);
     let usual = if args.method.needs == Some(Need::Symmetry) { SubPcKind::Icc } else { SubPcKind::Ilu };
     let omega = args.omega.unwrap_or(1.0);
     let pool = &problem.pool;
     Ok(match args.sub_pc.unwrap_or(usual) {
-        SubPcKind::Icc => Box::new(BlockJacobi::new(pool, rows, blocks, |block| Ic0::new(&block))?),
-        SubPcKind::Ilu => Box::new(BlockJacobi::new(pool, rows, blocks, |block| Ilu0::new(&block))?),
+        SubPcKind::Icc => Box::new(BlockJacobi::on_rank(pool, a, rows, blocks, |block| Ic0::new(&block))?),
+        SubPcKind::Ilu => Box::new(BlockJacobi::on_rank(pool, a, rows, blocks, |block| Ilu0::new(&block))?),
         SubPcKind::Ssor => {
-            Box::new(BlockJacobi::new(pool, rows, blocks, |block| SsorPreconditioner::keeping(block, omega))?)
+            Box::new(BlockJacobi::on_rank(pool, a, rows, blocks, |block| SsorPreconditioner::keeping(block, omega))?)
         }
     })
 }
@@ -250,7 +252,7 @@ fn preconditioner<'a>(problem: &'a LinearProblem, args: &MethodArgs) -> Result<(
         }
         PcKind::Bjacobi => {
             let rows = rows()?;
-            check_blocks(args, rows.n())?;
+            check_blocks(args, problem.unknowns() as usize)?;
             block_jacobi(problem, rows, args).map_err(global)?
         }
         PcKind::Pbjacobi => {

@@ -188,9 +188,9 @@ pub(crate) struct MethodArgs {
                          methods_with(|method| method.needs == Some(Need::Symmetry))))]
     pub(crate) sub_pc: Option<SubPcKind>,
 
-    /// Row blocks of --pc bjacobi on each rank. More blocks keep more threads busy and cost
-    /// iterations; the result never depends on --threads [default: from 8 to 64, by the rows and
-    /// the bandwidth of A; fewer below 32768 rows].
+    /// Row blocks of --pc bjacobi, over all ranks. More blocks cost iterations, and keep more
+    /// threads busy where A is too wide for two to share a block. Numbers do not depend on
+    /// --threads, nor on ranks that share the blocks evenly [default: 4; fewer below 16384 rows].
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Method")]
     pub(crate) pc_blocks: Option<u32>,
 
@@ -322,9 +322,9 @@ pub(crate) enum PcKind {
     Pbjacobi,
     /// A symmetric relaxation sweep.
     Ssor,
-    /// Incomplete LU without fill.
+    /// Incomplete LU without fill, of all rows of a rank: threads share them if A is narrow.
     Ilu0,
-    /// Incomplete Cholesky without fill.
+    /// Incomplete Cholesky without fill, of all rows of a rank: threads share them if A is narrow.
     Ic0,
 }
 
