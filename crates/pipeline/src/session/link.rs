@@ -57,8 +57,13 @@ impl WorkerLink {
     }
 
     /// Asks the worker to make the memory of a set, before the first version needs it. The other
-    /// set is needed only while a version is under way, and makes its own.
+    /// set is needed only while a version is under way, and makes its own. Behind a version nothing
+    /// is made: the set would return after it, and the version may need the thread that waits for
+    /// the set.
     pub(crate) fn prepare(&mut self, needs: Vec<StagingNeed>, rule: StagingRule) -> Result<(), PipelineError> {
+        if self.outstanding > 0 {
+            return Ok(());
+        }
         match self.free.pop() {
             Some(staging) => self.send(Work::Prepare { staging, needs, rule }),
             None => Ok(()),
@@ -170,5 +175,27 @@ impl Drop for WorkerLink {
         {
             tracing::error!("the checkpoint worker panicked");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run whose first decision was to save asked for memory at the second one, behind that
+    /// version. The third waited for the set, on the thread that the version needed for its
+    /// collectives: all ranks waited without an end.
+    #[test]
+    fn no_memory_is_made_behind_a_version_that_may_need_this_thread() {
+        let (work, received) = mpsc::channel();
+        let (_done_sent, done) = mpsc::channel();
+        let free = vec![StagingSet::default(), StagingSet::default()];
+        let abort = Arc::new(AtomicBool::new(false));
+        let mut link = WorkerLink { work: Some(work), done, thread: None, abort, free, outstanding: 1 };
+        link.prepare(Vec::new(), StagingRule::COPY).unwrap();
+        assert!(link.free.len() == 2 && received.try_recv().is_err());
+        link.outstanding = 0;
+        link.prepare(Vec::new(), StagingRule::COPY).unwrap();
+        assert!(link.free.len() == 1 && matches!(received.try_recv(), Ok(Work::Prepare { .. })));
     }
 }
