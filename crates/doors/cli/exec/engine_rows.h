@@ -2,9 +2,9 @@
  *
  * The keys of a row are numbers that A and b alone give it: of b, of the diagonal d, and of T_k(I - 2 / lambda D^-1 A) s for
  * k = 12 and 24, where s has b and d, lambda bounds the eigenvalues, and T_k are Chebyshev's polynomials. These carry what
- * is special about a place one row further with each product, and lose nothing on the way: as far as damped Jacobi does
- * with three times the products. Rows of both numberings are sorted by their keys, each rank has a part of the keys, and
- * rows at the same place are a pair. Equal keys are paired in any order, so whoever asks tests what comes of it. */
+ * is special about a place one row further with each product, and lose nothing on the way, as damped Jacobi would. Rows of
+ * both numberings are sorted by their keys, each rank has a part of the keys, and rows at the same place are a pair. Equal
+ * keys are paired in any order, so whoever asks tests what comes of it. */
 #ifndef ENGINE_ROWS_H
 #define ENGINE_ROWS_H
 
