@@ -50,6 +50,16 @@ static PetscErrorCode take_vector(Vec given, Vec *own)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Has PETSc not name options of a preconditioner that is not set up as misspelled ones when it ends, as newer ones do. */
+static PetscErrorCode keep_options_quiet(void)
+{
+    PetscBool is_set;
+    PetscFunctionBegin;
+    PetscCall(PetscOptionsHasName(NULL, NULL, "-options_left", &is_set));
+    if (!is_set) PetscCall(PetscOptionsSetValue(NULL, "-options_left", "no"));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Leaves the KSP as a solve would that took these iterations, with the norms it shows. */
 static PetscErrorCode give_solve_back(one_call *call, Vec x, const kept_facts *kept)
 {
@@ -78,6 +88,7 @@ static PetscErrorCode give_back(one_call *call, Vec x, const kept_facts *kept)
 {
     KSP ksp = call->ksp;
     PetscFunctionBegin;
+    PetscCall(keep_options_quiet());
     if (ksp->guess) { /* it remembers what it has proposed */
         PetscCall(KSPSetUp(ksp));
         PetscCall(KSPGuessSetUp(ksp->guess));

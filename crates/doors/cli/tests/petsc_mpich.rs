@@ -47,6 +47,13 @@ fn petsc_over_mpich_is_brought_back() {
         let (found, counts) = heat.finish(ranks, CG);
         assert_eq!(found, expected);
         assert_eq!((counts.replayed, counts.saved), (8, 4), "{ranks} ranks");
+        // This PETSc names unused options, as those of a preconditioner that is never set up.
+        let all_answered = format!("{CG} -pc_type bjacobi -sub_pc_type icc -steps 8");
+        let expected = stdout(&heat.start(ranks, &all_answered, None).output().expect("mpirun is started"));
+        let killed = heat.run(ranks, &format!("{all_answered} -steps 12 -kill_at 8"), &["--share", "1"]);
+        assert!(!killed.status.success(), "{killed:?}");
+        let (found, counts) = heat.finish(ranks, &all_answered);
+        assert_eq!((found, counts.replayed), (expected, 8), "{ranks} ranks");
         let expected = heat.plain(&within);
         let killed = heat.run(ranks, &format!("{within} -kill_after 70"), &options);
         assert!(!killed.status.success(), "{killed:?}");
