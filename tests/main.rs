@@ -34,6 +34,7 @@ mod recurrences;
 mod refusal;
 mod regions;
 mod rollback;
+mod scale;
 mod support;
 mod tape_files;
 mod verdict;

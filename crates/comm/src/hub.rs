@@ -20,6 +20,23 @@ pub(crate) enum HubMessage {
     Bytes(Vec<u8>),
 }
 
+/// The hub lets only messages of one kind meet.
+const UNLIKE: &str = "messages of one kind";
+
+impl HubMessage {
+    pub(crate) fn sums(&self) -> &[ExactSum] {
+        if let Self::Sums(sums) = self { sums } else { unreachable!("{UNLIKE}") }
+    }
+
+    pub(crate) fn integer(&self) -> i64 {
+        if let Self::Integer(value) = self { *value } else { unreachable!("{UNLIKE}") }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if let Self::Bytes(bytes) = self { bytes } else { unreachable!("{UNLIKE}") }
+    }
+}
+
 /// Names one collective call: the communicator, and how many collective calls it has seen before.
 pub(crate) type CallKey = (u64, u64);
 
@@ -47,10 +64,48 @@ impl Parcel for u8 {
     }
 }
 
+/// One collective call under way.
 #[derive(Debug)]
 struct Call {
     brought: Vec<Option<HubMessage>>,
+    missing: usize,
+    /// The messages that the ranks take, once the last of them is there.
+    all: Option<Arc<[HubMessage]>>,
     taken: usize,
+    /// Wakes those that came before.
+    changed: Arc<Condvar>,
+}
+
+impl Call {
+    fn new(ranks: usize) -> Self {
+        Self { brought: vec![None; ranks], missing: ranks, all: None, taken: 0, changed: Arc::default() }
+    }
+
+    /// Takes the message of a rank. The last to come adds what all of them take, once for all.
+    fn bring(&mut self, rank: usize, message: HubMessage) {
+        self.brought[rank] = Some(message);
+        self.missing -= 1;
+        if self.missing == 0 {
+            self.all = Some(joined(self.brought.drain(..).flatten().collect()).into());
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Makes one message of sums that are equally many, and of numbers; others stay as they are.
+fn joined(all: Vec<HubMessage>) -> Vec<HubMessage> {
+    let Some((first, others)) = all.split_first() else { return all };
+    let mut one = first.clone();
+    for other in others {
+        match (&mut one, other) {
+            (HubMessage::Sums(sums), HubMessage::Sums(others)) if sums.len() == others.len() => {
+                Arc::make_mut(sums).iter_mut().zip(others.iter()).for_each(|(sum, other)| *sum += *other);
+            }
+            (HubMessage::Integer(least), HubMessage::Integer(other)) => *least = *other.min(least),
+            _ => return all,
+        }
+    }
+    vec![one]
 }
 
 #[derive(Debug, Default)]
@@ -69,13 +124,14 @@ pub(crate) struct HubState {
 pub(crate) struct Hub {
     size: usize,
     state: Mutex<HubState>,
-    changed: Condvar,
+    /// Wakes a rank that waits for values from another, and no other rank.
+    arrivals: Vec<Condvar>,
 }
 
 impl Hub {
     pub(crate) fn new(size: usize) -> Self {
         let state = HubState { left: vec![false; size], ..HubState::default() };
-        Self { size, state: Mutex::new(state), changed: Condvar::new() }
+        Self { size, state: Mutex::new(state), arrivals: (0..size).map(|_| Condvar::new()).collect() }
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -89,28 +145,35 @@ impl Hub {
 
     /// Records that `rank` is gone: pending and later calls of all ranks fail.
     pub(crate) fn lose(&self, rank: usize) {
-        self.lock().lost.get_or_insert(rank);
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.lost.get_or_insert(rank);
+        self.wake_all(&state);
     }
 
     /// Records that `rank` is done: calls that wait for it fail.
     pub(crate) fn leave(&self, rank: usize) {
-        self.lock().left[rank] = true;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.left[rank] = true;
+        self.wake_all(&state);
     }
 
-    /// Brings `message` to a collective call and returns those of all ranks once they are there.
-    pub(crate) fn meet(&self, key: CallKey, rank: usize, message: HubMessage) -> Result<Vec<HubMessage>, CommError> {
+    fn wake_all(&self, state: &HubState) {
+        state.calls.values().map(|call| call.changed.as_ref()).chain(&self.arrivals).for_each(Condvar::notify_all);
+    }
+
+    /// Brings `message` to a collective call and returns those of all ranks once they are there:
+    /// one that is made of them where they are sums or numbers.
+    pub(crate) fn meet(&self, key: CallKey, rank: usize, message: HubMessage) -> Result<Arc<[HubMessage]>, CommError> {
         let mut state = self.lock();
         refuse_if_lost(&state)?;
-        let call = state.calls.entry(key).or_insert_with(|| Call { brought: vec![None; self.size], taken: 0 });
-        let agreed =
-            call.brought.iter().flatten().all(|m| std::mem::discriminant(m) == std::mem::discriminant(&message));
-        assert!(agreed, "rank {rank} makes another collective call than the ranks before it");
-        call.brought[rank] = Some(message);
-        self.changed.notify_all();
+        let call = state.calls.entry(key).or_insert_with(|| Call::new(self.size));
+        let kind = std::mem::discriminant(&message);
+        let is_alike = call.brought.iter().flatten().next().is_none_or(|other| std::mem::discriminant(other) == kind);
+        assert!(is_alike, "rank {rank} makes another collective call than the ranks before it");
+        call.bring(rank, message);
+        let changed = call.changed.clone();
         loop {
-            if let Some(all) = take_if_complete(&mut state, key) {
+            if let Some(all) = take_if_complete(&mut state, key, self.size) {
                 return Ok(all);
             }
             refuse_if_lost(&state)?;
@@ -118,7 +181,7 @@ impl Hub {
             if let Some(rank) = missing {
                 return Err(CommError::RankLost { rank });
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -127,7 +190,7 @@ impl Hub {
         let mut state = self.lock();
         refuse_if_lost(&state)?;
         T::roads(&mut state).entry(road).or_default().push_back(values.to_vec());
-        self.changed.notify_all();
+        self.arrivals[road.2].notify_all();
         Ok(())
     }
 
@@ -142,7 +205,7 @@ impl Hub {
             if state.left[road.1] {
                 return Err(CommError::RankLost { rank: road.1 });
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.arrivals[road.2].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -160,12 +223,12 @@ fn has_brought(state: &HubState, key: CallKey, rank: usize) -> bool {
     state.calls.get(&key).is_some_and(|call| call.brought[rank].is_some())
 }
 
-/// All messages of a call once complete; the last rank to take them clears the call away.
-fn take_if_complete(state: &mut HubState, key: CallKey) -> Option<Vec<HubMessage>> {
+/// Takes the messages of a complete call; the last rank to take it clears the call away.
+fn take_if_complete(state: &mut HubState, key: CallKey, ranks: usize) -> Option<Arc<[HubMessage]>> {
     let call = state.calls.get_mut(&key)?;
-    let all: Vec<HubMessage> = call.brought.iter().cloned().collect::<Option<_>>()?;
+    let all = call.all.clone()?;
     call.taken += 1;
-    if call.taken == all.len() {
+    if call.taken == ranks {
         state.calls.remove(&key);
     }
     Some(all)

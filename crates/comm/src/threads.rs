@@ -63,7 +63,7 @@ impl Threads {
         self.hub.lose(self.rank);
     }
 
-    fn meet(&self, message: HubMessage) -> Result<Vec<HubMessage>, CommError> {
+    fn meet(&self, message: HubMessage) -> Result<Arc<[HubMessage]>, CommError> {
         let call = self.calls.replace(self.calls.get() + 1);
         self.hub.meet((self.group, call), self.rank, message)
     }
@@ -101,41 +101,29 @@ impl Comm for Threads {
     fn sum_exact_while(&self, sums: &mut [ExactSum], work: &mut dyn FnMut()) -> Result<(), CommError> {
         let all = self.meet(HubMessage::Sums(sums.into()));
         work();
-        for (rank, message) in all?.into_iter().enumerate() {
-            let HubMessage::Sums(part) = message else { unreachable!("the hub lets only like messages meet") };
+        // Of one length they are added, else as many as there are ranks.
+        for (rank, part) in all?.iter().map(HubMessage::sums).enumerate() {
             if part.len() != sums.len() {
                 return Err(CommError::Length { rank, expected: sums.len(), found: part.len() });
             }
-            if rank != self.rank {
-                sums.iter_mut().zip(part.iter()).for_each(|(sum, part)| *sum += *part);
-            }
+            sums.copy_from_slice(part);
         }
         Ok(())
     }
 
     fn min(&self, value: i64) -> Result<i64, CommError> {
-        let all = self.meet(HubMessage::Integer(value))?;
-        let integers = all.into_iter().map(|message| match message {
-            HubMessage::Integer(other) => other,
-            _ => unreachable!("the hub lets only like messages meet"),
-        });
-        Ok(integers.fold(value, i64::min))
+        Ok(self.meet(HubMessage::Integer(value))?.iter().map(HubMessage::integer).fold(value, i64::min))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a communicator, which this is")]
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
         let own = if self.rank == root { std::mem::take(bytes) } else { Vec::new() };
-        *bytes = self.gather(&own)?.swap_remove(root);
+        *bytes = self.meet(HubMessage::Bytes(own))?[root].bytes().to_vec();
         Ok(())
     }
 
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         let all = self.meet(HubMessage::Bytes(bytes.to_vec()))?;
-        let bytes = all.into_iter().map(|message| match message {
-            HubMessage::Bytes(bytes) => bytes,
-            _ => unreachable!("the hub lets only like messages meet"),
-        });
-        Ok(bytes.collect())
+        Ok(all.iter().map(|message| message.bytes().to_vec()).collect())
     }
 
     fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError> {

@@ -8,6 +8,7 @@ pub mod allocation;
 pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
+pub mod counting_comm;
 pub mod crashing_store;
 pub mod decorator_suite;
 mod doubles;

@@ -1,0 +1,218 @@
+//! Do the calls and bytes of a rank for an iteration, a version and a restore grow with the number
+//! of ranks?
+//!
+//! The ranks are threads of one process. Their vectors are a few rows long, so nearly all bytes are
+//! the library's own: agreement, manifests and guards.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use recoup::cache::TierList;
+use recoup::comm::Threads;
+use recoup::core::{Comm, CommError, Iteration, Operator, Scheme};
+use recoup::solvers::{Cg, Identity, Pool, Stop, System};
+use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
+use recoup_testkit::counting_comm::{CommCounts, CountingComm};
+
+use crate::support::plan;
+
+/// Rows of a rank where the number of ranks is that of the first job.
+const ROWS: usize = 4;
+/// Ranks of a node.
+const NODE: usize = 4;
+const EVERY: u64 = 4;
+
+/// A line of points, shared among ranks in a row, each joined to the two next to it.
+struct Line {
+    comm: Mutex<Box<dyn Comm>>,
+    rows: usize,
+    first: u64,
+    global: u64,
+}
+
+impl Line {
+    fn new(comm: &dyn Comm, global: usize) -> Self {
+        let start = |rank: usize| rank * global / comm.size();
+        let first = start(comm.rank());
+        let rows = start(comm.rank() + 1) - first;
+        Self { comm: Mutex::new(comm.dup().unwrap()), rows, first: first as u64, global: global as u64 }
+    }
+}
+
+impl Operator for Line {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn first_row(&self) -> u64 {
+        self.first
+    }
+
+    fn global_rows(&self) -> u64 {
+        self.global
+    }
+
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        let comm = self.comm.lock().unwrap();
+        let rank = comm.rank();
+        let mut before = [0.0];
+        let mut after = [0.0];
+        let mut sends = Vec::new();
+        let mut receives: Vec<(usize, &mut [f64])> = Vec::new();
+        if rank > 0 {
+            sends.push((rank - 1, &x[..1]));
+            receives.push((rank - 1, &mut before));
+        }
+        if rank + 1 < comm.size() {
+            sends.push((rank + 1, &x[x.len() - 1..]));
+            receives.push((rank + 1, &mut after));
+        }
+        comm.exchange(&sends, &mut receives)?;
+        let at = |row: usize| x.get(row).copied();
+        for (row, y) in y.iter_mut().enumerate() {
+            let left = row.checked_sub(1).map_or(before[0], |row| x[row]);
+            *y = 2.5 * x[row] - left - at(row + 1).unwrap_or(after[0]);
+        }
+        Ok(())
+    }
+}
+
+/// The counts of one rank.
+#[derive(Clone, Copy, Debug, Default)]
+struct Phases {
+    open: CommCounts,
+    iteration: CommCounts,
+    version: CommCounts,
+    restore: CommCounts,
+}
+
+/// Where the versions of a job are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Place<'a> {
+    dir: &'a Path,
+    tiers: &'static str,
+}
+
+impl Place<'_> {
+    fn builder(&self, a: Arc<Line>, b: &Arc<[f64]>) -> Builder {
+        let mut options = TierOptions::from(self.tiers.parse::<TierList>().unwrap());
+        options.memory_dir = self.dir.join("memory");
+        options.pfs_every = PfsEvery::Given(1);
+        options.drain = Some(Drain::Off);
+        options.nodes = Nodes::Ranks(NODE);
+        options.is_forgiving = true;
+        let builder = recoup::open(self.dir.join("ckpt")).system(a, b.clone()).plan(plan(Scheme::Traditional));
+        builder.every(EVERY).synchronous(true).threads(1).pin_worker(true).tier_options(options)
+    }
+}
+
+/// The counts of all ranks of a job.
+struct JobEnd {
+    resumed_at: u64,
+    phases: Vec<Phases>,
+}
+
+/// Iterates from the newest version, if there is one, to iteration `end`; every fourth makes a
+/// version.
+fn run(place: Place<'_>, ranks: usize, global: usize, end: u64) -> JobEnd {
+    let of_ranks = Threads::launch(ranks, |comm| {
+        let comm = CountingComm::new(Box::new(comm));
+        let mut phases = Phases::default();
+        let mut before = comm.counts();
+        let mut passed = |phase: &mut CommCounts| {
+            let now = comm.counts();
+            *phase = now - before;
+            before = now;
+        };
+        let a = Line::new(&comm, global);
+        let b: Arc<[f64]> = (0..a.rows as u64).map(|row| ((a.first + row) % 7) as f64 - 2.0).collect();
+        let pool = Pool::new(1);
+        let system = System { a: &a, b: &b, comm: &comm, pool: &pool };
+        let mut cg = Cg::new(system, &Identity, &vec![0.0; a.rows], Stop::at(1e-300)).unwrap();
+        let mut session = place.builder(Arc::new(Line::new(&comm, global)), &b).build_on(&comm).unwrap();
+        passed(&mut phases.open);
+        session.restore(&mut cg).unwrap();
+        passed(&mut phases.restore);
+        let resumed_at = cg.progress().iteration;
+        for iteration in resumed_at + 1..=end {
+            let phase = if iteration % EVERY == 0 { &mut phases.version } else { &mut phases.iteration };
+            cg.step().unwrap();
+            session.step(&cg).unwrap();
+            passed(phase);
+        }
+        session.wait().unwrap();
+        (resumed_at, phases)
+    });
+    JobEnd { resumed_at: of_ranks[0].0, phases: of_ranks.iter().map(|(_, phases)| *phases).collect() }
+}
+
+/// Saves on `ranks`, and returns the counts of a steady version and of a restore on as many.
+fn counted(tiers: &'static str, ranks: usize) -> Vec<Phases> {
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    std::fs::create_dir(dir.path().join("memory")).unwrap();
+    let place = Place { dir: dir.path(), tiers };
+    let saved = run(place, ranks, ROWS * ranks, 3 * EVERY);
+    let again = run(place, ranks, ROWS * ranks, 3 * EVERY + 1);
+    assert_eq!(again.resumed_at, 3 * EVERY, "{tiers}, {ranks} ranks");
+    let phases = saved.phases.iter().zip(again.phases);
+    phases.map(|(saved, again)| Phases { restore: again.restore, open: again.open, ..*saved }).collect()
+}
+
+/// The mean and the most of all ranks.
+fn mean_and_most(phases: &[Phases], count: impl Fn(&Phases) -> u64) -> [u64; 2] {
+    let sum: u64 = phases.iter().map(&count).sum();
+    [sum.div_ceil(phases.len() as u64), phases.iter().map(count).max().unwrap()]
+}
+
+type OfPhase = fn(&Phases) -> CommCounts;
+
+/// The phases of a job, by name.
+const PHASES: [(&str, OfPhase); 4] = [
+    ("open", |phases| phases.open),
+    ("iteration", |phases| phases.iteration),
+    ("version", |phases| phases.version),
+    ("restore", |phases| phases.restore),
+];
+
+/// Tiers of the jobs that are counted.
+const TIERS: [&str; 3] = ["pfs", "memory,partner:ring1,rs:4+2", "memory,partner:ring1,pfs"];
+
+fn print(tiers: &str, ranks: usize, phases: &[Phases]) {
+    for (name, of) in PHASES {
+        let calls = mean_and_most(phases, |phases| of(phases).calls());
+        let gathered = mean_and_most(phases, |phases| of(phases).gathered_bytes);
+        let sent = mean_and_most(phases, |phases| of(phases).sent_bytes);
+        let received = mean_and_most(phases, |phases| of(phases).received_bytes);
+        let counts = [calls, sent, received, gathered].map(|[mean, most]| format!("{mean:>9}{most:>9}"));
+        println!("{tiers:<28}{ranks:>5} {name:<10}{}", counts.concat());
+    }
+}
+
+/// Four times the ranks may add as many calls as a tree gets levels, two; nothing else grows in an
+/// iteration.
+#[test]
+fn calls_of_a_rank_grow_no_faster_than_a_tree_is_deep() {
+    for tiers in TIERS {
+        let [fewer, more] = [16, 64].map(|ranks| counted(tiers, ranks));
+        for (name, of) in PHASES {
+            let [fewer, more] = [&fewer, &more].map(|phases| mean_and_most(phases, |phases| of(phases).calls()));
+            assert!(more[0] * 4 <= fewer[0] * 6, "{tiers}, {name}: {} calls on 16 ranks, {} on 64", fewer[0], more[0]);
+        }
+        let [fewer, more] =
+            [&fewer, &more].map(|phases| mean_and_most(phases, |phases| phases.iteration.received_bytes));
+        // The ranks at the ends have one neighbour.
+        assert!(fewer[1] == more[1], "{tiers}: {fewer:?} bytes an iteration on 16 ranks, {more:?} on 64");
+    }
+}
+
+#[test]
+#[ignore = "prints a table, for a minute or more; RECOUP_SCALE_RANKS is the largest number of ranks"]
+fn table() {
+    let most = std::env::var("RECOUP_SCALE_RANKS").map_or(256, |ranks| ranks.parse().unwrap());
+    println!("mean and most of a rank: calls, bytes sent, bytes received, bytes received of gathers");
+    for tiers in TIERS {
+        for ranks in [4, 16, 64, 256, 1024].into_iter().filter(|&ranks| ranks <= most) {
+            print(tiers, ranks, &counted(tiers, ranks));
+        }
+    }
+}
