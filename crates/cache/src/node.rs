@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use recoup_core::StoreError;
+use recoup_core::{StoreError, text_hash};
 use recoup_io::PrivateDir;
-use serde::{Deserialize, Serialize};
 
 /// A node's directory, opened again for each use, since it may be removed when the node is lost.
 #[derive(Clone, Debug)]
@@ -34,13 +33,13 @@ pub fn first_positions<T: Ord>(values: &[T]) -> Vec<usize> {
     values.iter().enumerate().map(|(position, value)| *firsts.entry(value).or_insert(position)).collect()
 }
 
-/// The place of a rank's shelf, as all ranks know it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// The place of a rank's shelf, as all ranks know it: hashes of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodePlace {
     /// Ranks that have this in common see each other's shelves.
-    pub(crate) machine: String,
+    pub(crate) machine: u64,
     /// Ranks that have this in common, too, are lost together.
-    pub(crate) node: String,
+    pub(crate) node: u64,
 }
 
 impl Node {
@@ -60,9 +59,9 @@ impl Node {
     /// # Errors
     /// As [`host_name`].
     pub(crate) fn place(&self) -> Result<NodePlace, StoreError> {
-        let here = |path: &Path| host_name().map(|host| format!("{host}:{}", path.display()));
+        let here = |path: &Path| host_name().map(|host| text_hash(format!("{host}:{}", path.display()).as_bytes()));
         Ok(match &self.within {
-            Some((directory, name)) => NodePlace { machine: here(directory.path())?, node: name.clone() },
+            Some((directory, name)) => NodePlace { machine: here(directory.path())?, node: text_hash(name.as_bytes()) },
             None => NodePlace { machine: here(&self.path)?, node: here(&self.path)? },
         })
     }

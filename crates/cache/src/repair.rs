@@ -82,12 +82,11 @@ fn orphans(store: &NodeStore, places: &[NodePlace], rank: usize) -> Vec<Shelf> {
     if places.iter().position(is_here) != Some(rank) {
         return Vec::new();
     }
-    let used: BTreeSet<(&str, usize)> =
-        places.iter().enumerate().map(|(rank, place)| (place.node.as_str(), rank)).collect();
+    let used: BTreeSet<(u64, usize)> = places.iter().enumerate().map(|(rank, place)| (place.node, rank)).collect();
     let of_node = |node: Node| {
         let name = node.place().map(|place| place.node).unwrap_or_default();
         let shelves = passed_over(Shelf::on(&node)).into_iter();
-        shelves.filter(|(rank, _)| !used.contains(&(&name, *rank))).map(|(_, shelf)| shelf).collect::<Vec<_>>()
+        shelves.filter(|(rank, _)| !used.contains(&(name, *rank))).map(|(_, shelf)| shelf).collect::<Vec<_>>()
     };
     passed_over(store.node.neighbours()).into_iter().flat_map(of_node).collect()
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use recoup_core::{Comm, CommonError, FrameRecord, Manifest, Note, StoreError, agreed, each, gathered};
+use recoup_core::{Comm, CommonError, FrameRecord, Manifest, Note, StoreError, agreed, each, gather_words};
 use recoup_io::PrivateDir;
 use serde::{Deserialize, Serialize};
 
@@ -172,7 +172,9 @@ impl NodeStore {
 
     /// Returns the place of every rank's shelf. Collective.
     pub(crate) fn places(&self, comm: &dyn Comm) -> Result<Vec<NodePlace>, CommonError<StoreError>> {
-        gathered(comm, self.node.place())
+        let NodePlace { machine, node } = each(comm, self.node.place())?;
+        let all = gather_words(comm, [machine, node])?;
+        Ok(all.into_iter().map(|[machine, node]| NodePlace { machine, node }).collect())
     }
 
     /// Puts the guards of a version on the shelves of all ranks. Collective; a rank that fails

@@ -14,7 +14,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Comm, CommError, ExactSum, KindedError, RankFailure, StoreError};
+use crate::{Comm, CommError, ExactSum, KindedError, RankFailure, StoreError, mix};
 
 /// A value that travels between ranks, as JSON.
 pub trait Message: Serialize + for<'de> Deserialize<'de> {}
@@ -192,8 +192,62 @@ pub fn gather_json<T: Message>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, Comm
 /// # Errors
 /// As [`Comm::broadcast`], and [`CommError::Undecodable`].
 pub fn broadcast_json<T: Message>(comm: &dyn Comm, make: impl FnOnce() -> T) -> Result<T, CommError> {
-    let mine = if comm.rank() == 0 { serde_json::to_vec(&make()).unwrap_or_default() } else { Vec::new() };
-    decoded(0, &broadcast_bytes(comm, 0, mine)?)
+    broadcast_json_from(comm, 0, make)
+}
+
+/// Returns the value that rank `root` makes, on every rank, as [`broadcast_json`] does. Collective.
+///
+/// # Errors
+/// As [`broadcast_json`].
+pub fn broadcast_json_from<T: Message>(comm: &dyn Comm, root: usize, make: impl FnOnce() -> T) -> Result<T, CommError> {
+    let mine = if comm.rank() == root { serde_json::to_vec(&make()).unwrap_or_default() } else { Vec::new() };
+    decoded(root, &broadcast_bytes(comm, root, mine)?)
+}
+
+/// Returns whether every rank passed an equal value, by a hash of its form: two numbers travel,
+/// however many ranks there are. Collective.
+///
+/// # Errors
+/// As [`Comm::min`].
+pub fn are_alike<T: Serialize>(comm: &dyn Comm, mine: &T) -> Result<bool, CommError> {
+    // Below 2^62, so that its negative is one, too.
+    let number = (text_hash(&serde_json::to_vec(mine).unwrap_or_default()) >> 2) as i64;
+    Ok(comm.min(number)? == comm.max(number)?)
+}
+
+/// Returns the values of all ranks, of equal ones at least one: they travel only where they are not
+/// alike. Collective.
+///
+/// # Errors
+/// As [`gather_json`].
+pub fn gather_unlike<T: Message + Clone>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, CommError> {
+    if are_alike(comm, mine)? { Ok(vec![mine.clone()]) } else { gather_json(comm, mine) }
+}
+
+/// Returns the sums of the numbers of all ranks, modulo 2^64. Collective.
+///
+/// # Errors
+/// As [`Comm::sum`].
+pub fn wrapping_sums<const N: usize>(comm: &dyn Comm, mine: [u64; N]) -> Result<[u64; N], CommError> {
+    // The sums of halves are exact for up to 2^21 ranks.
+    let mut halves: Vec<f64> =
+        mine.iter().flat_map(|&number| [number >> 32, number & 0xffff_ffff]).map(|half| half as f64).collect();
+    comm.sum(&mut halves)?;
+    let (halves, _) = halves.as_chunks::<2>();
+    Ok(std::array::from_fn(|index| {
+        let [high, low] = halves[index].map(|half| half as u64);
+        (high << 32).wrapping_add(low)
+    }))
+}
+
+/// Returns a hash of a text, by which ranks compare what they have without sending it.
+#[must_use]
+pub fn text_hash(text: &[u8]) -> u64 {
+    let (words, rest) = text.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words.iter().chain([&last]).map(|word| u64::from_le_bytes(*word));
+    words.fold(text.len() as u64, |hash, word| mix(hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Returns the numbers of every rank, in rank order. Collective.

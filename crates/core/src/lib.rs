@@ -44,8 +44,9 @@ pub use codec::{
     Parent,
 };
 pub use collective::{
-    CommonError, Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each,
-    from_rank_0, gather_bytes, gather_json, gather_words, gathered, summed,
+    CommonError, Message, RankError, agreed, are_alike, broadcast_bytes, broadcast_json, broadcast_json_from,
+    broadcast_words, by_rank_0, each, from_rank_0, gather_bytes, gather_json, gather_unlike, gather_words, gathered,
+    summed, text_hash, wrapping_sums,
 };
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;

@@ -10,7 +10,7 @@ mod sources;
 use recoup_core::{
     Comm, CommError, CommonError, DeviceSnapshot, Difference, ErrorKind, Iteration, Manifest, Note, Progress,
     RankFailure, Registered, ResidualRecord, Resume, Scheme, SolveError, SystemRecord, Tiered, Variable,
-    VariableRecord, agreed, broadcast_json, each, from_rank_0, gather_json,
+    VariableRecord, agreed, broadcast_json, each, from_rank_0, gather_json, gather_unlike,
 };
 
 use self::candidate::{Candidate, overwrite_variables, room_for};
@@ -350,6 +350,12 @@ impl Session {
         &self,
         candidate: Result<Result<Candidate, Vec<PipelineError>>, PipelineError>,
     ) -> Result<Result<Candidate, Vec<RankFailure>>, CommonError<PipelineError>> {
+        let is_whole = matches!(candidate, Ok(Ok(_)));
+        if self.comm.min(i64::from(is_whole))? > 0
+            && let Ok(Ok(whole)) = candidate
+        {
+            return Ok(Ok(whole));
+        }
         let failure = |error| RankFailure::of(self.comm.rank(), error);
         let (damage, foreign) = match &candidate {
             Ok(Ok(_)) => (Vec::new(), None),
@@ -384,7 +390,7 @@ impl Session {
     /// Gathers what the ranks' stores have to say, on every rank.
     pub(crate) fn notes(&self) -> Result<Vec<Note>, CommError> {
         let mine = self.store.as_tiered().map(Tiered::take_notes).unwrap_or_default();
-        let all = gather_json(self.comm.as_ref(), &mine)?;
+        let all = gather_unlike(self.comm.as_ref(), &mine)?;
         let mut notes: Vec<Note> = all.into_iter().flatten().collect();
         notes.sort_unstable();
         notes.dedup();

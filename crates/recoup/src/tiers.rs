@@ -15,8 +15,8 @@ use recoup_cache::{
     host_name, node_name,
 };
 use recoup_core::{
-    Clock, Comm, CommError, CommonError, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json,
-    gather_words, gathered,
+    Clock, Comm, CommError, CommonError, Store, StoreError, Tier, agreed, broadcast_json, broadcast_json_from, each,
+    gather_words, text_hash,
 };
 use recoup_io::{PrivateDir, SystemClock, nameless_file};
 use recoup_model::multilevel::plan;
@@ -190,8 +190,8 @@ impl TierOptions {
         proof: &Dispensable,
         comm: &dyn Comm,
     ) -> Result<(), CommonError<StoreError>> {
-        let place = host_name().map(|host| format!("{host}:{}", self.memory_dir.display()));
-        let places: Vec<String> = gathered(comm, place)?;
+        let place = host_name().map(|host| text_hash(format!("{host}:{}", self.memory_dir.display()).as_bytes()));
+        let places = gather_words(comm, [each(comm, place)?])?;
         let is_first = first_positions(&places)[comm.rank()] == comm.rank();
         let remove = || self.memory(run)?.remove(proof);
         agreed(comm, if is_first { remove() } else { Ok(()) })
@@ -281,10 +281,10 @@ impl TierOptions {
 
 /// Numbers the nodes of all ranks by machines. Collective.
 fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
-    let names: Vec<String> = gathered(comm, host_name())?;
-    let firsts = first_positions(&names);
+    let host = text_hash(each(comm, host_name())?.as_bytes());
+    let firsts = first_positions(&gather_words(comm, [host])?);
     if firsts.iter().all(|&first| first == 0) {
-        return Ok((0..names.len()).collect());
+        return Ok((0..firsts.len()).collect());
     }
     Ok(firsts)
 }
@@ -296,10 +296,8 @@ fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Res
     let known = *MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
     // A rank that came later has measured nothing; nothing is measured again while the others wait
     // for it.
-    let measured = match gather_json(comm, &known)?.into_iter().flatten().next() {
-        Some(measured) => measured,
-        None => broadcast_json(comm, measure)?,
-    };
+    let first = comm.min(known.map_or(comm.size(), |_| comm.rank()) as i64)? as usize;
+    let measured = broadcast_json_from(comm, first % comm.size(), || known.unwrap_or_else(measure))?;
     *MEASURED.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
     Ok(measured)
 }

@@ -3,7 +3,7 @@
 //! Promises: every rank of a judge that measures tries the same bounds, and all agree on each step.
 //! Must not know what is measured: judges live with their norms, in `verify` and `direction`.
 
-use recoup_core::{Bound, Clock, Comm, CommError, Frame, ResidualRecord, agreed, gather_words};
+use recoup_core::{Bound, Clock, Comm, CommError, Frame, ResidualRecord, agreed};
 use recoup_model::residual_bound::Verdict;
 
 use super::context::WorkerContext;
@@ -107,9 +107,48 @@ fn timed<T>(clock: &dyn Clock, seconds: &mut f64, work: impl FnOnce() -> T) -> T
     result
 }
 
-/// Returns the largest value of all ranks; `None` when any rank has none.
+/// Returns the largest value of all ranks; `None` when any rank has none. A value that is not a
+/// number counts only where no rank has another.
 pub(crate) fn largest(comm: &dyn Comm, value: Option<f64>) -> Result<Option<f64>, CommError> {
-    let all = gather_words(comm, [u64::from(value.is_some()), value.unwrap_or_default().to_bits()])?;
-    let values = all.into_iter().map(|[is_there, bits]| (is_there > 0).then_some(f64::from_bits(bits)));
-    Ok(values.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten())
+    const NONE: i64 = i64::MAX;
+    const NOT_A_NUMBER: i64 = -i64::MAX;
+    let mine = value.map_or(NONE, |value| if value.is_nan() { NOT_A_NUMBER } else { in_order(value.to_bits()) });
+    let largest = comm.max(mine)?;
+    Ok((largest < NONE).then(|| f64::from_bits(in_order(largest.cast_unsigned()).cast_unsigned())))
+}
+
+/// Returns integers in the order of the doubles of these bits; twice, the bits again.
+fn in_order(bits: u64) -> i64 {
+    let sign = bits.cast_signed() >> 63;
+    bits.cast_signed() ^ (sign & i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_comm::Threads;
+
+    use super::*;
+
+    #[test]
+    fn largest_is_that_of_all_ranks_and_none_where_one_has_none() {
+        let cases: [([Option<f64>; 3], Option<f64>); 8] = [
+            ([Some(1.0), Some(-3.0), Some(2.5)], Some(2.5)),
+            ([Some(-1e300), Some(-3.0), Some(-1e-320)], Some(-1e-320)),
+            ([Some(-0.0), Some(f64::NEG_INFINITY), Some(-5e-324)], Some(-0.0)),
+            ([Some(f64::INFINITY), Some(f64::MAX), Some(0.0)], Some(f64::INFINITY)),
+            ([Some(f64::NAN), Some(-7.0), Some(f64::NAN)], Some(-7.0)),
+            ([Some(f64::NAN), Some(f64::NEG_INFINITY), Some(-f64::NAN)], Some(f64::NEG_INFINITY)),
+            ([Some(f64::INFINITY), None, Some(0.0)], None),
+            ([None, Some(f64::NAN), None], None),
+        ];
+        for (values, expected) in cases {
+            let found = Threads::launch(3, |comm| largest(&comm, values[comm.rank()]).unwrap());
+            assert!(
+                found.iter().all(|found| found.map(f64::to_bits) == expected.map(f64::to_bits)),
+                "{values:?}: {found:?}"
+            );
+        }
+        let found = Threads::launch(2, |comm| largest(&comm, Some(f64::NAN)).unwrap().unwrap().is_nan());
+        assert_eq!(found, [true, true]);
+    }
 }

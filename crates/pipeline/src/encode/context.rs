@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{
     Clock, Codec, CodecError, CodecId, Comm, CommError, Measured, Plan, Prediction, Progress, ResidualKind, Role,
-    Store, gather_bytes,
+    Store, gather_words, text_hash,
 };
 
 use crate::error::PipelineError;
@@ -70,7 +70,8 @@ impl Codecs {
 pub(crate) fn ranks_here(comm: &dyn Comm) -> Result<usize, CommError> {
     // One where nothing is said of it: workers then stay where there may be no core for them.
     let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    Ok(gather_bytes(comm, &machine)?.iter().filter(|other| **other == machine).count())
+    let machine = [text_hash(&machine)];
+    Ok(gather_words(comm, machine)?.iter().filter(|other| **other == machine).count())
 }
 
 /// Returns the cores left for the worker where each rank of this machine has `threads` threads:

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use recoup_core::{
     Comm, CommonError, ErrorKind, Iteration, Plan, Progress, RankFailure, Registered, ResidualKind, Scheme, SolveError,
-    Store, agreed, each, gathered,
+    Store, agreed, are_alike, each, gathered,
 };
 use recoup_model::staging::{StagingConditions, StagingRates};
 
@@ -369,6 +369,11 @@ fn agreed_staging(
     comm: &dyn Comm,
     mine: Result<Result<Vec<bool>, RankFailure>, PipelineError>,
 ) -> Result<Option<RankFailure>, CommonError<PipelineError>> {
+    // A rank without a version is like no other.
+    let told = mine.as_ref().ok().and_then(|staged| staged.as_ref().ok()).ok_or(comm.rank());
+    if are_alike(comm, &told)? && told.is_ok() {
+        return Ok(None);
+    }
     let staged = gathered(comm, mine)?;
     let mut whole = staged.iter().enumerate().filter_map(|(rank, staged)| Some((rank, staged.as_ref().ok()?)));
     if let Some((first, expected)) = whole.next()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use recoup_core::{
     Comm, CommError, DeviceSnapshot, ElementType, ExactSum, Fingerprint, Operator, PROBES, Probe, ProblemOnDevice,
-    Projection, SolveError, VariableRecord, agreed, gather_words, probe_value, vector_fingerprint,
+    Projection, SolveError, VariableRecord, agreed, probe_value, vector_fingerprint, wrapping_sums,
 };
 
 use crate::error::{PipelineError, device_values_error};
@@ -109,15 +109,12 @@ pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Finger
     Ok(Fingerprint { operator: operator_hash, rhs, rows: operator.global_rows(), probe })
 }
 
-/// Gathers hashes of A and b over all ranks.
+/// Adds the hashes of A and b over all ranks.
 fn hashes(problem: &Reference, comm: &dyn Comm) -> Result<[u64; 2], CommError> {
     let hash_of_column = |column| vector_fingerprint(first_row(problem, column), problem.column(column));
     let rhs = (0..problem.columns).map(hash_of_column).fold(0, u64::wrapping_add);
     let local = [problem.operator.fingerprint(), rhs];
-    let all = gather_words(comm, local)?;
-    Ok(all
-        .into_iter()
-        .fold([0, 0], |[a, b]: [u64; 2], [operator, rhs]| [a.wrapping_add(operator), b.wrapping_add(rhs)]))
+    wrapping_sums(comm, local)
 }
 
 /// Returns the number of this rank's first row, as if each column lay below the one before: the
