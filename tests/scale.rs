@@ -4,17 +4,18 @@
 //! The ranks are threads of one process. Their vectors are a few rows long, so nearly all bytes are
 //! the library's own: agreement, manifests and guards.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use recoup::cache::TierList;
+use recoup::cache::{Dispensable, RunMemory, RunPlace, TierList};
 use recoup::comm::Threads;
-use recoup::core::{Comm, CommError, Iteration, Operator, Scheme};
-use recoup::solvers::{Cg, Identity, Pool, Stop, System};
+use recoup::core::{CodecId, Comm, CommError, Iteration, Operator, Plan, Scheme};
+use recoup::io::{Access, Hdf5Store};
+use recoup::solvers::{Cg, Identity, Method, Pool, Stop, System};
 use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
 use recoup_testkit::counting_comm::{CommCounts, CountingComm};
 
-use crate::support::plan;
+use crate::support::{fixed, plan};
 
 /// Rows of a rank where the number of ranks is that of the first job.
 const ROWS: usize = 4;
@@ -36,6 +37,10 @@ impl Line {
         let first = start(comm.rank());
         let rows = start(comm.rank() + 1) - first;
         Self { comm: Mutex::new(comm.dup().unwrap()), rows, first: first as u64, global: global as u64 }
+    }
+
+    fn rhs(&self) -> Arc<[f64]> {
+        (0..self.rows as u64).map(|row| ((self.first + row) % 7) as f64 - 2.0).collect()
     }
 }
 
@@ -104,10 +109,17 @@ impl Place<'_> {
         let builder = recoup::open(self.dir.join("ckpt")).system(a, b.clone()).plan(plan(Scheme::Traditional));
         builder.every(EVERY).synchronous(true).threads(1).pin_worker(true).tier_options(options)
     }
+
+    fn lose_node(&self, node: usize) {
+        let run = RunPlace { dir: Some(&self.dir.join("ckpt")), name: "solve" };
+        let memory = RunMemory::new(&self.dir.join("memory"), run).unwrap();
+        memory.of_node(node).unwrap().remove(&Dispensable::given_up()).unwrap();
+    }
 }
 
-/// The counts of all ranks of a job.
+/// The iterate of a job, of all ranks in order, and the counts of each.
 struct JobEnd {
+    x: Vec<f64>,
     resumed_at: u64,
     phases: Vec<Phases>,
 }
@@ -125,7 +137,7 @@ fn run(place: Place<'_>, ranks: usize, global: usize, end: u64) -> JobEnd {
             before = now;
         };
         let a = Line::new(&comm, global);
-        let b: Arc<[f64]> = (0..a.rows as u64).map(|row| ((a.first + row) % 7) as f64 - 2.0).collect();
+        let b = a.rhs();
         let pool = Pool::new(1);
         let system = System { a: &a, b: &b, comm: &comm, pool: &pool };
         let mut cg = Cg::new(system, &Identity, &vec![0.0; a.rows], Stop::at(1e-300)).unwrap();
@@ -141,9 +153,11 @@ fn run(place: Place<'_>, ranks: usize, global: usize, end: u64) -> JobEnd {
             passed(phase);
         }
         session.wait().unwrap();
-        (resumed_at, phases)
+        (cg.iterate().unwrap(), resumed_at, phases)
     });
-    JobEnd { resumed_at: of_ranks[0].0, phases: of_ranks.iter().map(|(_, phases)| *phases).collect() }
+    let resumed_at = of_ranks[0].1;
+    let phases = of_ranks.iter().map(|(_, _, phases)| *phases).collect();
+    JobEnd { x: of_ranks.into_iter().flat_map(|(x, ..)| x).collect(), resumed_at, phases }
 }
 
 /// Saves on `ranks`, and returns the counts of a steady version and of a restore on as many.
@@ -175,21 +189,96 @@ const PHASES: [(&str, OfPhase); 4] = [
 ];
 
 /// Tiers of the jobs that are counted.
-const TIERS: [&str; 3] = ["pfs", "memory,partner:ring1,rs:4+2", "memory,partner:ring1,pfs"];
+const TIERS: [&str; 4] = ["pfs", "memory,partner:ring1", "memory,partner:ring1,rs:4+2", "memory,partner:ring1,pfs"];
 
 fn print(tiers: &str, ranks: usize, phases: &[Phases]) {
     for (name, of) in PHASES {
         let calls = mean_and_most(phases, |phases| of(phases).calls());
-        let gathered = mean_and_most(phases, |phases| of(phases).gathered_bytes);
+        let reductions = mean_and_most(phases, |phases| of(phases).reductions)[1];
+        let gathered = mean_and_most(phases, |phases| of(phases).gathered_bytes)[1];
         let sent = mean_and_most(phases, |phases| of(phases).sent_bytes);
         let received = mean_and_most(phases, |phases| of(phases).received_bytes);
-        let counts = [calls, sent, received, gathered].map(|[mean, most]| format!("{mean:>9}{most:>9}"));
-        println!("{tiers:<28}{ranks:>5} {name:<10}{}", counts.concat());
+        let counts = [calls, sent, received].map(|[mean, most]| format!("{mean:>9}{most:>9}"));
+        println!("{tiers:<28}{ranks:>5} {name:<10}{}{reductions:>9}{gathered:>9}", counts.concat());
     }
 }
 
-/// Four times the ranks may add as many calls as a tree gets levels, two; nothing else grows in an
-/// iteration.
+/// Saves on many ranks, loses a host with its memory, and goes on with fewer: 7 of 10, and 7.
+#[test]
+fn a_job_of_many_ranks_loses_a_host_and_goes_on_with_fewer() {
+    let ranks = std::env::var("RECOUP_SCALE_RANKS").map_or(80, |ranks| ranks.parse().unwrap());
+    for tiers in ["memory,partner:ring1", "memory,partner:ring1,pfs", "pfs"] {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        std::fs::create_dir(dir.path().join("memory")).unwrap();
+        let place = Place { dir: dir.path(), tiers };
+        let mut x = Vec::new();
+        for now in [ranks, ranks * 7 / 10, 7] {
+            let end = run(place, now, ROWS * ranks, 3 * EVERY);
+            if now < ranks {
+                assert_eq!(end.resumed_at, 3 * EVERY, "{tiers}, {now} ranks");
+                let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert!(bits(&end.x) == bits(&x), "{tiers}, {now} ranks: other values");
+            } else if tiers != "pfs" {
+                place.lose_node(3);
+            }
+            x = end.x;
+        }
+    }
+}
+
+/// Saves at iteration 12, or restores from there: each rank from the directory it is given. Returns
+/// the iterates of all ranks in order.
+fn saved_or_restored(ranks: usize, global: usize, plan: Plan, dir: impl Fn(usize) -> PathBuf + Sync) -> Vec<f64> {
+    let open = |rank| Hdf5Store::open(dir(rank), "solve", if rank == 0 { Access::Write } else { Access::Join });
+    let parts = Threads::launch(ranks, |comm| {
+        let first = (comm.rank() == 0).then(|| open(0).unwrap());
+        comm.barrier().unwrap();
+        let store = Arc::new(first.unwrap_or_else(|| open(comm.rank()).unwrap()));
+        let a = Line::new(&comm, global);
+        let b = a.rhs();
+        let pool = Pool::new(1);
+        let system = System { a: &a, b: &b, comm: &comm, pool: &pool };
+        let mut cg = Cg::new(system, &Identity, &vec![0.0; a.rows], Stop::at(1e-300)).unwrap();
+        let builder = recoup::open("unused").system(Arc::new(Line::new(&comm, global)), b.clone()).plan(plan);
+        let mut session = builder.every(EVERY).synchronous(true).build_with(store, &comm).unwrap();
+        let restored = session.restore(&mut cg).unwrap();
+        while cg.progress().iteration < 3 * EVERY {
+            assert!(restored.is_none(), "restored the last version");
+            cg.step().unwrap();
+            session.step(&cg).unwrap();
+        }
+        session.wait().unwrap();
+        cg.iterate().unwrap()
+    });
+    parts.concat()
+}
+
+/// Every rank used to read the manifest of the whole version, and of all it is coded against.
+#[test]
+fn ranks_restore_where_rank_0_alone_sees_manifests() {
+    for plan in [plan(Scheme::Traditional), fixed(CodecId::Qb, 1e-3)] {
+        let dir = tempfile::tempdir().unwrap();
+        let [whole, view] = ["whole", "view"].map(|name| dir.path().join(name));
+        saved_or_restored(5, 50, plan, |_| whole.clone());
+        for version in std::fs::read_dir(whole.join("solve")).unwrap().map(|entry| entry.unwrap().path()) {
+            let below = view.join("solve").join(version.file_name().unwrap());
+            std::fs::create_dir_all(&below).unwrap();
+            for file in std::fs::read_dir(&version).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+                if !file.ends_with("manifest.json") {
+                    std::fs::hard_link(&file, below.join(file.file_name().unwrap())).unwrap();
+                }
+            }
+        }
+        let expected = saved_or_restored(1, 50, plan, |_| whole.clone());
+        for ranks in [5, 3, 8] {
+            let found = saved_or_restored(ranks, 50, plan, |rank| if rank == 0 { whole.clone() } else { view.clone() });
+            assert!(found.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()), "{plan:?} on {ranks} ranks");
+        }
+    }
+}
+
+/// Four times the ranks may add as many calls, and as many bytes where nothing is gathered, as a
+/// tree gets levels: two. Nothing grows in an iteration.
 #[test]
 fn calls_of_a_rank_grow_no_faster_than_a_tree_is_deep() {
     for tiers in TIERS {
@@ -197,6 +286,12 @@ fn calls_of_a_rank_grow_no_faster_than_a_tree_is_deep() {
         for (name, of) in PHASES {
             let [fewer, more] = [&fewer, &more].map(|phases| mean_and_most(phases, |phases| of(phases).calls()));
             assert!(more[0] * 4 <= fewer[0] * 6, "{tiers}, {name}: {} calls on 16 ranks, {} on 64", fewer[0], more[0]);
+        }
+        // Memory tiers gather manifests.
+        for (name, of) in PHASES.into_iter().filter(|(name, _)| tiers == "pfs" && *name != "open") {
+            let bytes = |phases: &Phases| of(phases).sent_bytes + of(phases).received_bytes;
+            let [fewer, more] = [&fewer, &more].map(|phases| mean_and_most(phases, bytes)[0]);
+            assert!(more * 4 <= fewer * 6, "{tiers}, {name}: {fewer} bytes on 16 ranks, {more} on 64");
         }
         let [fewer, more] =
             [&fewer, &more].map(|phases| mean_and_most(phases, |phases| phases.iteration.received_bytes));
@@ -209,9 +304,13 @@ fn calls_of_a_rank_grow_no_faster_than_a_tree_is_deep() {
 #[ignore = "prints a table, for a minute or more; RECOUP_SCALE_RANKS is the largest number of ranks"]
 fn table() {
     let most = std::env::var("RECOUP_SCALE_RANKS").map_or(256, |ranks| ranks.parse().unwrap());
-    println!("mean and most of a rank: calls, bytes sent, bytes received, bytes received of gathers");
+    println!("mean and most of a rank: calls, bytes sent, bytes received; most: reductions, bytes gathered");
     for tiers in TIERS {
         for ranks in [4, 16, 64, 256, 1024].into_iter().filter(|&ranks| ranks <= most) {
+            // Memory tiers keep the whole manifest on every rank: gigabytes, of a thousand.
+            if ranks > 256 && tiers != "pfs" {
+                continue;
+            }
             print(tiers, ranks, &counted(tiers, ranks));
         }
     }

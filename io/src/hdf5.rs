@@ -43,7 +43,8 @@ use crate::throttle::{Throttle, in_slices};
 use drafts::Drafts;
 pub(crate) use plain::plain_file;
 use rank_file::RankFile;
-use shared_file::HeldParts;
+use read_back::written_files;
+use shared_file::{HeldParts, SharedFiles};
 
 /// Name of the manifest in the directory of a version: written last in every version.
 const MANIFEST: &str = "manifest.json";
@@ -276,23 +277,18 @@ fn put_aside(path: &Path, aside: &Path) -> Result<(), StoreError> {
 }
 
 impl Hdf5Store {
-    /// Writes the files that ranks share. Returns the manifest with the places in them. Collective.
-    fn write_shared(
-        &self,
-        manifest: &Manifest,
-        draft: &Path,
-        comm: &dyn Comm,
-    ) -> Result<Manifest, CommonError<StoreError>> {
-        // What lies is refused on all ranks before any place follows from it.
-        let version = manifest.version;
-        check(manifest, version).map_err(|what| CommonError::alike(StoreError::Manifest { version, what }))?;
-        let target =
-            shared_file::SharedFiles { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
-        shared_file::write(&target, &self.parts, manifest, comm).inspect_err(|_| {
-            if comm.rank() == 0 {
-                abandon(draft);
+    /// Writes the files that ranks share, and has every file read back by another rank than wrote
+    /// it. Returns this rank's part, with the places in shared files. Collective.
+    fn complete(&self, part: &Manifest, draft: &Path, comm: &dyn Comm) -> Result<Manifest, CommonError<StoreError>> {
+        let (placed, written) = match self.ranks_per_file {
+            1 => (part.clone(), written_files(part)),
+            per_file => {
+                let target = SharedFiles { draft, per_file, throttle: self.throttle.as_ref() };
+                shared_file::write(&target, &self.parts, part, comm)?
             }
-        })
+        };
+        read_back::check(draft, part.version, &written, comm)?;
+        Ok(placed)
     }
 }
 
@@ -323,17 +319,16 @@ impl Store for Hdf5Store {
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let draft = self.drafts.place(manifest.version);
-        let placed = match self.ranks_per_file {
-            1 => None,
-            _ => Some(self.write_shared(manifest, &draft, comm)?),
-        };
-        let manifest = placed.as_ref().unwrap_or(manifest);
-        read_back::check(&draft, manifest, self.ranks_per_file, comm).inspect_err(|_| {
+        let part = self.complete(manifest, &draft, comm).inspect_err(|_| {
             if comm.rank() == 0 {
                 abandon(&draft);
             }
         })?;
-        let is_ready = from_rank_0(comm, || self.publish_sealed(manifest, &draft, comm.size()))?;
+        let whole = part.collected(comm)?.transpose();
+        let is_ready = from_rank_0(comm, || match whole? {
+            Some(whole) => self.publish_sealed(&whole, &draft, comm.size()),
+            None => Ok(false),
+        })?;
         if !self.is_plain() {
             // One that was replaced is a draft now, and may have stayed.
             self.drafts.ended(self.replaces);

@@ -73,7 +73,11 @@ impl Store for MemoryStore {
     }
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
-        by_rank_0(comm, || self.publish_draft(manifest))?;
+        let whole = manifest.collected(comm)?;
+        by_rank_0(comm, || match whole {
+            Some(whole) => self.publish_draft(&whole?),
+            None => Ok(()),
+        })?;
         Ok(NextBegin::RankZeroFirst)
     }
 
@@ -181,7 +185,7 @@ mod tests {
 
     use recoup_core::Clock;
     use recoup_testkit::crashing_store::{Crash, CrashingStore};
-    use recoup_testkit::store_suite::{SampleVersion, store_suite};
+    use recoup_testkit::store_suite::{SampleVersion, publish_on_ranks, store_suite};
 
     use super::*;
     use crate::VirtualClock;
@@ -194,6 +198,13 @@ mod tests {
     #[test]
     fn store_that_never_crashes_passes_the_suite() {
         store_suite(|| CrashingStore::new(MemoryStore::new(), Crash::Never));
+    }
+
+    #[test]
+    fn parts_of_all_ranks_make_one_version() {
+        let store = MemoryStore::new();
+        publish_on_ranks(&SampleVersion::new(3, 5), |_| Ok(store.clone())).unwrap();
+        SampleVersion::new(3, 5).assert_whole(&store);
     }
 
     #[test]

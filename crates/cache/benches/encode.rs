@@ -87,7 +87,8 @@ fn save(node: &Path, guard: Option<&Protection>) {
         let mut draft = store.begin(1, rank).unwrap();
         draft.write(&manifest.variables[rank], &mut [frame], NextCall::Seal).unwrap();
         draft.seal().unwrap();
-        store.publish(&manifest, &comm).unwrap();
+        let files = vec![manifest.files[rank].clone()];
+        store.publish(&Manifest { files, ..manifest.part_of(rank) }, &comm).unwrap();
     });
 }
 

@@ -25,7 +25,9 @@ impl Store for NodeStore {
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let version = manifest.version;
-        let mask = self.publish_on_all(manifest, comm).inspect_err(|error| {
+        // Every shelf has the whole: whichever ranks are left, they know of all parts.
+        let whole = manifest.gathered(comm)?;
+        let mask = self.publish_on_all(&whole, comm).inspect_err(|error| {
             // Where a rank is lost others may have seen this one's mark, and count the version:
             // repair will tell.
             if !matches!(**error, StoreError::Comm(_)) {

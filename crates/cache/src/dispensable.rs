@@ -99,7 +99,7 @@ fn from_faster(store: &dyn Store, version: u64, rank: usize, ranks: usize) -> Re
         Ok((variable.clone(), frames?))
     });
     let variables: Result<Vec<_>, StoreError> = variables.collect();
-    Ok(Cargo { variables: variables?, manifest })
+    Ok(Cargo { variables: variables?, manifest: manifest.part_of(rank) })
 }
 
 /// Reads one frame; which filters of HDF5 it went through is not known any more.

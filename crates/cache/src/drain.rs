@@ -6,21 +6,21 @@
 //! frames, so nothing is read back or coded again. Given up, it ends before the next variable, on
 //! all ranks alike, and its draft is gone. Must not know when a version is due.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use recoup_core::{
-    Clock, Comm, CommonError, Draft, FileRecord, Frame, KindedError, Manifest, NextCall, Place, RankFailure,
-    StoreError, Tier, VariableRecord, agreed, each, gathered,
+    Clock, Comm, CommonError, Draft, FileRecord, Frame, KindedError, Manifest, NextCall, RankFailure, StoreError, Tier,
+    VariableRecord, agreed, each,
 };
 use recoup_io::SystemClock;
-use serde::{Deserialize, Serialize};
 
 use crate::notes::Notes;
 
-/// A rank's part of a version, and the version's manifest.
+/// A rank's part of a version, and of the version's manifest.
 #[derive(Debug)]
 pub(crate) struct Cargo {
     pub(crate) manifest: Manifest,
@@ -186,13 +186,6 @@ impl Drop for Landing<'_> {
     }
 }
 
-/// Places of this rank's frames in one tier, in their order.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Placed {
-    places: Vec<Option<Place>>,
-    files: Vec<FileRecord>,
-}
-
 /// Writes this rank's part of a version to a tier, and publishes it there. Collective.
 ///
 /// # Errors
@@ -219,25 +212,22 @@ fn write_and_publish(
 ) -> Result<(), CommonError<StoreError>> {
     let version = cargo.manifest.version;
     let acts = comm.rank() == 0 || !tier.store.is_shared();
-    agreed(comm, if acts { check_chain(tier, &cargo.manifest) } else { Ok(()) })?;
+    let parents = cargo.manifest.parents_of_all(comm)?;
+    agreed(comm, if acts { check_chain(tier, parents) } else { Ok(()) })?;
     let first = (comm.rank() == 0).then(|| tier.store.begin(version, 0));
     comm.barrier()?;
     let draft = first.unwrap_or_else(|| tier.store.begin(version, comm.rank()));
     let mine = draft.and_then(|draft| write_all(draft, &mut cargo.variables, is_given_up));
-    let parts = gathered(comm, mine.map_err(|e| words(comm, &e)))?;
-    let mut manifest = Manifest { files: Vec::new(), ..cargo.manifest.clone() };
-    let mut places = Vec::new();
-    for part in parts {
-        places.extend(part.places);
-        manifest.files.extend(part.files);
-    }
-    manifest.frames.iter_mut().zip(places).for_each(|(frame, place)| frame.place = place);
+    let files = each(comm, mine.map_err(|e| words(comm, &e)))?;
+    let mut manifest = Manifest { files, ..cargo.manifest.clone() };
+    let placed = cargo.variables.iter().flat_map(|(_, frames)| frames);
+    manifest.frames.iter_mut().zip(placed).for_each(|(frame, placed)| frame.place.clone_from(&placed.record.place));
     tier.store.publish(&manifest, comm).map(drop)
 }
 
 /// Refuses a version where the tier lacks one that is decoded before it.
-fn check_chain(tier: &Tier, manifest: &Manifest) -> Result<(), StoreError> {
-    let mut left = manifest.parents();
+fn check_chain(tier: &Tier, parents: BTreeSet<u64>) -> Result<(), StoreError> {
+    let mut left = parents;
     while let Some(version) = left.pop_last() {
         if !tier.store.holds(version)? {
             return Err(StoreError::Missing { version });
@@ -248,12 +238,12 @@ fn check_chain(tier: &Tier, manifest: &Manifest) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes frames to a draft and seals it. Returns their places.
+/// Writes frames to a draft, where each gets its place, and seals it. Returns its files.
 fn write_all(
     mut draft: Box<dyn Draft>,
     variables: &mut [(VariableRecord, Vec<Frame>)],
     is_given_up: &AtomicBool,
-) -> Result<Placed, StoreError> {
+) -> Result<Vec<FileRecord>, StoreError> {
     let check = || if is_given_up.load(Ordering::Acquire) { Err(StoreError::GivenUp) } else { Ok(()) };
     let count = variables.len();
     for (position, (variable, frames)) in variables.iter_mut().enumerate() {
@@ -261,8 +251,7 @@ fn write_all(
         draft.write(variable, frames, NextCall::after(position, count))?;
     }
     check()?;
-    let places = variables.iter().flat_map(|(_, frames)| frames.iter().map(|f| f.record.place.clone())).collect();
-    Ok(Placed { places, files: draft.seal()?.files })
+    Ok(draft.seal()?.files)
 }
 
 #[cfg(test)]
@@ -278,7 +267,7 @@ mod tests {
     fn job(pfs: &MemoryStore, comm: &dyn Comm, parents: &[u64]) -> DrainedVersion {
         let mut sample = SampleVersion::new(5, comm.size());
         sample.parts.iter_mut().flat_map(|part| &mut part.frames).for_each(|f| f.record.parents = parents.to_vec());
-        let manifest = sample.manifest(Vec::new());
+        let manifest = sample.of_rank(comm.rank()).manifest(Vec::new());
         let ours = sample.parts.into_iter().filter(|part| part.record.rank == comm.rank());
         let variables = ours.map(|part| (part.record, part.frames)).collect();
         let tier = Tier { name: "pfs".to_owned(), store: Arc::new(pfs.clone()), every: 1, keep: 1, max_bytes: None };

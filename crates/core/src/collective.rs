@@ -10,11 +10,15 @@
 //! Their errors are [`CommonError`]s, and so are those of collective functions made of them: in
 //! such a function a `?` on the result of one rank alone does not compile.
 
+mod tree;
+
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Comm, CommError, ExactSum, KindedError, RankFailure, StoreError, mix};
+
+pub use tree::{collect_bytes, hand_out_bytes};
 
 /// A value that travels between ranks, as JSON.
 pub trait Message: Serialize + for<'de> Deserialize<'de> {}

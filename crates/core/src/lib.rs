@@ -23,6 +23,7 @@ mod frame;
 mod increment_mode;
 mod iteration;
 mod manifest;
+mod manifest_parts;
 mod mix;
 mod note;
 mod operator;
@@ -45,8 +46,8 @@ pub use codec::{
 };
 pub use collective::{
     CommonError, Message, RankError, agreed, are_alike, broadcast_bytes, broadcast_json, broadcast_json_from,
-    broadcast_words, by_rank_0, each, from_rank_0, gather_bytes, gather_json, gather_unlike, gather_words, gathered,
-    summed, text_hash, wrapping_sums,
+    broadcast_words, by_rank_0, collect_bytes, each, from_rank_0, gather_bytes, gather_json, gather_unlike,
+    gather_words, gathered, hand_out_bytes, summed, text_hash, wrapping_sums,
 };
 pub use comm::{Comm, CommError};
 pub use decorator::StoreDecorator;

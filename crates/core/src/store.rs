@@ -29,8 +29,9 @@ pub trait Store: Send + Sync {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError>;
 
     /// Makes the sealed drafts of all ranks a version, in one visible step, and returns how the
-    /// next version may begin. Collective, after every rank has sealed; the result is the same on
-    /// all ranks.
+    /// next version may begin. The `manifest` of a rank lists the variables, frames and files that
+    /// this rank has sealed; the version is made of those of all ranks. Collective, after every
+    /// rank has sealed; the result is the same on all ranks.
     ///
     /// # Errors
     /// [`StoreError`]; the version does not count then, and older ones are untouched.

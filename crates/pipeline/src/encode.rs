@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Comm, CommError, ErrorKind, KindedError, Manifest, NextBegin, Progress, RankFailure,
-    ResidualRecord, Role, Scheme, SystemRecord, Tiered, gather_json,
+    ResidualRecord, Role, Scheme, SystemRecord, Tiered,
 };
 
 use self::chain::Chains;
@@ -28,7 +28,7 @@ use self::increments::Increments;
 use self::rank_part::{PartDraft, VersionPart, all_sealed};
 use crate::costs::{DeviceUse, Outcome, RunClock, Saved, Spent, since};
 use crate::error::PipelineError;
-use crate::restore::{Keeper, Retention, Swept, manages_versions};
+use crate::restore::{Keeper, PublishedVersion, Retention, Swept, manages_versions};
 use crate::session::{SessionConfig, StagingNeed};
 use crate::staging::{Staged, StagingRule, StagingSet};
 use crate::verify::Verifier;
@@ -320,9 +320,8 @@ impl Worker {
         let sealed = self.context.check_abort().and(sealed);
         let part = sealed.map_err(|error| RankFailure::of(self.context.comm.rank(), &error));
         saved.payload_bytes = part.as_ref().map_or(0, VersionPart::payload_bytes);
-        let parts = gather_json(self.context.comm.as_ref(), &part)?;
-        let verdict = match all_sealed(parts) {
-            Ok(parts) => self.publish_parts(job, parts, saved),
+        let verdict = match all_sealed(self.context.comm.as_ref(), part)? {
+            Ok(part) => self.publish_part(job, part, saved),
             Err(failure) => Err(failure.into()),
         };
         if verdict.is_err() && manages_versions(self.context.store.as_ref(), self.context.comm.as_ref()) {
@@ -335,35 +334,37 @@ impl Worker {
     }
 
     /// Makes the version visible, and removes what retention no longer keeps.
-    fn publish_parts(
+    fn publish_part(
         &mut self,
         job: &CheckpointJob,
-        parts: Vec<VersionPart>,
+        part: VersionPart,
         saved: &mut Saved,
     ) -> Result<NextBegin, PipelineError> {
         let columns = std::mem::take(&mut self.encoder.columns);
-        let manifest = self.manifest(job, parts, saved.residual, columns);
+        let manifest = self.manifest(job, part, saved.residual, columns);
         let WorkerContext { store, comm, .. } = &self.context;
+        let parents = manifest.parents_of_all(comm.as_ref())?;
         let next_begin = store.publish(&manifest, comm.as_ref())?;
-        self.encoder.chains.publish(manifest.version, !manifest.parents().is_empty());
-        let swept = self.keeper.published(manifest, store.as_ref(), comm.as_ref())?;
+        self.encoder.chains.publish(manifest.version, !parents.is_empty());
+        let published = PublishedVersion { version: manifest.version, parents };
+        let swept = self.keeper.published(published, store.as_ref(), comm.as_ref())?;
         self.swept(swept, saved);
         Ok(next_begin)
     }
 
-    /// Makes the manifest of a version from the parts of all ranks. `residual` is that of the only
-    /// column, or of the one with the most left to do.
+    /// Makes this rank's part of the manifest of a version. `residual` is that of the only column,
+    /// or of the one with the most left to do.
     fn manifest(
         &self,
         job: &CheckpointJob,
-        parts: Vec<VersionPart>,
+        part: VersionPart,
         residual: ResidualRecord,
         columns: Vec<ResidualRecord>,
     ) -> Manifest {
         let is_lossy = job.plan.scheme == Scheme::Lossy;
         let is_converged = job.progress.is_converged() && !is_lossy;
         let problem = self.encoder.verifier.as_ref();
-        let mut manifest = Manifest {
+        Manifest {
             fingerprint: problem.map(Verifier::fingerprint),
             nonzeros: problem.and_then(Verifier::nonzeros).filter(|_| job.method.is_some()),
             method: job.method.map(str::to_owned),
@@ -375,14 +376,11 @@ impl Worker {
             system: self.system,
             extra_iterations_predicted: job.predicted,
             measured: job.measured.clone(),
-            ..Manifest::new(&self.name, job.progress.iteration, parts.len())
-        };
-        for part in parts {
-            manifest.variables.extend(part.variables);
-            manifest.frames.extend(part.frames);
-            manifest.files.extend(part.files);
+            variables: part.variables,
+            frames: part.frames,
+            files: part.files,
+            ..Manifest::new(&self.name, job.progress.iteration, self.context.comm.size())
         }
-        manifest
     }
 
     /// Takes note of what became of older versions.

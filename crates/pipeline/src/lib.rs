@@ -21,7 +21,7 @@ mod verify;
 pub use costs::{DeviceUse, Outcome, Saved, Spent, Timing, VirtualCosts};
 pub use encode::{CodecTable, Codecs};
 pub use error::{PipelineError, ProblemSize, Skipped};
-pub use restore::{ChainReader, Guess, Restored, Retention, Sweep, VariableChanges, Whole};
+pub use restore::{ChainReader, Guess, PublishedVersion, Restored, Retention, Sweep, VariableChanges, Whole};
 pub use run::{
     Corrupted, Ended, Event, EventKind, FailedVersion, FlipCounts, Flipped, MakeSolver, RunLimits, RunReport, Runner,
     Sample, Watch,

@@ -4,6 +4,7 @@
 
 mod candidate;
 mod chain_reader;
+mod portions;
 mod retention;
 mod sources;
 
@@ -14,6 +15,7 @@ use recoup_core::{
 };
 
 use self::candidate::{Candidate, overwrite_variables, room_for};
+use self::portions::{PartIndex, spreads};
 use self::sources::VariableSource;
 use crate::encode::{Base, Decoded};
 use crate::error::{PipelineError, ProblemSize, Skipped, as_damage, device_values_error};
@@ -23,7 +25,7 @@ use crate::staging::{Buffer, PlacedValues, record};
 pub use self::candidate::Guess;
 pub use self::chain_reader::{ChainReader, Whole};
 pub(crate) use self::retention::{Keeper, Swept, manages_versions};
-pub use self::retention::{Retention, Sweep};
+pub use self::retention::{PublishedVersion, Retention, Sweep};
 pub use self::sources::VariableChanges;
 
 /// A version that came back.
@@ -187,7 +189,8 @@ impl Session {
                 }
                 return Err(CommonError::alike(self.other_system(version, there)));
             }
-            let candidate = self.candidate(version, method, owners, &mut reader);
+            let manifest = self.portion(version, owners, &mut reader)?;
+            let candidate = self.candidate(manifest, method, owners, &mut reader);
             match self.verdict(candidate)? {
                 Ok(candidate) => {
                     let guess = self.guess(&candidate, owners)?;
@@ -274,21 +277,21 @@ impl Session {
         from_rank_0(self.comm.as_ref(), || self.store.versions()).map_err(CommonError::lift)
     }
 
-    /// Reads this rank's part of a version; all that is damaged of it, where an older one is to be
-    /// tried.
+    /// Reads this rank's part of a version, whose manifest it gets; all that is damaged of it,
+    /// where an older one is to be tried.
     ///
     /// # Errors
     /// The version is not ours; older ones are not either.
     fn candidate(
         &self,
-        version: u64,
+        manifest: Result<Manifest, Vec<PipelineError>>,
         method: Option<&str>,
         owners: &mut [&mut dyn Registered],
         reader: &mut ChainReader<'_>,
     ) -> Result<Result<Candidate, Vec<PipelineError>>, PipelineError> {
-        let manifest = match self.store.manifest(version) {
+        let manifest = match manifest {
             Ok(manifest) => manifest,
-            Err(error) => return Ok(Err(vec![error.into()])),
+            Err(damage) => return Ok(Err(damage)),
         };
         let difference = self.check_problem(&manifest)?;
         let is_other = |other: &String| method.is_some_and(|method| method != other.as_str());
@@ -380,9 +383,9 @@ impl Session {
 
     /// Asks the store to bring back what this rank will read.
     fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), CommonError<PipelineError>> {
-        let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);
-        let spreads: Vec<_> = owners.iter().flat_map(|owner| owner.variables()).map(spread).collect();
-        let reads = |manifest: &Manifest| sources::sources(manifest, &spreads, self.comm.as_ref());
+        let spreads = spreads(owners);
+        let rank = self.comm.rank();
+        let reads = |manifest: &Manifest| PartIndex::of(manifest).read_by(rank, &spreads).into_iter().collect();
         let prepare = |tiered: &dyn Tiered| tiered.prepare_restore(self.comm.as_ref(), &reads);
         self.store.as_tiered().map_or(Ok(()), prepare).map_err(CommonError::lift)
     }

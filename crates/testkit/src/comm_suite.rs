@@ -1,7 +1,7 @@
 //! The suite that every communicator must pass. Each rank calls [`run`] with its own.
 #![expect(clippy::disallowed_methods, reason = "the suite of communicators")]
 
-use recoup_core::{Comm, CommError};
+use recoup_core::{Comm, CommError, are_alike, collect_bytes, gather_unlike, hand_out_bytes, wrapping_sums};
 
 /// Runs all checks, on any number of ranks; all ranks call it together.
 ///
@@ -19,6 +19,8 @@ pub fn run(comm: &dyn Comm) {
     bytes_of_any_length_arrive_in_the_order_asked(comm).expect(lost);
     all_ranks_exchange_bytes_with_all(comm).expect(lost);
     bytes_do_not_mix_with_values(comm).expect(lost);
+    bytes_of_all_ranks_reach_rank_0_in_order_and_return(comm).expect(lost);
+    numbers_are_added_and_values_compared_over_all_ranks(comm).expect(lost);
     dup_does_not_mix_with_its_parent(comm).expect(lost);
     comm.barrier().expect(lost);
 }
@@ -133,6 +135,32 @@ fn all_ranks_exchange_bytes_with_all(comm: &dyn Comm) -> Result<(), CommError> {
     let from: Vec<usize> = (0..size).rev().collect();
     let expected: Vec<Vec<u8>> = from.iter().map(|&from| message(from, rank)).collect();
     assert_eq!(comm.exchange_bytes(&sends, &from)?, expected);
+    Ok(())
+}
+
+fn bytes_of_all_ranks_reach_rank_0_in_order_and_return(comm: &dyn Comm) -> Result<(), CommError> {
+    for length in [0, 1, 1000] {
+        let bytes_of = |rank: usize| vec![rank as u8; rank * length];
+        let expected: Vec<Vec<u8>> = (0..comm.size()).map(bytes_of).collect();
+        let found = collect_bytes(comm, &bytes_of(comm.rank()))?;
+        let mine = hand_out_bytes(comm, found.as_deref().unwrap_or_default())?;
+        assert_eq!(mine, bytes_of(comm.rank()), "handed out");
+        assert_eq!(found, (comm.rank() == 0).then_some(expected));
+    }
+    Ok(())
+}
+
+fn numbers_are_added_and_values_compared_over_all_ranks(comm: &dyn Comm) -> Result<(), CommError> {
+    let numbers = |rank: usize| [u64::MAX - rank as u64, rank as u64, (rank as u64) << 40];
+    let add = |sums: [u64; 3], rank| std::array::from_fn(|index| numbers(rank)[index].wrapping_add(sums[index]));
+    assert_eq!(wrapping_sums(comm, numbers(comm.rank()))?, (0..comm.size()).fold([0; 3], add));
+    assert!(are_alike(comm, &"the same")?);
+    for other in 0..comm.size() {
+        let mine = usize::from(comm.rank() == other);
+        assert_eq!(are_alike(comm, &mine)?, comm.size() == 1, "rank {other} has another value");
+        let all: Vec<usize> = (0..comm.size()).map(|rank| usize::from(rank == other)).collect();
+        assert_eq!(gather_unlike(comm, &mine)?, all);
+    }
     Ok(())
 }
 

@@ -6,10 +6,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
-use recoup_comm::Solo;
+use recoup_comm::{Solo, Threads};
 use recoup_core::{
-    CodecId, CommonError, Distribution, Draft, ElementType, FileRecord, Filter, Frame, FrameRecord, Manifest,
-    NextBegin, NextCall, ResidualRecord, Role, Scheme, Storage, Store, StoreError, VariableRecord,
+    CodecId, Comm as _, CommonError, Distribution, Draft, ElementType, FileRecord, Filter, Frame, FrameRecord,
+    Manifest, NextBegin, NextCall, ResidualRecord, Role, Scheme, Storage, Store, StoreError, VariableRecord,
 };
 
 use crate::crashing_store::{Crash, CrashingStore};
@@ -34,6 +34,41 @@ pub struct SamplePart {
     pub values: Vec<f64>,
     /// Frames of the variable, not yet placed.
     pub frames: Vec<Frame<'static>>,
+}
+
+/// Writes variables to a draft, which is sealed next.
+fn write<'a>(parts: impl Iterator<Item = &'a mut SamplePart>, draft: &mut dyn Draft) -> Result<(), StoreError> {
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let next = if parts.peek().is_none() { NextCall::Seal } else { NextCall::Write };
+        draft.write(&part.record, &mut part.frames, next)?;
+    }
+    Ok(())
+}
+
+/// Publishes a sample from as many ranks as it has, each of which opens its own store and gives the
+/// manifest of its own part.
+///
+/// # Errors
+/// What the store of the first rank that failed reports.
+pub fn publish_on_ranks<S: Store>(
+    sample: &SampleVersion,
+    open: impl Fn(usize) -> Result<S, StoreError> + Sync,
+) -> Result<(), StoreError> {
+    let published = Threads::launch(sample.ranks, |comm| {
+        let rank = comm.rank();
+        let first = (rank == 0).then(|| open(rank));
+        comm.barrier()?;
+        let store = first.unwrap_or_else(|| open(rank));
+        let begun = store.as_ref().ok().filter(|_| rank == 0).map(|store| store.begin(sample.version, rank));
+        comm.barrier()?;
+        let store = store?;
+        let mut draft = begun.unwrap_or_else(|| store.begin(sample.version, rank))?;
+        let mut own = sample.of_rank(rank);
+        let files = write(own.parts.iter_mut(), draft.as_mut()).and_then(|()| draft.seal())?.files;
+        store.publish(&own.manifest(files), &comm).map(drop).map_err(CommonError::into_inner)
+    });
+    published.into_iter().collect()
 }
 
 /// Encoding of the frames of a sample variable.
@@ -108,14 +143,16 @@ impl SampleVersion {
         Ok(store.publish(&self.seal_drafts(drafts)?, &Solo)?)
     }
 
+    /// Returns the variables of one rank alone.
+    #[must_use]
+    pub fn of_rank(&self, rank: usize) -> Self {
+        Self { parts: self.parts.iter().filter(|part| part.record.rank == rank).cloned().collect(), ..*self }
+    }
+
     fn seal_drafts(&mut self, drafts: Vec<Box<dyn Draft>>) -> Result<Manifest, StoreError> {
         let mut files = Vec::new();
         for (rank, mut draft) in drafts.into_iter().enumerate() {
-            let mut parts = self.parts.iter_mut().filter(|part| part.record.rank == rank).peekable();
-            while let Some(part) = parts.next() {
-                let next = if parts.peek().is_none() { NextCall::Seal } else { NextCall::Write };
-                draft.write(&part.record, &mut part.frames, next)?;
-            }
+            write(self.parts.iter_mut().filter(|part| part.record.rank == rank), draft.as_mut())?;
             files.extend(draft.seal()?.files);
         }
         Ok(self.manifest(files))

@@ -57,10 +57,10 @@ fn inspect_file(version: &Path, record: &FileRecord, manifest: &Manifest) -> Vec
     damage
 }
 
-/// Returns the checksum of a file's bytes outside these frames, which are in order; they alone are
+/// Returns the checksum of a file's bytes outside its frames, which are in order; they alone are
 /// read.
-pub(super) fn structure_crc32c(file: &mut File, bytes: u64, frames: &[&FrameRecord]) -> io::Result<u32> {
-    let bounds = frames.iter().map(|frame| (offset(frame), frame.payload_bytes)).chain([(bytes, 0)]);
+pub(super) fn structure_crc32c(file: &mut File, bytes: u64, frames: &[FrameExtent]) -> io::Result<u32> {
+    let bounds = frames.iter().copied().chain([(bytes, 0)]);
     let mut at = 0;
     let mut crc = 0;
     for (start, len) in bounds {
@@ -72,8 +72,16 @@ pub(super) fn structure_crc32c(file: &mut File, bytes: u64, frames: &[&FrameReco
     Ok(crc)
 }
 
+/// Offset and bytes of a frame in its file.
+pub(super) type FrameExtent = (u64, u64);
+
+/// Returns where the frames of a file are, in their order there.
+pub(super) fn extents_of(file: &FileRecord, manifest: &Manifest) -> Vec<FrameExtent> {
+    frames_of(file, manifest).into_iter().map(|frame| (offset(frame), frame.payload_bytes)).collect()
+}
+
 /// Returns the frames that are in a file, in their order there.
-pub(super) fn frames_of<'a>(file: &FileRecord, manifest: &'a Manifest) -> Vec<&'a FrameRecord> {
+fn frames_of<'a>(file: &FileRecord, manifest: &'a Manifest) -> Vec<&'a FrameRecord> {
     let mut frames: Vec<&FrameRecord> = manifest.frames.iter().filter(|f| lies_in(f, file)).collect();
     frames.sort_unstable_by_key(|frame| offset(frame));
     frames

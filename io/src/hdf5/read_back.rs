@@ -10,27 +10,48 @@
 use std::io;
 use std::path::Path;
 
-use recoup_core::{Comm, CommonError, FileRecord, Manifest, StoreError, agreed};
+use recoup_core::{Comm, CommError, CommonError, FileRecord, Manifest, StoreError, agreed};
 
-use super::damage;
+use super::damage::{FrameExtent, extents_of, structure_crc32c};
 use crate::regular;
 
-/// Reads all files back, each rank its share. Collective.
-pub(super) fn check(
-    draft: &Path,
-    manifest: &Manifest,
-    per_file: usize,
-    comm: &dyn Comm,
-) -> Result<(), CommonError<StoreError>> {
-    let ranks = comm.size();
-    let reader = |index: usize| (index.saturating_mul(per_file) + ranks - 1) % ranks;
-    let files = manifest.files.iter().enumerate().filter(|(index, _)| reader(*index) == comm.rank());
-    agreed(comm, files.map(|(_, file)| file).try_for_each(|file| check_file(draft, file, manifest)))
+/// A file of a draft, as the rank that wrote it describes it.
+pub(super) type WrittenFile = (FileRecord, Vec<FrameExtent>);
+
+/// Describes the files of a rank's part, whose frames are all in it.
+pub(super) fn written_files(part: &Manifest) -> Vec<WrittenFile> {
+    part.files.iter().map(|file| (file.clone(), extents_of(file, part))).collect()
 }
 
-fn check_file(draft: &Path, file: &FileRecord, manifest: &Manifest) -> Result<(), StoreError> {
-    let version = manifest.version;
-    let fault = match structure_crc32c(draft, file, manifest) {
+/// Reads all files back, each rank those of the rank behind it. Collective.
+pub(super) fn check(
+    draft: &Path,
+    version: u64,
+    written: &[WrittenFile],
+    comm: &dyn Comm,
+) -> Result<(), CommonError<StoreError>> {
+    let theirs = of_next_rank(written, comm)?;
+    let check = |theirs: Vec<WrittenFile>| theirs.iter().try_for_each(|file| check_file(draft, version, file));
+    agreed(comm, theirs.map_err(StoreError::from).and_then(check))
+}
+
+/// Sends the descriptions of this rank's files to the rank before it, and returns those of the rank
+/// behind it, or why they cannot be read.
+fn of_next_rank(written: &[WrittenFile], comm: &dyn Comm) -> Result<Result<Vec<WrittenFile>, CommError>, CommError> {
+    let ranks = comm.size();
+    if ranks == 1 {
+        return Ok(Ok(written.to_vec()));
+    }
+    let next = (comm.rank() + 1) % ranks;
+    let text = serde_json::to_vec(written).unwrap_or_default();
+    let received = comm.exchange_bytes(&[((comm.rank() + ranks - 1) % ranks, &text)], &[next])?;
+    let theirs = serde_json::from_slice(received.first().map(Vec::as_slice).unwrap_or_default());
+    Ok(theirs.map_err(|error| CommError::Undecodable { rank: next, what: error.to_string() }))
+}
+
+fn check_file(draft: &Path, version: u64, written: &WrittenFile) -> Result<(), StoreError> {
+    let (file, frames) = written;
+    let fault = match structure_of(draft, file, frames) {
         Ok(found) if found == file.structure_crc32c => return Ok(()),
         Ok(_) => "another file than was written".to_owned(),
         Err(_) if !draft.is_dir() => return Err(StoreError::Missing { version }),
@@ -40,13 +61,13 @@ fn check_file(draft: &Path, file: &FileRecord, manifest: &Manifest) -> Result<()
     Err(StoreError::Manifest { version, what })
 }
 
-fn structure_crc32c(draft: &Path, record: &FileRecord, manifest: &Manifest) -> io::Result<u32> {
+fn structure_of(draft: &Path, record: &FileRecord, frames: &[FrameExtent]) -> io::Result<u32> {
     let mut file = regular::open(&draft.join(&record.name))?;
     let found = file.metadata()?.len();
     if found != record.bytes {
         return Err(io::Error::other(format!("{} bytes expected, {found} found", record.bytes)));
     }
-    damage::structure_crc32c(&mut file, record.bytes, &damage::frames_of(record, manifest))
+    structure_crc32c(&mut file, record.bytes, frames)
 }
 
 #[cfg(test)]
@@ -81,7 +102,10 @@ mod tests {
                 views.iter().for_each(|view| put(7, file, view.path()));
                 put(9, file, view(rank));
             }
-            let checked = Threads::launch(4, |comm| check(view(comm.rank()), &manifest, 1, &comm));
+            let checked = Threads::launch(4, |comm| {
+                let file = &manifest.files[comm.rank()];
+                check(view(comm.rank()), 9, &[(file.clone(), extents_of(file, &manifest))], &comm)
+            });
             let is_one_view = seen == 0 || seen == (1 << 4) - 1;
             assert!(checked.iter().all(|checked| checked.is_ok() == is_one_view), "views {seen:04b}: {checked:?}");
         }

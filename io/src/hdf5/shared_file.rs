@@ -1,23 +1,26 @@
 //! One file for several ranks, which all write at the same time.
 //!
-//! A rank keeps its encoded frames until every rank has sealed. The manifest then states the sizes
-//! of all frames, so each rank finds the same place for each of them without asking, and writes its
-//! own; the first rank of a file writes what makes it HDF5 besides. Promises: what
-//! [`super::rank_file`] promises, for the version as a whole; nothing of a rank is on disk before
-//! all have sealed. See FORMAT.md.
+//! A rank keeps its encoded frames until every rank has sealed, and tells the first rank of its
+//! file how long they are. That rank answers with their places, and writes what makes the file HDF5
+//! besides; each rank writes its own frames. Promises: what [`super::rank_file`] promises, for the
+//! version as a whole; nothing of a rank is on disk before all have sealed; no rank knows more of
+//! the version than what is in its file. See FORMAT.md.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, CommError, CommonError, Draft, FileRecord, Filter, Frame, Manifest, NextCall, Place, Sealed, StoreError,
-    VariableRecord, agreed, gather_json,
+    Comm, CommError, CommonError, Draft, FileRecord, Filter, Frame, FrameRecord, Manifest, NextCall, Place, Sealed,
+    StoreError, VariableRecord, agreed, each,
 };
+use serde::{Deserialize, Serialize};
 
 use super::blocks::SUPERBLOCK_BYTES;
 use super::rank_file::{Form, WrittenVariable, file_name, structure, structure_crc32c};
+use super::read_back::{WrittenFile, written_files};
+use crate::check::check_part;
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -29,14 +32,33 @@ fn shared_name(ranks: &Range<usize>) -> String {
     format!("ranks-{:06}-{:06}.h5", ranks.start, ranks.end - 1)
 }
 
-/// The file of a version that a rank's frames are in, or would be.
-pub(super) fn file_of(manifest: &Manifest, rank: usize) -> String {
-    let holds = |name: &str| {
-        let (first, last) = name.strip_prefix("ranks-")?.strip_suffix(".h5")?.split_once('-')?;
-        Some((first.parse::<usize>().ok()?..=last.parse().ok()?).contains(&rank))
-    };
-    let shared = manifest.files.iter().find(|file| holds(&file.name) == Some(true));
-    shared.map_or_else(|| file_name(rank), |file| file.name.clone())
+/// The files of a version, by the first and the last of the ranks that share each.
+pub(super) struct FilesByRank<'a>(BTreeMap<usize, (usize, &'a FileRecord)>);
+
+impl<'a> FilesByRank<'a> {
+    pub(super) fn of(manifest: &'a Manifest) -> Self {
+        let ranks = |name: &str| {
+            let range = name.strip_suffix(".h5")?;
+            match (range.strip_prefix("ranks-"), range.strip_prefix("rank-")) {
+                (Some(range), _) => range.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))),
+                (_, Some(rank)) => rank.parse().ok().map(|rank| (rank, rank)),
+                _ => None,
+            }
+        };
+        let files = manifest.files.iter().filter_map(|file| ranks(&file.name).map(|ranks| (ranks, file)));
+        Self(files.map(|((first, last), file)| (first, (last, file))).collect())
+    }
+
+    /// Returns the record of the file of a rank.
+    pub(super) fn record(&self, rank: usize) -> Option<&'a FileRecord> {
+        let (_, (last, file)) = self.0.range(..=rank).next_back()?;
+        (rank <= *last).then_some(*file)
+    }
+
+    /// Returns the name of the file that a rank's frames are in, or would be.
+    pub(super) fn name(&self, rank: usize) -> String {
+        self.record(rank).map_or_else(|| file_name(rank), |file| file.name.clone())
+    }
 }
 
 /// The sealed part of one rank.
@@ -70,9 +92,10 @@ impl HeldParts {
         self.lock().clear();
     }
 
-    fn take(&self, version: u64) -> BTreeMap<usize, HeldPart> {
-        let parts = std::mem::take(&mut *self.lock());
-        parts.into_iter().filter(|((sealed, _), _)| *sealed == version).map(|((_, rank), part)| (rank, part)).collect()
+    /// Takes the parts of these ranks.
+    fn take(&self, version: u64, ranks: &BTreeSet<usize>) -> BTreeMap<usize, HeldPart> {
+        let mut parts = self.lock();
+        ranks.iter().filter_map(|&rank| Some((rank, parts.remove(&(version, rank))?))).collect()
     }
 }
 
@@ -126,20 +149,23 @@ struct SharedFile {
     gaps: u64,
 }
 
-/// Gives every frame its place; the files they are in.
-fn lay_out(manifest: &mut Manifest, per_file: usize) -> Vec<SharedFile> {
-    let ranks = manifest.ranks;
-    let starts = (0..ranks).step_by(per_file.clamp(1, ranks.max(1)));
-    let mut files: Vec<SharedFile> = starts
-        .map(|start| SharedFile {
-            ranks: start..ranks.min(start.saturating_add(per_file)),
-            end: SUPERBLOCK_BYTES,
-            gaps: 0,
-        })
-        .collect();
+/// The ranks that share the file of this one.
+fn sharing(rank: usize, ranks: usize, per_file: usize) -> Range<usize> {
+    let first = rank - rank % per_file;
+    first..ranks.min(first.saturating_add(per_file))
+}
+
+/// Gives every frame its place. Returns the files of the ranks in the manifest, by their first
+/// ranks.
+fn lay_out(manifest: &mut Manifest, per_file: usize) -> BTreeMap<usize, SharedFile> {
+    let ranks_of = |rank: usize| sharing(rank, manifest.ranks, per_file);
+    let owners = manifest.variables.iter().map(|variable| ranks_of(variable.rank));
+    let mut files: BTreeMap<usize, SharedFile> =
+        owners.map(|ranks| (ranks.start, SharedFile { ranks, end: SUPERBLOCK_BYTES, gaps: 0 })).collect();
+    let all = manifest.ranks;
     let mut before = None;
     for frame in &mut manifest.frames {
-        let Some(file) = files.iter_mut().find(|file| file.ranks.contains(&frame.rank)) else { continue };
+        let Some(file) = files.get_mut(&sharing(frame.rank, all, per_file).start) else { continue };
         if before.replace(frame.rank) != Some(frame.rank) {
             let start = file.end.next_multiple_of(ALIGNMENT);
             file.gaps += start - file.end;
@@ -162,61 +188,135 @@ pub(super) struct SharedFiles<'a> {
     pub(super) throttle: Option<&'a Throttle>,
 }
 
-/// Writes the sealed parts of all ranks, durably; the manifest with the places they are at.
-/// Collective.
+/// The part of one rank, as it tells the first of its file.
+#[derive(Serialize, Deserialize)]
+struct SealedLists {
+    variables: Vec<VariableRecord>,
+    frames: Vec<FrameRecord>,
+    forms: BTreeMap<usize, Vec<Filters>>,
+}
+
+/// The filters of a variable's chunks; none for one that is encoded bytes.
+type Filters = Option<Vec<(u32, Vec<u32>)>>;
+
+/// The files that begin with a rank of this process, planned.
+struct Planned {
+    /// The variables and frames of all ranks in them, placed, and their records.
+    placed: Manifest,
+    files: Vec<(SharedFile, Structure)>,
+}
+
+/// Writes the sealed parts of all ranks, durably. Returns this rank's part with the places of its
+/// frames, and the files it has described. Collective.
 pub(super) fn write(
     target: &SharedFiles<'_>,
     parts: &HeldParts,
-    manifest: &Manifest,
+    part: &Manifest,
     comm: &dyn Comm,
-) -> Result<Manifest, CommonError<StoreError>> {
-    let version = manifest.version;
-    let mine = parts.take(version);
-    let forms = gather_forms(&mine, comm)?;
-    let mut placed = manifest.clone();
-    let files = lay_out(&mut placed, target.per_file);
-    placed.files.clear();
-    let mut tails = Vec::new();
-    for file in &files {
-        let (head, tail) = describe(file, &placed, &forms).map_err(CommonError::alike)?;
-        placed.files.push(record(file, &head, &tail, &placed, &forms));
-        tails.push((head, tail));
-    }
-    let is_first = |file: &SharedFile| mine.contains_key(&file.ranks.start);
-    let path = |file: &SharedFile| target.draft.join(shared_name(&file.ranks));
-    let created =
-        files.iter().filter(|file| is_first(file)).try_for_each(|file| publish::create_file(&path(file)).map(drop));
+) -> Result<(Manifest, Vec<WrittenFile>), CommonError<StoreError>> {
+    let own: BTreeSet<usize> = part.variables.iter().map(|variable| variable.rank).collect();
+    let mine = parts.take(part.version, &own);
+    let per_file = target.per_file.clamp(1, part.ranks.max(1));
+    let (planned, placed) = plan(part, &mine, per_file, comm)?;
+    let path = |ranks: &Range<usize>| target.draft.join(shared_name(ranks));
+    let planned_files = planned.iter().flat_map(|planned| &planned.files);
+    let created = planned_files.clone().try_for_each(|(file, _)| publish::create_file(&path(&file.ranks)).map(drop));
     agreed(comm, created)?;
-    let mut written = Ok(());
-    for (file, structure) in files.iter().zip(&tails) {
-        let held: Vec<(&usize, &HeldPart)> = mine.range(file.ranks.clone()).collect();
-        if written.is_ok() && !held.is_empty() {
-            let structure = is_first(file).then_some((file.end, structure));
-            written = write_file(&path(file), &held, structure, &placed, target.throttle);
-        }
-    }
-    agreed(comm, written)?;
-    Ok(placed)
+    let firsts: BTreeSet<usize> = own.iter().map(|&rank| sharing(rank, part.ranks, per_file).start).collect();
+    let write_one = |&first: &usize| {
+        let ranks = sharing(first, part.ranks, per_file);
+        let held: Vec<(&usize, &HeldPart)> = mine.range(ranks.clone()).collect();
+        let planned = planned_files.clone().find(|(file, _)| file.ranks == ranks);
+        let structure = planned.map(|(file, structure)| (file.end, structure));
+        write_file(&path(&ranks), &held, structure, &placed, target.throttle)
+    };
+    agreed(comm, firsts.iter().try_for_each(write_one))?;
+    let written = planned.iter().flat_map(|planned| written_files(&planned.placed)).collect();
+    Ok((placed, written))
 }
 
-/// The forms of every rank's variables. Collective; all ranks find the same missing.
-fn gather_forms(mine: &BTreeMap<usize, HeldPart>, comm: &dyn Comm) -> Result<BTreeMap<usize, Vec<Form>>, CommError> {
-    type Filters = Option<Vec<(u32, Vec<u32>)>>;
-    let plain = |form: &Form| match form {
+/// Plans the files: each rank gets the places of its frames from the first of its file. Collective.
+fn plan(
+    part: &Manifest,
+    mine: &BTreeMap<usize, HeldPart>,
+    per_file: usize,
+    comm: &dyn Comm,
+) -> Result<(Option<Planned>, Manifest), CommonError<StoreError>> {
+    let forms = mine.iter().map(|(rank, part)| (*rank, part.forms.iter().map(filters).collect())).collect();
+    let own = SealedLists { variables: part.variables.clone(), frames: part.frames.clone(), forms };
+    let mut placed = part.clone();
+    placed.files.clear();
+    if comm.size() == 1 {
+        let planned = each(comm, planned(part, vec![own], per_file))?;
+        placed.frames.clone_from(&planned.placed.frames);
+        placed.files.clone_from(&planned.placed.files);
+        return Ok((Some(planned), placed));
+    }
+    let rank = comm.rank();
+    let sharing = sharing(rank, part.ranks, per_file);
+    let first = sharing.start;
+    let text = serde_json::to_vec(&own).unwrap_or_default();
+    if rank != first {
+        comm.exchange_bytes(&[(first, &text)], &[])?;
+        let answer = comm.exchange_bytes(&[], &[first])?;
+        // Where there are no places, the first rank says why.
+        let places: Vec<Place> = serde_json::from_slice(&answer.concat()).unwrap_or_default();
+        each(comm, Ok::<_, StoreError>(()))?;
+        placed.frames.iter_mut().zip(places).for_each(|(frame, place)| frame.place = Some(place));
+        return Ok((None, placed));
+    }
+    let others: Vec<usize> = sharing.skip(1).collect();
+    let received = comm.exchange_bytes(&[], &others)?;
+    let decode = |(&rank, text): (&usize, Vec<u8>)| {
+        serde_json::from_slice(&text).map_err(|error| CommError::Undecodable { rank, what: error.to_string() })
+    };
+    let lists: Result<Vec<SealedLists>, _> =
+        std::iter::once(Ok(own)).chain(others.iter().zip(received).map(decode)).collect();
+    let planned = lists.map_err(StoreError::from).and_then(|lists| planned(part, lists, per_file));
+    let places = |of: usize| {
+        let frames = planned.iter().flat_map(|planned| &planned.placed.frames).filter(|frame| frame.rank == of);
+        serde_json::to_vec(&frames.filter_map(|frame| frame.place.as_ref()).collect::<Vec<_>>()).unwrap_or_default()
+    };
+    let answers: Vec<Vec<u8>> = others.iter().map(|&of| places(of)).collect();
+    let sends: Vec<(usize, &[u8])> = others.iter().copied().zip(answers.iter().map(Vec::as_slice)).collect();
+    comm.exchange_bytes(&sends, &[])?;
+    let planned = each(comm, planned)?;
+    placed.frames = planned.placed.frames.iter().filter(|frame| frame.rank == rank).cloned().collect();
+    placed.files.clone_from(&planned.placed.files);
+    Ok((Some(planned), placed))
+}
+
+/// Plans the files of these ranks.
+fn planned(part: &Manifest, lists: Vec<SealedLists>, per_file: usize) -> Result<Planned, StoreError> {
+    let mut placed = Manifest::new(&part.name, part.version, part.ranks);
+    let mut forms: BTreeMap<usize, Vec<Form>> = BTreeMap::new();
+    for lists in lists {
+        placed.variables.extend(lists.variables);
+        placed.frames.extend(lists.frames);
+        forms.extend(lists.forms.into_iter().map(|(rank, of)| (rank, of.into_iter().map(form).collect())));
+    }
+    // What lies is refused before any place follows from it.
+    let version = placed.version;
+    check_part(&placed, version).map_err(|what| StoreError::Manifest { version, what })?;
+    let mut files = Vec::new();
+    for file in lay_out(&mut placed, per_file).into_values() {
+        let structure = describe(&file, &placed, &forms)?;
+        placed.files.push(record(&file, &structure, &placed, &forms));
+        files.push((file, structure));
+    }
+    Ok(Planned { placed, files })
+}
+
+fn filters(form: &Form) -> Filters {
+    match form {
         Form::Chunked(filters) => Some(filters.iter().map(|filter| (filter.id, filter.values.clone())).collect()),
         Form::Opaque => None,
-    };
-    let own: Vec<(usize, Vec<Filters>)> =
-        mine.iter().map(|(rank, part)| (*rank, part.forms.iter().map(plain).collect())).collect();
-    let mut all = BTreeMap::new();
-    for told in gather_json(comm, &own)? {
-        let form = |filters: Filters| {
-            let filter = |(id, values)| Filter { id, values };
-            filters.map_or(Form::Opaque, |filters| Form::Chunked(filters.into_iter().map(filter).collect()))
-        };
-        all.extend(told.into_iter().map(|(rank, forms)| (rank, forms.into_iter().map(form).collect())));
     }
-    Ok(all)
+}
+
+fn form(filters: Filters) -> Form {
+    let filter = |(id, values)| Filter { id, values };
+    filters.map_or(Form::Opaque, |filters| Form::Chunked(filters.into_iter().map(filter).collect()))
 }
 
 /// Makes the structure that makes a file HDF5.
@@ -231,7 +331,7 @@ fn describe(
         let forms = forms.get(&rank).filter(|forms| forms.len() == variables.clone().count());
         let forms = forms.ok_or(StoreError::Missing { version: manifest.version })?;
         let written = variables.zip(forms).map(|(variable, form)| {
-            let is_its = |frame: &&recoup_core::FrameRecord| frame.rank == rank && frame.variable == variable.name;
+            let is_its = |frame: &&FrameRecord| frame.rank == rank && frame.variable == variable.name;
             let frames = manifest.frames.iter().filter(is_its).cloned().collect();
             WrittenVariable { variable: variable.clone(), frames, form: form.clone() }
         });
@@ -242,11 +342,11 @@ fn describe(
 
 fn record(
     file: &SharedFile,
-    head: &[u8],
-    tail: &[u8],
+    structure: &Structure,
     manifest: &Manifest,
     forms: &BTreeMap<usize, Vec<Form>>,
 ) -> FileRecord {
+    let (head, tail) = structure;
     let crc = structure_crc32c(head, file.gaps, tail);
     let mut opaque: Vec<String> = Vec::new();
     for rank in file.ranks.clone() {
@@ -259,7 +359,7 @@ fn record(
     FileRecord { name: shared_name(&file.ranks), bytes: file.end + tail.len() as u64, structure_crc32c: crc, opaque }
 }
 
-/// The frames of these ranks, and for the first of a file its structure, durably.
+/// Writes the frames of these ranks, and for the first of a file its structure, durably.
 fn write_file(
     path: &Path,
     held: &[(&usize, &HeldPart)],

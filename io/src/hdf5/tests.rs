@@ -12,6 +12,7 @@ use super::*;
 use crate::publish::Step;
 use crate::publish::watch::watched;
 
+mod ranks;
 mod replacement;
 
 const RUN: &str = "solve";
@@ -68,7 +69,7 @@ fn assert_libhdf5_reads(ranks_per_file: usize) {
     let version = rooted.store.version_path(12);
     let manifest = rooted.manifest(12).unwrap();
     assert_eq!(manifest.files.len(), 3_usize.div_ceil(ranks_per_file) + 1);
-    let open = |rank| hdf5_metno::File::open(version.join(shared_file::file_of(&manifest, rank))).unwrap();
+    let open = |rank| hdf5_metno::File::open(version.join(shared_file::FilesByRank::of(&manifest).name(rank))).unwrap();
     for part in sample.parts.iter().filter(|p| !p.values.is_empty() && p.record.name != "opaque") {
         let dataset =
             open(part.record.rank).dataset(&format!("ranks/{}/{}", part.record.rank, part.record.name)).unwrap();

@@ -9,16 +9,16 @@ use super::VERSION_FILE;
 use super::blocks::{Mapping, SUPERBLOCK_BYTES, Tail, mappings};
 use super::encode::{self, Attribute, Datatype, GroupLink, LinkTarget, UNDEFINED};
 use super::rank_file::{extents, text};
-use super::shared_file::file_of;
+use super::shared_file::FilesByRank;
 
 /// The file's bytes and its record.
 pub(super) fn version_file(manifest: &Manifest) -> (Vec<u8>, FileRecord) {
     let mut tail = Tail::at(SUPERBLOCK_BYTES);
-    let variables = variables(manifest, &mut tail);
+    let files = FilesByRank::of(manifest);
+    let variables = variables(manifest, &files, &mut tail);
     let variables = tail.object(&encode::group(&variables, &[]));
-    let ranks: Vec<GroupLink> = (0..manifest.ranks)
-        .map(|rank| there(&rank.to_string(), file_of(manifest, rank), format!("/ranks/{rank}")))
-        .collect();
+    let ranks: Vec<GroupLink> =
+        (0..manifest.ranks).map(|rank| there(&rank.to_string(), files.name(rank), format!("/ranks/{rank}"))).collect();
     let ranks = tail.object(&encode::group(&ranks, &[]));
     let links = [GroupLink::here("variables", variables), GroupLink::here("ranks", ranks)];
     let root = tail.object(&encode::group(&links, &attributes(manifest)));
@@ -38,7 +38,7 @@ fn there(name: &str, file: String, path: String) -> GroupLink {
 }
 
 /// One name per variable that other readers can see whole.
-fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<GroupLink> {
+fn variables(manifest: &Manifest, files: &FilesByRank<'_>, tail: &mut Tail) -> Vec<GroupLink> {
     let mut parts: BTreeMap<&str, Vec<&VariableRecord>> = BTreeMap::new();
     for variable in &manifest.variables {
         parts.entry(&variable.name).or_default().push(variable);
@@ -46,15 +46,16 @@ fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<GroupLink> {
     let mut links = Vec::new();
     for (name, parts) in parts {
         let element = parts[0].element;
-        if parts.iter().any(|part| is_opaque(manifest, part) || part.element != element) {
+        let is_opaque = |part: &VariableRecord| files.record(part.rank).is_some_and(|f| f.opaque.contains(&part.name));
+        if parts.iter().any(|part| is_opaque(part) || part.element != element) {
             continue;
         }
         match parts[0].distribution {
             Distribution::Rows { global, .. } => {
-                links.push(GroupLink::here(name, virtual_dataset(manifest, &parts, global, tail)));
+                links.push(GroupLink::here(name, virtual_dataset(files, &parts, global, tail)));
             }
             Distribution::Replicated => {
-                links.push(there(name, file_of(manifest, parts[0].rank), dataset_path(parts[0])));
+                links.push(there(name, files.name(parts[0].rank), dataset_path(parts[0])));
             }
             Distribution::RankLocal => {}
         }
@@ -62,17 +63,12 @@ fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<GroupLink> {
     links
 }
 
-fn is_opaque(manifest: &Manifest, part: &VariableRecord) -> bool {
-    let file = file_of(manifest, part.rank);
-    manifest.files.iter().any(|f| f.name == file && f.opaque.contains(&part.name))
-}
-
 fn dataset_path(part: &VariableRecord) -> String {
     format!("/ranks/{}/{}", part.rank, part.name)
 }
 
 /// A dataset of all global rows, each rank's part in its place; gives its address.
-fn virtual_dataset(manifest: &Manifest, parts: &[&VariableRecord], global: u64, tail: &mut Tail) -> u64 {
+fn virtual_dataset(files: &FilesByRank<'_>, parts: &[&VariableRecord], global: u64, tail: &mut Tail) -> u64 {
     let element = parts[0].element;
     let parts: Vec<&VariableRecord> = parts.iter().copied().filter(|part| part.len > 0).collect();
     let slab = slab(&parts, global);
@@ -82,7 +78,7 @@ fn virtual_dataset(manifest: &Manifest, parts: &[&VariableRecord], global: u64, 
         let mut target_start = vec![0; slab.len() + 1];
         target_start[0] = first_row(part) / slab_len;
         Mapping {
-            file: file_of(manifest, part.rank),
+            file: files.name(part.rank),
             dataset: dataset_path(part),
             extents: extents(part.dims),
             target_start,

@@ -101,16 +101,7 @@ pub(crate) fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Resul
         draft.write(&part.record, &mut part.frames, NextCall::Write)?;
     }
     let files = draft.seal()?.files;
-    let own: Vec<FrameRecord> = sample
-        .parts
-        .iter()
-        .filter(|part| part.record.rank == comm.rank())
-        .flat_map(|part| part.frames.iter().map(|frame| frame.record.clone()))
-        .collect();
-    let parts = recoup_core::gather_json(comm, &(own, files))?;
-    let mut manifest = sample.manifest(parts.iter().flat_map(|(_, files)| files.clone()).collect());
-    manifest.frames = parts.into_iter().flat_map(|(frames, _)| frames).collect();
-    store.publish(&manifest, comm)?;
+    store.publish(&sample.of_rank(comm.rank()).manifest(files), comm)?;
     Ok(())
 }
 

@@ -1,12 +1,12 @@
-//! One rank's part of a version, on its way to the store and to the manifest that all parts make.
+//! One rank's part of a version, on its way to the store and to its part of the manifest.
 
 use recoup_core::{
-    Draft, ErrorKind, FileRecord, Frame, FrameRecord, NextCall, RankFailure, StoreError, VariableRecord,
+    Comm, CommError, Draft, ErrorKind, FileRecord, Frame, FrameRecord, NextCall, RankFailure, StoreError,
+    VariableRecord, gather_json,
 };
-use serde::{Deserialize, Serialize};
 
 /// One rank's part of a manifest.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default)]
 pub(crate) struct VersionPart {
     pub(crate) variables: Vec<VariableRecord>,
     pub(crate) frames: Vec<FrameRecord>,
@@ -53,12 +53,17 @@ impl PartDraft {
     }
 }
 
-/// Returns the parts of all ranks if every rank has sealed its own, else why the version cannot be
-/// published: it was given up, or the first rank failed.
-pub(crate) fn all_sealed(parts: Vec<Result<VersionPart, RankFailure>>) -> Result<Vec<VersionPart>, RankFailure> {
-    let mut failures = parts.iter().filter_map(|part| part.as_ref().err());
-    match failures.find(|failure| failure.kind == ErrorKind::GivenUp) {
-        Some(given_up) => Err(given_up.clone()),
-        None => parts.into_iter().collect(),
+/// Returns this rank's part if every rank has sealed its own, else why the version cannot be
+/// published: it was given up, or the first rank failed. Collective.
+pub(crate) fn all_sealed(
+    comm: &dyn Comm,
+    part: Result<VersionPart, RankFailure>,
+) -> Result<Result<VersionPart, RankFailure>, CommError> {
+    let failure = part.as_ref().err().cloned();
+    if comm.max(i64::from(failure.is_some()))? == 0 {
+        return Ok(part);
     }
+    let failures: Vec<RankFailure> = gather_json(comm, &failure)?.into_iter().flatten().collect();
+    let given_up = failures.iter().find(|failure| failure.kind == ErrorKind::GivenUp);
+    Ok(given_up.or(failures.first()).cloned().map_or(part, Err))
 }

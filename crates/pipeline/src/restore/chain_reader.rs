@@ -80,6 +80,26 @@ impl<'a> ChainReader<'a> {
         chain
     }
 
+    /// Takes the manifests of versions that others are coded against, as far as this rank needs
+    /// them: they are not read.
+    pub(crate) fn preload(&mut self, manifests: Vec<Manifest>) {
+        self.manifests.extend(manifests.into_iter().map(|manifest| (manifest.version, Arc::new(manifest))));
+    }
+
+    /// Returns the manifests of all versions that are decoded before one, as far as they can be
+    /// read.
+    pub(crate) fn ancestors(&mut self, manifest: &Manifest) -> Vec<Arc<Manifest>> {
+        let mut found = BTreeMap::new();
+        let mut left = manifest.parents();
+        while let Some(version) = left.pop_last() {
+            let Ok(ancestor) = self.manifest(version) else { continue };
+            // Versions ascend along a chain, so no walk is endless.
+            left.extend(ancestor.parents().into_iter().filter(|&parent| parent < version));
+            found.insert(version, ancestor);
+        }
+        found.into_values().collect()
+    }
+
     /// Reads and decodes a whole variable of a version, to `room` where its values are stored, or
     /// here. Every damaged frame is named.
     ///

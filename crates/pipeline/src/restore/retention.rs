@@ -24,6 +24,15 @@ pub struct Retention {
     seen: BTreeMap<u64, VersionLinks>,
 }
 
+/// A version that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedVersion {
+    /// Its number.
+    pub version: u64,
+    /// The versions it is coded against.
+    pub parents: BTreeSet<u64>,
+}
+
 /// One version.
 #[derive(Clone, Debug)]
 struct VersionLinks {
@@ -63,21 +72,23 @@ impl Retention {
     }
 
     /// Takes a version that was written: its manifest need not be read again.
-    pub fn published(&mut self, manifest: &Manifest) {
+    pub fn published(&mut self, published: &PublishedVersion) {
         self.versions = None;
-        // Stores add to the files a manifest names: how large a version is, its store says.
+        // How large a version is, its store says.
         match self.max_bytes {
-            None => drop(self.seen.insert(manifest.version, VersionLinks { parents: manifest.parents(), bytes: 0 })),
-            Some(_) => drop(self.seen.remove(&manifest.version)),
+            None => {
+                self.seen.insert(published.version, VersionLinks { parents: published.parents.clone(), bytes: 0 });
+            }
+            Some(_) => drop(self.seen.remove(&published.version)),
         }
     }
 
     /// Takes a version as [`Retention::published`] does, of a store that has no other versions than
     /// those it had, and this one: it is not asked again.
-    pub(crate) fn published_alone(&mut self, manifest: &Manifest) {
+    pub(crate) fn published_alone(&mut self, published: &PublishedVersion) {
         let mut versions = self.versions.take();
-        self.published(manifest);
-        versions.iter_mut().for_each(|versions| versions.extend([manifest.version]));
+        self.published(published);
+        versions.iter_mut().for_each(|versions| versions.extend([published.version]));
         self.versions = versions;
     }
 
@@ -234,7 +245,7 @@ pub(crate) struct Keeper {
     /// One for each tier, made when it is first met.
     tiers: Vec<Retention>,
     /// The newest version, where slower tiers may get it later.
-    newest: Option<Manifest>,
+    newest: Option<PublishedVersion>,
     has_warned: bool,
 }
 
@@ -265,26 +276,26 @@ impl Keeper {
     /// Removes what is no longer needed now that a version counts. Collective.
     pub(crate) fn published(
         &mut self,
-        manifest: Manifest,
+        published: PublishedVersion,
         store: &dyn Store,
         comm: &dyn Comm,
     ) -> Result<Swept, CommError> {
-        let swept = self.sweep(manifest.version, Some(&manifest), store, comm);
-        self.newest = (!tiers(store).is_empty()).then_some(manifest);
+        let swept = self.sweep(published.version, Some(&published), store, comm);
+        self.newest = (!tiers(store).is_empty()).then_some(published);
         swept
     }
 
     /// Removes what is no longer needed now that slower tiers have all they were to have.
     pub(crate) fn finished(&mut self, store: &dyn Store, comm: &dyn Comm) {
-        if let Some(manifest) = self.newest.take() {
-            self.sweep_here(manifest.version, Some(&manifest), store, comm);
+        if let Some(published) = self.newest.take() {
+            self.sweep_here(published.version, Some(&published), store, comm);
         }
     }
 
     fn sweep(
         &mut self,
         newest: u64,
-        published: Option<&Manifest>,
+        published: Option<&PublishedVersion>,
         store: &dyn Store,
         comm: &dyn Comm,
     ) -> Result<Swept, CommError> {
@@ -295,12 +306,18 @@ impl Keeper {
     }
 
     /// Sweeps on this rank: a version that cannot be removed is no reason to lose the new one.
-    fn sweep_here(&mut self, newest: u64, published: Option<&Manifest>, store: &dyn Store, comm: &dyn Comm) -> Swept {
+    fn sweep_here(
+        &mut self,
+        newest: u64,
+        published: Option<&PublishedVersion>,
+        store: &dyn Store,
+        comm: &dyn Comm,
+    ) -> Swept {
         let mut swept = Swept::default();
         let tiers = tiers(store);
         if tiers.is_empty() && manages_versions(store, comm) {
             match published {
-                Some(manifest) => self.alone.published_alone(manifest),
+                Some(published) => self.alone.published_alone(published),
                 None => self.alone.forget(),
             }
             let sweep = self.alone.apply(store, newest);
@@ -315,7 +332,7 @@ impl Keeper {
             }
             let retention = &mut self.tiers[index];
             match published {
-                Some(manifest) => retention.published(manifest),
+                Some(published) => retention.published(published),
                 None => retention.forget(),
             }
             let sweep = retention.apply(tier.store.as_ref(), newest);

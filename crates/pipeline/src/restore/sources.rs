@@ -128,22 +128,6 @@ pub(crate) fn names<'a>(manifest: &'a Manifest, comm: &dyn Comm) -> Vec<&'a str>
     names
 }
 
-/// Returns the ranks of a version whose frames a rank will read, given how its variables are spread
-/// now.
-pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], comm: &dyn Comm) -> Vec<usize> {
-    let mut ranks = vec![if comm.rank() < manifest.ranks { comm.rank() } else { 0 }];
-    for &(distribution, len) in spreads {
-        let Distribution::Rows { first, global } = distribution else { continue };
-        let is_alike =
-            |v: &&VariableRecord| matches!(v.distribution, Distribution::Rows { global: g, .. } if g == global);
-        let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(is_alike).collect();
-        ranks.extend(rows(&parts, first, len).iter().map(|piece| piece.source.rank));
-    }
-    ranks.sort_unstable();
-    ranks.dedup();
-    ranks
-}
-
 /// Finds the values of `variable` in a version, which holds it under the name `saved`; `target` is
 /// its record on this rank.
 pub(crate) fn find(
@@ -176,7 +160,15 @@ pub(crate) fn find(
     }
     let pieces = match (target.distribution, found.distribution) {
         (Distribution::Rows { first, global }, Distribution::Rows { global: saved, .. }) if global == saved => {
-            rows(&parts, first, target.len)
+            let pieces = rows(&parts, first, target.len);
+            let found: u64 = pieces.iter().map(|piece| piece.len).sum();
+            // Rows beyond the last are the program's mistake, and are in no part.
+            let saved = first.saturating_add(target.len).min(global).saturating_sub(first);
+            if found != saved {
+                let what = format!("{saved} rows saved, {found} of them in the parts this rank reads");
+                return Err(refuse(what));
+            }
+            pieces
         }
         (Distribution::Rows { global, .. }, Distribution::Rows { global: saved, .. }) => {
             return Err(refuse(format!("{global} rows registered, {saved} saved")));

@@ -14,9 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use recoup::SystemClock;
-use recoup::core::{Clock, Comm, CommonError, Draft, Manifest, NextBegin, Store, StoreDecorator, StoreError};
+use recoup::core::{
+    Clock, Comm, CommonError, Draft, Manifest, NextBegin, Store, StoreDecorator, StoreError, wrapping_sums,
+};
 
 use crate::inject::last_words;
+use crate::observe::history::SavedBytes;
 use crate::observe::saves::Saves;
 
 /// Words of the file.
@@ -196,12 +199,13 @@ impl StoreDecorator for CountedStore {
 
     fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let next_begin = last_words::committing(|| self.inner.publish(manifest, comm))?;
-        self.saves.counted(manifest);
+        let [raw_bytes, stored_bytes] = wrapping_sums(comm, [manifest.raw_bytes(), manifest.payload_bytes()])?;
+        self.saves.counted(SavedBytes { version: manifest.version, raw_bytes, stored_bytes });
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.beat(|beat| {
                 beat.checkpoints += 1;
-                beat.raw_bytes += manifest.raw_bytes();
-                beat.payload_bytes += manifest.payload_bytes();
+                beat.raw_bytes += raw_bytes;
+                beat.payload_bytes += stored_bytes;
             });
         }
         Ok(next_begin)

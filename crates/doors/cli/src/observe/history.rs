@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use recoup::SystemClock;
-use recoup::core::{Clock, Decision, Manifest, Observation, Plan, Policy, Progress};
+use recoup::core::{Clock, Decision, Observation, Plan, Policy, Progress};
 use recoup::io::{HISTORY, open_without_links};
 use recoup::pipeline::{DecisionRecord, RunReport};
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,14 @@ impl ProcessCosts {
             lost_iterations: report.lost,
         }
     }
+}
+
+/// A version, and the bytes of its values and of its payloads, of all ranks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SavedBytes {
+    pub(crate) version: u64,
+    pub(crate) raw_bytes: u64,
+    pub(crate) stored_bytes: u64,
 }
 
 /// A version that counts.
@@ -311,13 +319,12 @@ impl RunHistory {
     }
 
     /// Takes note of a version that counts, and of the time it took behind the solver.
-    pub(crate) fn saved(&self, manifest: &Manifest, took: Duration) {
+    pub(crate) fn saved(&self, saved: SavedBytes, took: Duration) {
         self.note(|pending| {
             let sums = &mut pending.saved;
-            let raw_bytes = manifest.raw_bytes();
-            let stored_bytes = manifest.payload_bytes();
+            let SavedBytes { version, raw_bytes, stored_bytes } = saved;
             *sums = SavedVersion {
-                version: manifest.version,
+                version,
                 raw_bytes,
                 stored_bytes,
                 versions: sums.versions + 1,

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use recoup::SystemClock;
-use recoup::core::{Clock, Manifest};
+use recoup::core::Clock;
 
-use crate::observe::history::RunHistory;
+use crate::observe::history::{RunHistory, SavedBytes};
 
 /// The saves so far, shared by the solver and the checkpoint worker.
 #[derive(Debug, Default)]
@@ -59,18 +59,18 @@ impl Saves {
     }
 
     /// Takes note that a version is published.
-    pub(crate) fn counted(&self, manifest: &Manifest) {
+    pub(crate) fn counted(&self, saved: SavedBytes) {
         let now = self.clock.now();
         let unix = unix_seconds();
         let mut seen = self.lock();
         let taken = now.saturating_sub(seen.began.take().unwrap_or(now));
         if let Some(history) = self.history.get() {
-            history.saved(manifest, taken);
+            history.saved(saved, taken);
         }
         self.seconds.lock().unwrap_or_else(PoisonError::into_inner).push(taken.as_secs_f64());
         seen.count += 1;
         seen.interval_seconds = seen.newest.map(|(_, before)| (unix - before).max(0.0));
-        seen.newest = Some((manifest.version, unix));
+        seen.newest = Some((saved.version, unix));
     }
 }
 

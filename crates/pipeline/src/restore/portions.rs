@@ -1,0 +1,148 @@
+//! The portions of a version's manifest: what each rank needs of it to restore its variables.
+//!
+//! Of a store that all ranks see, rank 0 alone reads manifests, and hands each rank its portion:
+//! the parts whose frames it reads, and one part of every variable, by which the variable is known.
+//! Promises: a rank finds in its portion what it would find in the whole. Must not know codecs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use recoup_core::{
+    CommError, CommonError, Distribution, FrameRecord, Manifest, Registered, Variable, VariableRecord, collect_bytes,
+    hand_out_bytes,
+};
+
+use super::chain_reader::ChainReader;
+use crate::error::PipelineError;
+use crate::session::Session;
+
+/// The distributions of the variables of a rank, and their lengths.
+pub(super) type Spreads = Vec<(Distribution, u64)>;
+
+/// Returns how the owners' variables are spread now.
+pub(super) fn spreads(owners: &[&mut dyn Registered]) -> Spreads {
+    let spread = |v: Variable<'_>| (v.distribution, v.values.len() as u64);
+    owners.iter().flat_map(|owner| owner.variables()).map(spread).collect()
+}
+
+/// Rows of a part: its first, the end, and the rank that has it.
+type PartRows = (u64, u64, usize);
+
+/// A manifest, looked up by ranks and rows.
+pub(super) struct PartIndex<'a> {
+    ranks: usize,
+    parts: BTreeMap<usize, (Vec<&'a VariableRecord>, Vec<&'a FrameRecord>)>,
+    /// The first rank that has a variable, by its name.
+    firsts: BTreeMap<&'a str, usize>,
+    /// The parts of each variable that is spread by rows, ascending, with its global rows.
+    rows: BTreeMap<&'a str, (u64, Vec<PartRows>)>,
+}
+
+impl<'a> PartIndex<'a> {
+    pub(super) fn of(manifest: &'a Manifest) -> Self {
+        let mut index =
+            Self { ranks: manifest.ranks, parts: BTreeMap::new(), firsts: BTreeMap::new(), rows: BTreeMap::new() };
+        for variable in &manifest.variables {
+            index.parts.entry(variable.rank).or_default().0.push(variable);
+            index.firsts.entry(&variable.name).or_insert(variable.rank);
+            if let Distribution::Rows { first, global } = variable.distribution {
+                let (_, rows) = index.rows.entry(&variable.name).or_insert((global, Vec::new()));
+                rows.push((first, first.saturating_add(variable.len), variable.rank));
+            }
+        }
+        for frame in &manifest.frames {
+            index.parts.entry(frame.rank).or_default().1.push(frame);
+        }
+        index.rows.values_mut().for_each(|(_, rows)| rows.sort_unstable());
+        index
+    }
+
+    /// Returns the ranks of the version whose frames rank `rank` of this job reads.
+    pub(super) fn read_by(&self, rank: usize, spreads: &[(Distribution, u64)]) -> BTreeSet<usize> {
+        let mut ranks = BTreeSet::from([if rank < self.ranks { rank } else { 0 }]);
+        for &(distribution, len) in spreads {
+            let Distribution::Rows { first, global } = distribution else { continue };
+            for (_, rows) in self.rows.values().filter(|(rows, _)| *rows == global) {
+                let before = rows.partition_point(|&(_, end, _)| end <= first);
+                let reached = rows[before..].iter().take_while(|&&(start, ..)| start < first.saturating_add(len));
+                ranks.extend(reached.filter(|(start, end, _)| start < end).map(|&(.., rank)| rank));
+            }
+        }
+        ranks
+    }
+
+    /// Returns the portion of these ranks, with everything else of `head`.
+    fn portion(&self, head: &Manifest, ranks: &BTreeSet<usize>) -> Manifest {
+        let mut portion = head.clone();
+        let known = self.firsts.iter().filter(|(_, rank)| !ranks.contains(rank));
+        let known: BTreeSet<(usize, &str)> = known.map(|(name, rank)| (*rank, *name)).collect();
+        let owners: BTreeSet<usize> = ranks.iter().copied().chain(known.iter().map(|(rank, _)| *rank)).collect();
+        for rank in owners {
+            let Some((variables, frames)) = self.parts.get(&rank) else { continue };
+            let is_in = |name: &str| ranks.contains(&rank) || known.contains(&(rank, name));
+            portion.variables.extend(variables.iter().filter(|v| is_in(&v.name)).map(|&v| v.clone()));
+            portion.frames.extend(frames.iter().filter(|f| is_in(&f.variable)).map(|&f| f.clone()));
+        }
+        portion
+    }
+}
+
+impl Session {
+    /// Returns this rank's portion of the manifest of a version, or why there is none, on rank 0 at
+    /// least. Of what the version is coded against, `reader` gets the portions. Collective.
+    pub(super) fn portion(
+        &self,
+        version: u64,
+        owners: &[&mut dyn Registered],
+        reader: &mut ChainReader<'_>,
+    ) -> Result<Result<Manifest, Vec<PipelineError>>, CommonError<PipelineError>> {
+        let comm = self.comm.as_ref();
+        // The cost of a restore in virtual time is that of all frames.
+        if comm.size() == 1 || !self.store.is_shared() || self.costs.clock.is_virtual() {
+            return Ok(self.store.manifest(version).map_err(|error| vec![error.into()]));
+        }
+        let asked = collect_bytes(comm, &serde_json::to_vec(&spreads(owners)).unwrap_or_default())?;
+        let whole = asked.map(|asked| {
+            let manifest = self.store.manifest(version)?;
+            let portions = portions(&manifest, &reader.ancestors(&manifest), &asked)?;
+            Ok::<_, PipelineError>((manifest, portions))
+        });
+        let all = whole.as_ref().and_then(|whole| whole.as_ref().ok()).map_or(&[][..], |(_, all)| all);
+        let own = hand_out_bytes(comm, all)?;
+        if let Some(whole) = whole {
+            return Ok(whole.map(|(manifest, _)| manifest).map_err(|error| vec![error]));
+        }
+        // Nothing is here where rank 0 has nothing: it says why.
+        let mut manifests: Vec<Manifest> = serde_json::from_slice(&own).unwrap_or_default();
+        if manifests.is_empty() {
+            return Ok(Err(Vec::new()));
+        }
+        let manifest = manifests.remove(0);
+        reader.preload(manifests);
+        Ok(Ok(manifest))
+    }
+}
+
+/// Makes the portions of all ranks but rank 0, of a version and of those it is coded against.
+fn portions(
+    manifest: &Manifest,
+    ancestors: &[Arc<Manifest>],
+    asked: &[Vec<u8>],
+) -> Result<Vec<Vec<u8>>, PipelineError> {
+    let all: Vec<&Manifest> = std::iter::once(manifest).chain(ancestors.iter().map(AsRef::as_ref)).collect();
+    let indexed: Vec<(Manifest, PartIndex<'_>)> = all.iter().map(|of| (head(of), PartIndex::of(of))).collect();
+    let mut portions = vec![Vec::new()];
+    for (rank, text) in asked.iter().enumerate().skip(1) {
+        let undecodable = |error: serde_json::Error| CommError::Undecodable { rank, what: error.to_string() };
+        let spreads: Spreads = serde_json::from_slice(text).map_err(undecodable)?;
+        let ranks = indexed[0].1.read_by(rank, &spreads);
+        let own: Vec<Manifest> = indexed.iter().map(|(head, index)| index.portion(head, &ranks)).collect();
+        portions.push(serde_json::to_vec(&own).map_err(undecodable)?);
+    }
+    Ok(portions)
+}
+
+/// Returns everything of a manifest but its lists.
+fn head(manifest: &Manifest) -> Manifest {
+    Manifest { variables: Vec::new(), frames: Vec::new(), files: Vec::new(), ..manifest.clone() }
+}
