@@ -34,6 +34,7 @@ pub mod renewal;
 pub mod residual_bound;
 mod rng;
 pub mod saving;
+pub mod scale;
 pub mod shares;
 pub mod simulate;
 pub mod staging;

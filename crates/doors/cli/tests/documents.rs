@@ -206,6 +206,7 @@ fn examples_in_the_help_run_as_printed() {
         "model bound",
         "model stationary",
         "model levels",
+        "model scale",
         "model decide",
         "model simulate",
         "tape bench",

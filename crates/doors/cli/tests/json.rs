@@ -105,6 +105,7 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
         ("recoup model bound", of(&["model bound --mtti 3600 --ckpt-traditional 120 --ckpt-lossy 25 --t-iter 1"])),
         ("recoup model stationary", of(&[stationary])),
         ("recoup model levels", of(&["model levels --mtti 3600 --ckpt memory:0.2,pfs:40 --trials 2"])),
+        ("recoup model scale", of(&["model scale --ranks 100,100000"])),
         (
             "recoup model system",
             of(&[

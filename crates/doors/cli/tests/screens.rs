@@ -125,6 +125,7 @@ fn tables_fit_a_screen() {
         "model system --config m.toml --gpus-per-cpu 4,16 --gpu-failures 1,10 --trials 2".to_owned(),
         "model decide --mtti 3600 --t-iter 1 --iterations 1000 --ckpt 100".to_owned(),
         "model levels --mtti 3600 --ckpt memory:1,pfs:100 --trials 2".to_owned(),
+        "model scale --ranks 1000,100000".to_owned(),
         "tape plan --steps 1000 --state 1G --memory 20G --t-step 1s".to_owned(),
         "doctor .".to_owned(),
         "solve --matrix a.mtx --method cg".to_owned(),

@@ -3,6 +3,7 @@
 mod decide;
 mod levels;
 mod machine;
+mod scale;
 mod scenario;
 mod simulate;
 mod system;
@@ -49,6 +50,9 @@ enum ModelQuestion {
     /// each.
     #[command(after_help = levels::EXAMPLES)]
     Levels(levels::Args),
+    /// Time of a version and of a restore by the number of ranks: agreement, manifest, bytes.
+    #[command(after_help = scale::EXAMPLES)]
+    Scale(scale::Args),
     /// Best scheme for a machine and its interval, with the reasons in numbers.
     #[command(after_help = machine::EXAMPLES, after_long_help = format!("{}\n\n{}", machine::EXAMPLES, scenario::EXAMPLE))]
     Decide(decide::Args),
@@ -141,6 +145,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         ModelQuestion::Bound(args) => output.emit(&bound(args), bound_table),
         ModelQuestion::Stationary(args) => output.emit(&stationary(args), stationary_table),
         ModelQuestion::Levels(args) => levels::run(args, output),
+        ModelQuestion::Scale(args) => scale::run(args, output),
         ModelQuestion::Decide(args) => decide::run(args, output),
         ModelQuestion::Simulate(args) => simulate::run(args, output),
         ModelQuestion::System(args) => system::run(args, output),

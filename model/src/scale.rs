@@ -1,0 +1,183 @@
+//! The time of a version and of a restore by the number of ranks: agreement, manifest and files,
+//! next to the bytes themselves.
+//!
+//! All numbers are the caller's: calls and bytes of a rank, which can be counted on few ranks, and
+//! latency, bandwidths and the time of a sync. What waits for a busy network or file system is not
+//! in here.
+
+/// Calls, bytes and seconds of one rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountedCosts {
+    /// Reductions and broadcasts of an iteration.
+    pub iteration_reductions: f64,
+    /// Reductions of a version in the directory, and of its restore.
+    pub directory_reductions: [f64; 2],
+    /// Reductions of a version in memory with copies on partners, and of its restore.
+    pub memory_reductions: [f64; 2],
+    /// Bytes of a rank's part of the manifest, as it is sent.
+    pub part_bytes: f64,
+    /// Bytes of a rank's portion of a manifest, which it is sent to restore.
+    pub portion_bytes: f64,
+    /// Bytes of what a rank holds in memory, as it tells all others before a restore.
+    pub holding_bytes: f64,
+    /// Bytes of a rank in `manifest.json`.
+    pub manifest_bytes: f64,
+    /// Seconds that a rank of the version costs the one who checks and writes the manifest.
+    pub write_seconds: f64,
+    /// Seconds that it costs the one who writes `version.h5`.
+    pub index_seconds: f64,
+    /// Seconds that it costs the one who reads the manifest.
+    pub read_seconds: f64,
+}
+
+/// A job and its machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScaledJob {
+    /// Ranks.
+    pub ranks: f64,
+    /// Ranks of a node.
+    pub ranks_per_node: f64,
+    /// Ranks that share a file of the directory.
+    pub ranks_per_file: f64,
+    /// Encoded bytes of a rank in a version.
+    pub rank_bytes: f64,
+    /// Seconds of a message.
+    pub latency_seconds: f64,
+    /// Bytes per second into a node.
+    pub link_bytes_per_second: f64,
+    /// Bytes per second of one process to the directory.
+    pub writer_bytes_per_second: f64,
+    /// Bytes per second of all to the directory.
+    pub directory_bytes_per_second: f64,
+    /// Seconds of a sync.
+    pub sync_seconds: f64,
+}
+
+/// The seconds of one step, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ScaledSeconds {
+    /// Reductions, broadcasts and syncs.
+    pub agreement: f64,
+    /// The manifest: sent, checked, written or read.
+    pub manifest: f64,
+    /// The encoded values.
+    pub data: f64,
+}
+
+impl ScaledSeconds {
+    /// Returns the sum.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.agreement + self.manifest + self.data
+    }
+}
+
+/// The time and room of a job of this size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalePrediction {
+    /// Seconds of agreement in an iteration.
+    pub iteration_seconds: f64,
+    /// A version in the directory, and its restore on as many ranks.
+    pub directory: [ScaledSeconds; 2],
+    /// A version in memory with a copy on another node, and its restore on as many ranks.
+    pub memory: [ScaledSeconds; 2],
+    /// Files of a version in the directory.
+    pub files: f64,
+    /// Bytes of `manifest.json`, which rank 0 has in memory.
+    pub manifest_bytes: f64,
+    /// Bytes that manifests of two versions take in the memory of a node.
+    pub node_manifest_bytes: f64,
+}
+
+/// Predicts from these costs.
+#[must_use]
+pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
+    let levels = job.ranks.log2().ceil().max(1.0);
+    let agree = |reductions: f64| reductions * levels * job.latency_seconds;
+    let of_all = |bytes: f64| job.ranks * bytes;
+    let here = job.ranks_per_node.min(job.ranks);
+    let manifest_bytes = of_all(costs.manifest_bytes);
+    // One way of the tree: log P messages, and all bytes into the node of rank 0, or out of it.
+    let tree = |bytes: f64| levels * job.latency_seconds + of_all(bytes) / job.link_bytes_per_second;
+    let data = of_all(job.rank_bytes) / job.directory_bytes_per_second;
+    // Every rank of a node gets the bytes of all ranks.
+    let gathered = |bytes: f64| here * of_all(bytes) / job.link_bytes_per_second;
+    let copied = here * job.rank_bytes / job.link_bytes_per_second;
+    ScalePrediction {
+        iteration_seconds: agree(costs.iteration_reductions),
+        directory: [
+            ScaledSeconds {
+                agreement: agree(costs.directory_reductions[0]) + 3.0 * job.sync_seconds,
+                manifest: tree(costs.part_bytes)
+                    + of_all(costs.write_seconds + costs.index_seconds)
+                    + manifest_bytes / job.writer_bytes_per_second,
+                data,
+            },
+            ScaledSeconds {
+                agreement: agree(costs.directory_reductions[1]),
+                manifest: tree(costs.portion_bytes)
+                    + of_all(costs.read_seconds)
+                    + manifest_bytes / job.writer_bytes_per_second,
+                data,
+            },
+        ],
+        memory: [
+            ScaledSeconds {
+                agreement: agree(costs.memory_reductions[0]),
+                manifest: gathered(costs.part_bytes) + of_all(costs.write_seconds),
+                data: copied,
+            },
+            ScaledSeconds {
+                agreement: agree(costs.memory_reductions[1]),
+                manifest: gathered(costs.holding_bytes + costs.manifest_bytes) + of_all(costs.read_seconds),
+                data: 0.0,
+            },
+        ],
+        files: (job.ranks / job.ranks_per_file).ceil() + 2.0,
+        manifest_bytes,
+        node_manifest_bytes: 2.0 * here * manifest_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: ScaledJob = ScaledJob {
+        ranks: 1024.0,
+        ranks_per_node: 64.0,
+        ranks_per_file: 64.0,
+        rank_bytes: 1e9,
+        latency_seconds: 2e-6,
+        link_bytes_per_second: 25e9,
+        writer_bytes_per_second: 1e9,
+        directory_bytes_per_second: 1e12,
+        sync_seconds: 0.01,
+    };
+
+    const COSTS: CountedCosts = CountedCosts {
+        iteration_reductions: 3.0,
+        directory_reductions: [14.0, 10.0],
+        memory_reductions: [12.0, 20.0],
+        part_bytes: 1_200.0,
+        portion_bytes: 3_000.0,
+        holding_bytes: 250.0,
+        manifest_bytes: 1_300.0,
+        write_seconds: 5e-5,
+        index_seconds: 2e-5,
+        read_seconds: 2e-5,
+    };
+
+    #[test]
+    fn agreement_grows_with_the_depth_of_a_tree_and_manifests_with_the_ranks() {
+        let [few, many] = [1024.0, 1024.0 * 1024.0].map(|ranks| predict(&ScaledJob { ranks, ..JOB }, &COSTS));
+        assert!((many.iteration_seconds / few.iteration_seconds - 2.0).abs() < 1e-12);
+        assert_eq!((few.files, many.files), (18.0, 16_386.0));
+        for (few, many) in few.directory.iter().zip(&many.directory).chain(few.memory.iter().zip(&many.memory)) {
+            let grown = many.manifest / few.manifest;
+            assert!((900.0..=1024.0).contains(&grown), "{grown}");
+            assert!(many.agreement <= 2.0 * few.agreement);
+        }
+        assert_eq!(many.node_manifest_bytes, 128.0 * many.manifest_bytes);
+    }
+}
