@@ -129,6 +129,11 @@ impl Cluster {
         self.host(host).map(memory)
     }
 
+    /// Sets the link of a host up or down.
+    pub(super) fn set_link(&self, host: &str, state: &str) -> Result<()> {
+        succeed(self.command(Path::new("ip"))?.args(["link", "set", host, state]))
+    }
+
     /// Ends hosts at once, with all that runs on them and all they have in memory.
     pub(super) fn lose(&self, lost: &[&str]) -> Result<()> {
         let lost = lost.iter().map(|name| self.host(name)).collect::<Result<Vec<_>>>()?;
