@@ -3,8 +3,9 @@
 //! Ratio, compress and decompress rates of one core (median over the repeats of uncompressed bytes
 //! over CPU time of the thread, so that busy neighbours cost little) and the largest error over the
 //! bound. Codecs take turns within a repeat. Where SZ3 is built, a line for each bound has the
-//! figures of pyramid over those of SZ3.
+//! figures of pyramid over those of SZ3. With `--drawn`, the ratios of vectors drawn by a seed.
 
+mod drawn;
 mod vectors;
 #[path = "../../tests/zfp_oracle/sys.rs"]
 mod zfp_c;
@@ -26,6 +27,12 @@ struct Args {
     /// Only vectors whose name has this in it; others are not computed.
     #[arg(long, default_value = "")]
     vector: String,
+    /// Draw grids, methods, right-hand sides and instants by this seed, and print ratios alone.
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["repeats", "vector", "json"])]
+    drawn: Option<u64>,
+    /// Vectors that are drawn, each a row for every bound.
+    #[arg(long, default_value_t = 34, requires = "drawn")]
+    count: usize,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -105,6 +112,10 @@ fn cpu_seconds() -> f64 {
 
 fn main() {
     let args = Args::parse();
+    if let Some(seed) = args.drawn {
+        drawn::print(seed, args.count);
+        return;
+    }
     let vectors: Vec<Vector> = vectors::named(&args.vector);
     let codec_cases = codec_cases();
     for vector in &vectors {

@@ -57,7 +57,7 @@ pub(crate) fn named(wanted: &str) -> Vec<Vector> {
     groups.flat_map(|group| (group.make)()).filter(|vector| vector.name.contains(wanted)).collect()
 }
 
-fn gridded(name: &str, values: Vec<f64>, dims: [usize; 3]) -> Vector {
+pub(crate) fn gridded(name: &str, values: Vec<f64>, dims: [usize; 3]) -> Vector {
     Vector { name: name.to_owned(), values, before: None, context: Context::grid(dims) }
 }
 
@@ -152,7 +152,7 @@ fn cg<const K: usize>(n: usize, kind: RightHandSide, variable: &str, wanted: [us
     })
 }
 
-fn variable_of(solver: &dyn Iteration, name: &str) -> Vec<f64> {
+pub(crate) fn variable_of(solver: &dyn Iteration, name: &str) -> Vec<f64> {
     let found = solver.variables().into_iter().find(|variable| variable.name == name);
     match found.and_then(|variable| variable.values.host()) {
         Some(Values::F64(values)) => values.to_vec(),
