@@ -7,6 +7,9 @@
 //! are the same on every machine: a decoder computes with integers that wrap, and ends each value
 //! with one product and one sum. FORMAT.md states the bytes.
 //!
+//! Axes along which a field is rough join at coarser levels. Of a grid that equals its reflection,
+//! one half is coded.
+//!
 //! Numbers of the lattice have 32 bits. Where a bound is too tight for them, the frame is one of
 //! QB.
 //!
@@ -25,14 +28,18 @@ mod field;
 mod frame;
 mod interpolation;
 mod lattice;
+mod levels;
 mod line_vec;
 mod loudness;
 mod parity;
 mod predictor;
 mod rans;
+mod reflection;
+mod roughness;
 mod shares;
 mod simd;
 mod stream;
+mod table_code;
 
 use std::cell::Cell;
 
@@ -43,8 +50,10 @@ use recoup_core::{
 use self::damage::damaged;
 use self::exceptions::PyramidExceptions;
 use self::field::{Field, FieldLevels, decode_field, encode_field, quantise_field};
-use self::frame::{FIELDS, HEADER, PyramidHeader};
-use self::lattice::{FineLattice, FiniteRange};
+use self::frame::{FIELDS, FrameParts, HEADER, PyramidHeader};
+use self::lattice::{FineLattice, FiniteRange, StepShrinking};
+use self::reflection::Reflection;
+use self::roughness::GridSample;
 use self::stream::{DecodeTables, StreamReader, StreamWriter};
 use crate::effective::absolute_only;
 use crate::qb::{self, Qb, SimdLevel};
@@ -111,25 +120,40 @@ impl Pyramid {
     ) -> Option<f64> {
         let Bound::Absolute(bound) = bound else { return None };
         let shape = FieldShape::of(context)?;
+        let reflection =
+            if shape.fields == 1 { Reflection::of(values, shape.grid, bound) } else { Reflection::default() };
+        let half = reflection.is_any().then(|| reflection.folded(values, shape.grid));
+        let coded = CodedValues { values: half.as_deref().unwrap_or(values), shape, reflection };
+        let error = self.encode_half(&coded, reflection.bound_of_half(bound), target)?;
+        (target.len() <= size_of_val(values)).then_some(reflection.error_of_both(error, bound))
+    }
+
+    /// Fills `target` with a frame of what a reflection leaves; its largest error.
+    fn encode_half<T: Scalar>(&self, coded: &CodedValues<'_, T>, bound: f64, target: &mut Vec<u8>) -> Option<f64> {
+        let CodedValues { values, shape: FieldShape { fields, grid: whole }, reflection } = *coded;
+        let grid = reflection.half(whole);
+        let rule = GridSample { values, fields, grid, bound }.rule();
+        let shapes = &rule.levels(grid)[..];
+        let shrinking = StepShrinking::of(grid, rule);
         let mut scratch = PyramidScratch::taken();
         let PyramidScratch { levels, writer, .. } = &mut scratch;
         // A field alone is split by the lattice that it most likely gets, and again if it gets
         // another one.
-        let guess = FineLattice::first(bound, shape.grid).filter(|_| shape.fields == 1);
+        let guess = FineLattice::first(bound, shrinking).filter(|_| fields == 1);
         let guessed = guess.as_ref().and_then(|lattice| {
-            let field = Field { number: 0, fields: 1, grid: shape.grid, lattice, level: self.level };
+            let field = Field { number: 0, fields: 1, shapes, lattice, level: self.level };
             quantise_field(&field, values, true, levels)
         });
         let range = guessed.or_else(|| self.level.run(RangeOf(values)))?;
-        let lattice = FineLattice::new(bound, range, shape.grid)?;
+        let lattice = FineLattice::new(bound, range, shrinking)?;
         let is_whole = range.is_all_finite && lattice.reaches(range);
         let is_split = is_whole && guessed.is_some() && guess == Some(lattice);
         writer.clear();
         let mut exceptions = PyramidExceptions::default();
         target.clear();
         target.resize(HEADER, 0);
-        for number in 0..shape.fields {
-            let field = Field { number, fields: shape.fields, grid: shape.grid, lattice: &lattice, level: self.level };
+        for number in 0..fields {
+            let field = Field { number, fields, shapes, lattice: &lattice, level: self.level };
             if !is_split {
                 quantise_field(&field, values, is_whole, levels);
             }
@@ -143,15 +167,18 @@ impl Pyramid {
         let stream = writer.finish(self.level, target);
         scratch.keep();
         exceptions.write::<T>(target);
+        let exception_count = exceptions.len();
         let header = PyramidHeader {
-            fields: shape.fields as u8,
-            grid: shape.grid,
+            fields: fields as u8,
+            grid: whole,
+            reflection,
+            rule,
             lattice,
             stream,
-            exceptions: exceptions.len(),
+            exceptions: exception_count,
         };
         header.write::<T>(target);
-        (target.len() <= size_of_val(values)).then_some(exceptions.largest_error())
+        Some(exceptions.largest_error())
     }
 
     fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> CodecResult<()> {
@@ -159,18 +186,47 @@ impl Pyramid {
         let shape = FieldShape::of(context).filter(|shape| shape.grid == header.grid);
         let shape =
             shape.filter(|shape| shape.fields == usize::from(header.fields)).ok_or_else(|| damaged("extents"))?;
+        if !header.reflection.is_any() {
+            return self.decode_half(&header, parts, target);
+        }
+        if shape.fields != 1 {
+            return Err(damaged("a reflection of interleaved unknowns"));
+        }
+        let mut half = vec![T::default(); header.reflection.half(shape.grid).iter().product()];
+        self.decode_half(&header, parts, &mut half)?;
+        header.reflection.unfold(&half, shape.grid, target);
+        Ok(())
+    }
+
+    /// Decodes what a reflection leaves.
+    fn decode_half<T: Scalar>(
+        &self,
+        header: &PyramidHeader,
+        parts: FrameParts<'_>,
+        target: &mut [T],
+    ) -> CodecResult<()> {
+        let shapes = &header.rule.levels(header.reflection.half(header.grid))[..];
         let mut scratch = PyramidScratch::taken();
         let PyramidScratch { levels, tables, .. } = &mut scratch;
         let mut reader = StreamReader::new(self.level, parts.stream, header.stream, tables)?;
         for (number, top) in parts.tops.as_chunks().0.iter().enumerate() {
             let lattice = &header.lattice;
-            let field = Field { number, fields: shape.fields, grid: shape.grid, lattice, level: self.level };
+            let field = Field { number, fields: usize::from(header.fields), shapes, lattice, level: self.level };
             decode_field(&field, i32::from_le_bytes(*top), levels, &mut reader, target)?;
         }
         reader.finish()?;
         scratch.keep();
         exceptions::restore(parts.exceptions, target)
     }
+}
+
+/// Values to be coded: those of the half where there is a reflection.
+#[derive(Clone, Copy, Debug)]
+struct CodedValues<'a, T> {
+    values: &'a [T],
+    /// The shape of both halves.
+    shape: FieldShape,
+    reflection: Reflection,
 }
 
 /// Memory that a thread keeps from one frame to the next: touching new memory takes as long as

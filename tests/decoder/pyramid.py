@@ -5,6 +5,7 @@ usage: pyramid.py FOLDER
 FOLDER holds frames NAME.pyr and the values expected of each, NAME.bin: little-endian doubles or singles.
 """
 
+import math
 import pathlib
 import struct
 import sys
@@ -61,12 +62,70 @@ def read_table(source):
     return [(s, f, place) for s, f in zip(symbols, shares) for place in range(f)]
 
 
+class Bits:
+    """Numbers of some bits each, the lowest bit first."""
+
+    def __init__(self, data):
+        self.left, self.count = int.from_bytes(data, "little"), 8 * len(data)
+
+    def take(self, count):
+        require(count <= self.count, "tables end early")
+        found = self.left & (1 << count) - 1
+        self.left, self.count = self.left >> count, self.count - count
+        return found
+
+    def finish(self):
+        require(self.left == 0 and self.count < 8, "tables continue")
+
+
+def read_packed_table(bits):
+    """The same of version 3."""
+    fineness, rest, last = 2 << bits.take(2), bits.take(3), bits.take(6)
+    levels = [bits.take(8)]
+    for _ in range(last):
+        ones = 0
+        while bits.take(1):
+            ones += 1
+            require(ones < 256 << 1, "difference")
+        folded = ones << rest | bits.take(rest)
+        levels.append(levels[-1] + unfolded(folded))
+    require(levels[-1] > 0 and all(0 <= level <= 12 * fineness + 1 for level in levels), "levels")
+    weights = [weight(level - 1, fineness) if level else 0 for level in levels]
+    n = sum(weights)
+    shares = [max((TOTAL * g + n // 2) // n, 1) if g else 0 for g in weights]
+    while (much := sum(shares) - TOTAL) != 0:
+        largest = max(range(len(shares)), key=lambda s: (shares[s], s))
+        shares[largest] -= min(much, shares[largest] // 2)
+    return [(s, f, place) for s, f in enumerate(shares) for place in range(f)]
+
+
+def weight(above, fineness):
+    """2^(16 + part / fineness), rounded down, by whole numbers."""
+    doublings, part = divmod(above, fineness)
+    root = root_of(1 << 16 * fineness + part, fineness)
+    return (root << doublings) >> 4
+
+
+def root_of(number, power):
+    """The root of a power of two, rounded down."""
+    while power > 1:
+        number, power = math.isqrt(number), power // 2
+    return number
+
+
+def unfolded(z):
+    return z >> 1 if z % 2 == 0 else -(z + 1) // 2
+
+
 class Stream:
-    def __init__(self, tables, rest, words, low_bits, escapes):
+    def __init__(self, version, tables, rest, words, low_bits, escapes):
         tables, rest = Bytes(tables), Bytes(rest)
         (mask,) = tables.unpack("<I")
         require(mask >> TABLES == 0, "tables")
-        self.tables = [read_table(tables) if mask >> table & 1 else None for table in range(TABLES)]
+        read = read_table
+        if version == 3:
+            tables, read = Bits(tables.take(len(tables.data) - 4)), read_packed_table
+        self.tables = [read(tables) if mask >> table & 1 else None for table in range(TABLES)]
         tables.finish()
         self.states = list(rest.unpack(f"<{STATES + 1}I"))
         require(words % 2 == 0, "words")
@@ -107,7 +166,7 @@ class Stream:
         packed = int.from_bytes(self.low_bits.take((count * low + 7) // 8), "little")
         folded = [symbol << low | packed >> low * i & (1 << low) - 1 for i, symbol in enumerate(symbols)]
         folded = [self.escape() if symbol == ESCAPE else z for symbol, z in zip(symbols, folded)]
-        return predictor, [z >> 1 if z % 2 == 0 else -(z + 1) // 2 for z in folded]
+        return predictor, [unfolded(z) for z in folded]
 
     def escape(self):
         folded = 0
@@ -126,22 +185,85 @@ class Stream:
             part.finish()
 
 
-def class_extents(grid, parity):
-    return [grid[a] // 2 if parity >> a & 1 else -(-grid[a] // 2) for a in range(3)]
+SPACING = 1 << 16
 
 
-def pyramid(grid):
-    found = []
-    while grid != [1, 1, 1]:
-        found.append(grid)
-        grid = class_extents(grid, 0)
+class Axis:
+    """The points of an axis at a level. The last two of them are `last` apart."""
+
+    def __init__(self, version, extent, last, halved):
+        self.extent = extent
+        self.odd = extent // 2 if version == 2 or extent == 2 else (extent - 1) // 2
+        self.end = 2 * SPACING if version == 2 else last if extent % 2 == 0 else SPACING + last
+        self.next = self.end // 2
+        if not halved:
+            self.odd, self.next = 0, last
+
+    def count(self, parity):
+        return self.odd if parity else self.extent - self.odd
+
+    def uneven_end(self):
+        return self.end if self.extent > 2 and self.end != 2 * SPACING else None
+
+    def place(self, i):
+        """Parity and coordinate in the class."""
+        return (i % 2, i // 2) if i < 2 * self.odd else (0, i - self.odd)
+
+
+def class_extents(axes, parity):
+    return [axis.count(parity >> a & 1) for a, axis in enumerate(axes)]
+
+
+def pyramid(version, grid, delays):
+    """The axes of each level, the finest first."""
+    found, axes = [], [(extent, SPACING) for extent in grid]
+    while any(extent > 1 for extent, _ in axes):
+        long = [a for a in range(3) if axes[a][0] > 1]
+        halved = [a for a in long if delays[a] <= len(found)] or long
+        found.append([Axis(version, extent, last, a in halved) for a, (extent, last) in enumerate(axes)])
+        axes = [(axis.count(0), axis.next) for axis in found[-1]]
     return found
 
 
-def along(order, line, i):
-    """The prediction between points i and i + 1 of a line."""
+def nearest(x, y):
+    return (2048 * x + y) // (2 * y)
+
+
+def weighted(x, weight):
+    return wrapped(x * weight + 512 >> 10)
+
+
+def at_uneven_end(order, r, line, i, after):
+    """The prediction near an end whose last two points are r apart; None where that of any row is meant."""
+    o, d = SPACING, max(r - SPACING, 0)
+    if after == 1 and (order == LINEAR or i == 0):
+        u, v, w = nearest(o, o + d), 0, 0
+    elif after == 1:
+        u, v, w = nearest(3 * o * o, (o + d) * (3 * o + d)), nearest(d, 2 * (3 * o + d)), 0
+    elif after == 2 and order != LINEAR and i > 0 and r >= o:
+        w = -nearest(3 * o**3, (4 * o + r) * (2 * o + r) * r)
+        u, v = nearest(3 * (o + r), 8 * r) + w, nearest(o + r, 8 * (4 * o + r))
+    else:
+        return None
+    p = line[i] + weighted(wrapped(line[i + 1] - line[i]), u)
+    p += weighted(wrapped(line[i] - line[i - 1]), v) if v else 0
+    p += weighted(wrapped(line[i + 2] - line[i + 1]), w) if w else 0
+    return wrapped(p)
+
+
+def along(order, line, i, end):
+    """The prediction between points i and i + 1 of a line, whose last two may be `end` apart."""
     after = len(line) - 1 - i
     a = line[i]
+    if end is not None:
+        found = at_uneven_end(order, end, line, i, after)
+        if found is not None:
+            return found
+        if after == 2 and order != LINEAR:
+            b = line[i + 1]
+            bend = wrapped(2 * a - b - line[i - 1] + 2) >> 2 if i > 0 else 0
+            return wrapped(wrapped(a + b) + bend + 1) >> 1
+        order = CUBIC if after == 3 and order == QUINTIC else order
     if after == 0:
         return a if i == 0 else wrapped(a + (wrapped(a - line[i - 1]) + 1 >> 1))
     b = line[i + 1]
@@ -172,9 +294,9 @@ def mean(values):
 
 
 class Class:
-    def __init__(self, classes, grid, parity):
-        self.classes, self.grid, self.parity = classes, grid, parity
-        self.extents = class_extents(grid, parity)
+    def __init__(self, classes, level, parity):
+        self.classes, self.level, self.parity = classes, level, parity
+        self.extents = class_extents(level, parity)
         self.axes = [a for a in range(3) if parity >> a & 1]
         z = min(self.extents[2], 2)
         y = min(self.extents[1], 4 if z > 1 else 8)
@@ -186,7 +308,7 @@ class Class:
 
     def line(self, axis, point):
         parity = self.parity ^ 1 << axis
-        extents, values = class_extents(self.grid, parity), self.classes[self.parity ^ 1 << axis]
+        extents, values = class_extents(self.level, parity), self.classes[parity]
         places = ([*point[:axis], i, *point[axis + 1 :]] for i in range(extents[axis]))
         return [values[self.place(at, extents)] for at in places]
 
@@ -194,7 +316,7 @@ class Class:
         lines = {a: self.line(a, point) for a in self.axes}
         inside = [a for a in self.axes if point[a] + 1 < len(lines[a])]
         axes = [a for a in asked if a in inside] or inside or asked
-        return mean([along(order, lines[a], point[a]) for a in axes])
+        return mean([along(order, lines[a], point[a], self.level[a].uneven_end()) for a in axes])
 
     def cells(self):
         extents, sides = self.extents, self.sides
@@ -229,26 +351,43 @@ class Class:
         return lambda point: self.predict(order, [a for a in range(3) if axes + 1 >> a & 1], point)
 
 
-def merge(classes, grid):
+def merge(classes, level):
     found = []
-    for z in range(grid[2]):
-        for y in range(grid[1]):
-            for x in range(grid[0]):
-                parity = x % 2 | y % 2 << 1 | z % 2 << 2
-                width, height, _ = class_extents(grid, parity)
-                found.append(classes[parity][x // 2 + width * (y // 2 + height * (z // 2))])
+    for z in range(level[2].extent):
+        for y in range(level[1].extent):
+            for x in range(level[0].extent):
+                places = [axis.place(i) for axis, i in zip(level, (x, y, z))]
+                parity = sum(odd << a for a, (odd, _) in enumerate(places))
+                width, height, _ = class_extents(level, parity)
+                found.append(classes[parity][places[0][1] + width * (places[1][1] + height * places[2][1])])
     return found
+
+
+def unfold(half, grid, reflection):
+    """The values of a grid from those of its half, point by point."""
+    width, height, _ = half_of(grid, reflection)
+    near = [lambda i, a=a: min(i, grid[a] - 1 - i) if reflection >> a & 1 else i for a in range(3)]
+    places = ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
+    return [half[near[0](x) + width * (near[1](y) + height * near[2](z))] for x, y, z in places]
+
+
+def half_of(grid, reflection):
+    return [-(-extent // 2) if reflection >> a & 1 else extent for a, extent in enumerate(grid)]
 
 
 class Frame:
     def __init__(self, data):
         require(len(data) >= HEADER and data[:4] == b"RCPY", "magic")
-        version, self.dtype, self.fields, zeros, checksum = struct.unpack_from("<HBBII", data, 4)
-        require(version == 2 and self.dtype < 2 and self.fields > 0 and zeros == 0, "header")
+        version, self.dtype, self.fields, self.reflection, zeros, checksum = struct.unpack_from("<HBBB3sI", data, 4)
+        require(version in (2, 3) and self.dtype < 2 and self.fields > 0 and zeros == bytes(3), "header")
+        require(self.reflection < 8 and (self.reflection == 0 or version == 3 and self.fields == 1), "reflection")
+        self.version = version
         require(crc32c(data[:12] + bytes(4) + data[16:]) == checksum, "checksum")
         self.grid = list(struct.unpack_from("<3I", data, 16))
-        *self.steps, zeros = struct.unpack_from("<4HI", data, 28)
-        require(zeros == 0 and all(step % 2 for step in self.steps), "steps")
+        self.steps = struct.unpack_from("<4H", data, 28)
+        *self.delays, zero = struct.unpack_from("<4B", data, 36)
+        require(all(step % 2 for step in self.steps), "steps")
+        require(zero == 0 and max(self.delays) <= (31 if version == 3 else 0), "delays")
         self.unit, self.base = struct.unpack_from("<2d", data, 40)
         smallest, largest = 2.0**-1022, sys.float_info.max
         require(smallest <= self.unit <= largest and smallest <= 1.0 / self.unit <= largest, "unit")
@@ -257,18 +396,19 @@ class Frame:
         rest = Bytes(data[HEADER:])
         self.tops = rest.unpack(f"<{self.fields}i")
         stream = rest.take(tables), rest.take(4 * (STATES + 1) + words + low_bits + escapes)
-        self.stream = Stream(*stream, words, low_bits, escapes)
+        self.stream = Stream(version, *stream, words, low_bits, escapes)
         form = "<II" if self.dtype else "<IQ"
         self.exceptions = [rest.unpack(form) for _ in range(exceptions)]
         rest.finish()
 
     def field(self, top):
         numbers = [top]
-        for height, grid in reversed(list(enumerate(pyramid(self.grid)))):
+        levels = pyramid(self.version, half_of(self.grid, self.reflection), self.delays)
+        for height, level in reversed(list(enumerate(levels))):
             classes = {0: numbers}
             for parity in (1, 2, 4, 3, 5, 6, 7):
-                classes[parity] = Class(classes, grid, parity).decode(self.steps[min(height, 3)], self.stream)
-            numbers = merge(classes, grid)
+                classes[parity] = Class(classes, level, parity).decode(self.steps[min(height, 3)], self.stream)
+            numbers = merge(classes, level)
         return numbers
 
     def decode(self):
@@ -282,7 +422,7 @@ class Frame:
         for place, pattern in self.exceptions:
             require(before < place < len(patterns), "place of an exception")
             patterns[place], before = pattern, place
-        return patterns
+        return unfold(patterns, self.grid, self.reflection) if self.reflection else patterns
 
 
 def main(folder):

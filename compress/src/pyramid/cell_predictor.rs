@@ -7,7 +7,7 @@
 
 use super::cells::Cell;
 use super::interpolation::InterpolationOrder;
-use super::parity::CLASSES;
+use super::levels::CLASSES;
 
 /// Number of the predictors that interpolate.
 const INTERPOLATIONS: usize = InterpolationOrder::ALL.len() * (CLASSES - 1);

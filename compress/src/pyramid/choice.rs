@@ -4,7 +4,7 @@ use super::cell_predictor::{AxisMean, CellPredictor};
 use super::cell_values::CellInputs;
 use super::cells::{CellRuns, NO_VALUES, PointRun, RunValues};
 use super::interpolation::InterpolationOrder;
-use super::parity::CLASSES;
+use super::levels::CLASSES;
 use super::predictor::mean;
 use super::simd::{self, LANES, LaneKernel, NumberLanes, first_bits};
 

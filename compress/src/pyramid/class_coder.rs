@@ -7,7 +7,7 @@ use super::cell_values::{CellInputs, ClassValues};
 use super::cells::{CELL, CellRuns, Cells, NO_VALUES, RunValues};
 use super::choice::PredictorChoice;
 use super::damage::damaged;
-use super::parity::{ParityClasses, class_extents};
+use super::parity::ParityClasses;
 use super::predictor::Neighbours;
 use super::simd::{self, LANES, LaneKernel, NumberLanes};
 use super::stream::{StreamReader, StreamWriter, TakenCell};
@@ -55,7 +55,7 @@ impl LaneKernel for EncodeClass<'_> {
     #[inline(always)]
     fn run<V: NumberLanes>(self) {
         let Self { classes, class, step, level, writer } = self;
-        let extents = class_extents(classes.grid, class);
+        let extents = classes.shape.class_extents(class);
         let mut own = std::mem::take(&mut classes.values[class]);
         let neighbours = Neighbours::of(classes, class, level);
         let mut coder = CellCoder::new(step);
@@ -88,7 +88,7 @@ impl LaneKernel for DecodeClass<'_, '_> {
     #[inline(always)]
     fn run<V: NumberLanes>(self) -> CodecResult<()> {
         let Self { classes, class, step, level, reader } = self;
-        let extents = class_extents(classes.grid, class);
+        let extents = classes.shape.class_extents(class);
         let mut own = std::mem::take(&mut classes.values[class]);
         let neighbours = Neighbours::of(classes, class, level);
         let mut before = None;

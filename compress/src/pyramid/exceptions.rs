@@ -90,7 +90,7 @@ impl<T: Scalar> LevelKernel for Check<'_, T> {
         let Self { field, values, bound, top, finest, exceptions } = self;
         let mut room = [T::default(); PIECE];
         let mut numbers = [top; PIECE];
-        for piece in RowPieces::of(field.grid) {
+        for piece in RowPieces::of(field.finest()) {
             let own = field.piece(values, &piece, &mut room);
             let numbers = &mut numbers[..piece.len];
             if let Some(finest) = finest {

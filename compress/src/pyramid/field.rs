@@ -6,8 +6,9 @@ use recoup_core::CodecResult;
 
 use super::class_coder;
 use super::lattice::{FineLattice, FiniteRange, RangeSearch, bridge};
+use super::levels::{LevelShape, ORDER};
 use super::line_vec::LineVec;
-use super::parity::{AHEAD, ORDER, PIECE, ParityClasses, RowPiece, RowPieces, pyramid_extents};
+use super::parity::{AHEAD, PIECE, ParityClasses, RowPiece, RowPieces};
 use super::stream::{StreamReader, StreamWriter};
 use crate::qb::{LevelKernel, SimdLevel, fetch};
 use crate::scalar::Scalar;
@@ -17,7 +18,8 @@ use crate::scalar::Scalar;
 pub(super) struct Field<'a> {
     pub(super) number: usize,
     pub(super) fields: usize,
-    pub(super) grid: [usize; 3],
+    /// The levels of its pyramid, the finest first.
+    pub(super) shapes: &'a [LevelShape],
     pub(super) lattice: &'a FineLattice,
     pub(super) level: SimdLevel,
 }
@@ -31,11 +33,10 @@ pub(super) struct FieldLevels {
 }
 
 impl FieldLevels {
-    fn shape(&mut self, grid: [usize; 3]) {
-        let grids = pyramid_extents(grid);
-        self.count = grids.len();
-        self.levels.resize_with(self.levels.len().max(grids.len()), ParityClasses::default);
-        self.levels.iter_mut().zip(grids).for_each(|(level, grid)| level.shape(grid));
+    fn shape(&mut self, shapes: &[LevelShape]) {
+        self.count = shapes.len();
+        self.levels.resize_with(self.levels.len().max(self.count), ParityClasses::default);
+        self.levels.iter_mut().zip(shapes).for_each(|(level, shape)| level.shape(*shape));
     }
 
     /// The level of a height, and the next coarser one if there is one.
@@ -56,6 +57,11 @@ impl FieldLevels {
 }
 
 impl Field<'_> {
+    /// The finest level, which may be a single point.
+    pub(super) fn finest(&self) -> LevelShape {
+        self.shapes.first().copied().unwrap_or(LevelShape::POINT)
+    }
+
     /// The places of a piece of a row among all values.
     #[inline(always)]
     fn places(&self, piece: &RowPiece) -> Range<usize> {
@@ -93,7 +99,7 @@ pub(super) fn quantise_field<T: Scalar>(
     is_whole: bool,
     levels: &mut FieldLevels,
 ) -> Option<FiniteRange> {
-    levels.shape(field.grid);
+    levels.shape(field.shapes);
     match levels.levels[..levels.count].first_mut() {
         Some(classes) => field.level.run(QuantiseSplit { field, values, is_whole, classes }),
         None => FiniteRange::of(&values[field.number..=field.number]).filter(|range| range.is_all_finite),
@@ -147,7 +153,7 @@ pub(super) fn decode_field<T: Scalar>(
     reader: &mut StreamReader<'_>,
     values: &mut [T],
 ) -> CodecResult<()> {
-    levels.shape(field.grid);
+    levels.shape(field.shapes);
     if levels.count == 0 {
         values[field.number] = field.lattice.value(top);
         return Ok(());
@@ -184,7 +190,7 @@ impl<T: Scalar> LevelKernel for QuantiseSplit<'_, T> {
         let mut numbers = [0; PIECE];
         let mut search = RangeSearch::NEW;
         let mut before = 0;
-        for piece in RowPieces::of(field.grid) {
+        for piece in RowPieces::of(field.finest()) {
             let own = field.piece(values, &piece, &mut room);
             let numbers = &mut numbers[..piece.len];
             search.take(own);
@@ -238,30 +244,28 @@ impl<T: Scalar> LevelKernel for Restore<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let Field { number, fields, grid, lattice, .. } = *self.field;
-        for piece in RowPieces::of(grid) {
+        let Field { number, fields, lattice, .. } = *self.field;
+        for piece in RowPieces::of(self.field.finest()) {
             let [even, odd] = self.classes.points(&piece);
             self.field.fetch_ahead(self.values, &piece);
             let own = &mut self.values[self.field.places(&piece)];
             if fields == 1 {
                 restore(lattice, even, odd, own);
             } else {
-                own[number..].iter_mut().step_by(2 * fields).zip(even).for_each(|(x, r)| *x = lattice.value(*r));
-                let odds = own.get_mut(fields + number..).unwrap_or_default();
-                odds.iter_mut().step_by(2 * fields).zip(odd).for_each(|(x, r)| *x = lattice.value(*r));
+                let in_turn = even.iter().zip(odd).flat_map(|(even, odd)| [even, odd]);
+                let numbers = in_turn.chain(&even[odd.len()..]);
+                own[number..].iter_mut().step_by(fields).zip(numbers).for_each(|(x, r)| *x = lattice.value(*r));
             }
         }
     }
 }
 
-/// The values of numbers that take turns.
+/// The values of numbers that take turns, and of the even ones behind them.
 #[inline(always)]
 fn restore<T: Scalar>(lattice: &FineLattice, even: &[i32], odd: &[i32], values: &mut [T]) {
-    let (pairs, last) = values.as_chunks_mut::<2>();
-    for ((pair, even), odd) in pairs.iter_mut().zip(even).zip(odd) {
+    let (paired, alone) = values.split_at_mut(2 * odd.len());
+    for ((pair, even), odd) in paired.as_chunks_mut::<2>().0.iter_mut().zip(even).zip(odd) {
         *pair = [lattice.value(*even), lattice.value(*odd)];
     }
-    if let ([last], Some(even)) = (last, even.last()) {
-        *last = lattice.value(*even);
-    }
+    alone.iter_mut().zip(&even[odd.len()..]).for_each(|(x, even)| *x = lattice.value(*even));
 }

@@ -4,13 +4,18 @@ use recoup_core::CodecResult;
 
 use super::damage::damaged;
 use super::lattice::FineLattice;
+use super::levels::{LONGEST_DELAY, LevelRule};
 use super::rans::STATE_BYTES;
+use super::reflection::Reflection;
 use super::stream::StreamLengths;
 use crate::scalar::Scalar;
 
 pub(super) const HEADER: usize = 96;
 const MAGIC: [u8; 4] = *b"RCPY";
-const VERSION: u16 = 2;
+/// The version that is written.
+const VERSION: u16 = 3;
+/// The first version: levels halve all axes, every second point is odd, and no half is left out.
+const VERSION_2: u16 = 2;
 /// Place of the type of the values.
 pub(super) const DTYPE: usize = 6;
 const CHECKSUM: usize = 12;
@@ -24,6 +29,8 @@ pub(super) struct PyramidHeader {
     pub(super) fields: u8,
     /// Extents of each field.
     pub(super) grid: [usize; 3],
+    pub(super) reflection: Reflection,
+    pub(super) rule: LevelRule,
     pub(super) lattice: FineLattice,
     pub(super) stream: StreamLengths,
     pub(super) exceptions: u64,
@@ -43,14 +50,15 @@ impl PyramidHeader {
         let mut header = Vec::with_capacity(HEADER);
         header.extend(MAGIC);
         header.extend(VERSION.to_le_bytes());
-        header.extend([T::DTYPE, self.fields, 0, 0, 0, 0]);
+        header.extend([T::DTYPE, self.fields, self.reflection.axes(), 0, 0, 0]);
         header.extend([0; 4]);
         self.grid.iter().for_each(|extent| header.extend((*extent as u32).to_le_bytes()));
         self.lattice.steps.iter().for_each(|step| header.extend(step.to_le_bytes()));
-        header.extend([0; 4]);
+        header.extend(self.rule.delays);
+        header.push(0);
         header.extend(self.lattice.unit.to_le_bytes());
         header.extend(self.lattice.base.to_le_bytes());
-        let StreamLengths { tables, words, low_bits, escapes } = self.stream;
+        let StreamLengths { tables, words, low_bits, escapes, .. } = self.stream;
         [tables, words, low_bits, escapes, self.exceptions].iter().for_each(|n| header.extend(n.to_le_bytes()));
         frame[..HEADER].copy_from_slice(&header);
         let checksum = checksum(frame);
@@ -66,29 +74,35 @@ impl PyramidHeader {
         if header[..4] != MAGIC {
             return Err(damaged("no frame of a pyramid"));
         }
-        if u16_at(4) != VERSION {
+        let is_first = u16_at(4) == VERSION_2;
+        if !is_first && u16_at(4) != VERSION {
             return Err(damaged("a version this build does not know"));
         }
         if checksum(frame) != u32_at(CHECKSUM) {
             return Err(damaged("checksum"));
         }
-        if header[DTYPE] != T::DTYPE || header[7] == 0 || u32_at(8) != 0 || u32_at(36) != 0 {
-            return Err(damaged("header does not fit"));
-        }
+        let [x, y, z, padding] = [36, 37, 38, 39].map(|at| header[at]);
+        let rule = LevelRule { keeps_last: !is_first, delays: [x, y, z] };
+        let is_of_version = if is_first { rule == LevelRule::VERSION_2 && header[8] == 0 } else { true };
+        let are_zeros = header[9..12] == [0; 3] && padding == 0;
+        let reflection = Reflection::of_header(header[8]).filter(|_| is_of_version && are_zeros);
+        let reflection = reflection.filter(|_| rule.delays.iter().all(|delay| *delay <= LONGEST_DELAY));
+        let reflection = reflection.filter(|_| header[DTYPE] == T::DTYPE && header[7] != 0);
+        let reflection = reflection.ok_or_else(|| damaged("header does not fit"))?;
         let grid = [16, 20, 24].map(|at| u32_at(at) as usize);
         let steps = [28, 30, 32, 34].map(u16_at);
         let lattice = FineLattice::of_header(f64::from_bits(u64_at(40)), f64::from_bits(u64_at(48)), steps)
             .ok_or_else(|| damaged("no lattice of a pyramid"))?;
         let [tables, words, low_bits, escapes, exceptions] = [56, 64, 72, 80, 88].map(u64_at);
-        let stream = StreamLengths { tables, words, low_bits, escapes };
-        let header = Self { fields: header[7], grid, lattice, stream, exceptions };
+        let stream = StreamLengths { is_version_2: is_first, tables, words, low_bits, escapes };
+        let header = Self { fields: header[7], grid, reflection, rule, lattice, stream, exceptions };
         let parts = header.parts(rest, T::BYTES).ok_or_else(|| damaged("parts do not add up"))?;
         Ok((header, parts))
     }
 
     fn parts<'a>(&self, rest: &'a [u8], value_bytes: usize) -> Option<FrameParts<'a>> {
         let (tops, rest) = rest.split_at_checked(4 * usize::from(self.fields))?;
-        let StreamLengths { tables, words, low_bits, escapes } = self.stream;
+        let StreamLengths { tables, words, low_bits, escapes, .. } = self.stream;
         let lengths = [tables, words, low_bits, escapes, STATE_BYTES as u64];
         let bytes = lengths.iter().try_fold(0u64, |sum, bytes| sum.checked_add(*bytes))?;
         let (stream, exceptions) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;

@@ -4,6 +4,7 @@
 //! edge fewer are there. Every formula is written as a difference to the middle of the two nearest
 //! points, so that smooth rows stay far from the ends of an i32.
 
+use super::levels::SPACING;
 use super::line_vec::BEFORE;
 use super::simd::NumberLanes;
 
@@ -36,6 +37,8 @@ pub(super) enum Stencil {
     Cubic,
     /// The quintic through three points of each side.
     Quintic,
+    /// The curve through points of which the last one lies nearer.
+    AtEnd(DistanceWeights),
 }
 
 impl Stencil {
@@ -49,10 +52,22 @@ impl Stencil {
         }
     }
 
-    /// The formula between points `index` and `index + 1` of `extent`.
+    /// The formula between points `index` and `index + 1` of `extent`, the last of which may lie
+    /// nearer.
     #[inline(always)]
-    pub(super) fn of(order: InterpolationOrder, index: usize, extent: usize) -> Self {
+    pub(super) fn of(order: InterpolationOrder, index: usize, extent: usize, end: Option<&UnevenEnd>) -> Self {
         let after = extent - 1 - index;
+        if let Some(end) = end {
+            match (order, after) {
+                (InterpolationOrder::Linear, 1) => return Self::AtEnd(end.line),
+                (_, 1) => return Self::AtEnd(if index == 0 { end.line } else { end.parabola }),
+                (InterpolationOrder::Linear, _) => {}
+                (_, 2) if index == 0 => return Self::Linear,
+                (_, 2) => return end.cubic.map_or(Self::BeforeEdge, Self::AtEnd),
+                (InterpolationOrder::Quintic, 3) if index >= 1 => return Self::Cubic,
+                _ => {}
+            }
+        }
         match order {
             _ if after == 0 && index == 0 => Self::Copy,
             _ if after == 0 => Self::Extrapolation,
@@ -96,8 +111,83 @@ impl Stencil {
                 let near = before.plus(line.load(1));
                 near.plus(quintic_bend(near, line)).halved()
             }
+            Self::AtEnd(weights) => at_end(weights, line),
         }
     }
+}
+
+/// The prediction by weighted distances: `p = a0 + u (a1 - a0) + v (a0 - a-1) + w (a2 - a1)`.
+#[inline(always)]
+pub(super) fn at_end<V: NumberLanes>(weights: DistanceWeights, line: Line<'_>) -> V {
+    let DistanceWeights { near, before: outer, behind } = weights;
+    let [before, after]: [V; 2] = [line.load(0), line.load(1)];
+    let p = before.plus(part(after.minus(before), near)).plus(part(before.minus(line.load(-1)), outer));
+    p.plus(part(line.load::<V>(2).minus(after), behind))
+}
+
+/// Parts of a distance that weights count in.
+const WHOLE: i32 = 1 << 10;
+
+/// Weights, in parts of [`WHOLE`], of the distances of neighbours on a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DistanceWeights {
+    /// Weight of the distance of the two points next to the one predicted.
+    near: i32,
+    /// Weight of the distance of the two before it.
+    before: i32,
+    /// Weight of the distance of the two behind it.
+    behind: i32,
+}
+
+/// The formulas next to the end of a row whose last point lies nearer to the one before it than
+/// other points do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UnevenEnd {
+    /// The line to the last point.
+    pub(super) line: DistanceWeights,
+    /// The parabola through two points before and the last one.
+    pub(super) parabola: DistanceWeights,
+    /// The cubic through two points before and the last two; `None` where these are too near to
+    /// each other.
+    pub(super) cubic: Option<DistanceWeights>,
+}
+
+impl UnevenEnd {
+    /// The formulas for the distance of the last two points, of which [`SPACING`] is half of what
+    /// all others are apart.
+    pub(super) fn of(distance: u32) -> Self {
+        let [one, l] = [u64::from(SPACING), u64::from(distance)];
+        // Behind a point in the middle of the last interval, the last point lies at d.
+        let d = l.saturating_sub(one);
+        let line = DistanceWeights { near: rounded(one, one + d), ..DistanceWeights::default() };
+        let parabola = DistanceWeights {
+            near: rounded(3 * one * one, (one + d) * (3 * one + d)),
+            before: rounded(d, 2 * (3 * one + d)),
+            behind: 0,
+        };
+        let cubic = (l >= one).then(|| {
+            let behind = -rounded(3 * one * one * one, (4 * one + l) * (2 * one + l) * l);
+            DistanceWeights {
+                near: rounded(3 * (one + l), 8 * l) + behind,
+                before: rounded(one + l, 8 * (4 * one + l)),
+                behind,
+            }
+        });
+        Self { line, parabola, cubic }
+    }
+}
+
+/// A quotient in parts of [`WHOLE`].
+fn rounded(dividend: u64, divisor: u64) -> i32 {
+    ((2 * WHOLE as u64 * dividend + divisor) / (2 * divisor)) as i32
+}
+
+/// A weighted distance, in two parts that do not overflow where the result does not.
+#[inline(always)]
+fn part<V: NumberLanes>(distance: V, weight: i32) -> V {
+    let high = distance.shifted::<10>();
+    let low = distance.minus(high.times(WHOLE));
+    high.times(weight).plus(low.times(weight).plus(V::all(WHOLE / 2)).shifted::<10>())
 }
 
 /// The distance of twice the cubic from the sum of the two nearest points: `(s - t) / 8`.
@@ -197,6 +287,43 @@ mod tests {
         }
     }
 
+    /// Rows whose last two points are `l` apart, half of the distance of all others being 1.
+    #[test]
+    fn formulas_at_an_uneven_end_are_exact_on_polynomials_of_their_degree() {
+        for eighths in 1..16u32 {
+            let l = f64::from(eighths) / 8.0;
+            let end = UnevenEnd::of(SPACING * eighths / 8);
+            let d = l - 1.0;
+            let cases = [
+                (Some(end.line).filter(|_| l > 1.0), 1, [-3.0, -1.0, d, 9.0]),
+                (Some(end.parabola).filter(|_| l > 1.0), 2, [-3.0, -1.0, d, 9.0]),
+                (end.cubic, 3, [-3.0, -1.0, 1.0, 1.0 + l]),
+            ];
+            for (weights, degree, places) in cases {
+                let Some(weights) = weights else { continue };
+                let polynomial = |x: f64| 1000.0 * (1.0 + (1..=degree).map(|k| (x / 3.0).powi(k)).sum::<f64>());
+                let values = numbers(places.into_iter().map(|x| polynomial(x).round() as i32));
+                let line = Line { values: values.with_room(), start: 1, stride: 1 };
+                let [found, ..]: [i32; LANES] = Stencil::AtEnd(weights).apply(line);
+                // Three weights are off by half a part of 1024 each, and distances are below 4000:
+                // 6; points and products are rounded, which is less than 4.
+                let error = (f64::from(found) - polynomial(0.0)).abs();
+                assert!(error < 10.0, "{l} {degree}: {found} {}", polynomial(0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_weighted_distance_is_exact_where_it_fits() {
+        for distance in [0, 1, -1, 1023, -1024, 1 << 29, -(1 << 29), 123_456_789] {
+            for weight in [0, 1, 205, 512, 1024, -205, 768] {
+                let [found, ..] = part([distance; LANES], weight);
+                let expected = (i64::from(distance) * i64::from(weight) + 512) >> 10;
+                assert_eq!(i64::from(found), expected, "{distance} {weight}");
+            }
+        }
+    }
+
     #[test]
     fn a_third_is_near_a_third() {
         for x in (-100_000..100_000).step_by(37) {
@@ -214,8 +341,14 @@ mod tests {
                     // Points outside are zeros, and would change the prediction of a constant.
                     let values = numbers((0..extent).map(|_| 1 << 20));
                     let line = Line { values: values.with_room(), start: index, stride: 1 };
-                    let [found, ..]: [i32; LANES] = Stencil::of(order, index, extent).apply(line);
-                    assert_eq!(found, 1 << 20, "{order:?} {index} {extent}");
+                    for end in [None, Some(UnevenEnd::of(SPACING / 4)), Some(UnevenEnd::of(SPACING + SPACING / 4))] {
+                        let is_behind = extent == 1 || index + 1 == extent;
+                        if end.is_some() && is_behind {
+                            continue;
+                        }
+                        let [found, ..]: [i32; LANES] = Stencil::of(order, index, extent, end.as_ref()).apply(line);
+                        assert_eq!(found, 1 << 20, "{order:?} {index} {extent} {end:?}");
+                    }
                 }
             }
         }

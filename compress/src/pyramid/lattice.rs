@@ -1,5 +1,6 @@
 //! The fine lattice: values as integers, with many of them to an error bound.
 
+use super::levels::LevelRule;
 use crate::scalar::Scalar;
 
 /// Steps of the finest level to choose from, in units of the lattice, the finest lattice first.
@@ -87,24 +88,24 @@ impl FiniteRange {
 impl FineLattice {
     /// The lattice for an absolute bound; `None` where no double holds its unit. Where no lattice
     /// holds all values, it is the finest one around 0, and values outside are exceptions.
-    pub(super) fn new(bound: f64, range: FiniteRange, grid: [usize; 3]) -> Option<Self> {
+    pub(super) fn new(bound: f64, range: FiniteRange, shrinking: StepShrinking) -> Option<Self> {
         let centre = 0.5 * range.min + 0.5 * range.max;
-        let around = |step: u16, base: f64| Self::around(bound, step, base, grid);
+        let around = |step: u16, base: f64| Self::around(bound, step, base, shrinking);
         let bases = STEPS.into_iter().flat_map(|step| [around(step, 0.0), around(step, centre)]);
-        bases.flatten().find(|lattice| lattice.reaches(range)).or_else(|| Self::first(bound, grid))
+        bases.flatten().find(|lattice| lattice.reaches(range)).or_else(|| Self::first(bound, shrinking))
     }
 
     /// The first lattice that [`FineLattice::new`] tries, and nearly always the one it takes.
-    pub(super) fn first(bound: f64, grid: [usize; 3]) -> Option<Self> {
-        Self::around(bound, STEPS[0], 0.0, grid)
+    pub(super) fn first(bound: f64, shrinking: StepShrinking) -> Option<Self> {
+        Self::around(bound, STEPS[0], 0.0, shrinking)
     }
 
-    fn around(bound: f64, step: u16, base: f64, grid: [usize; 3]) -> Option<Self> {
+    fn around(bound: f64, step: u16, base: f64, shrinking: StepShrinking) -> Option<Self> {
         // Roundings of units, bases and sums stay far below what this takes from the bound, as long
         // as values are below 2^28 units.
         const ROUNDED_DOWN: f64 = 1.0 - 1.0 / (1u64 << 20) as f64;
         let unit = 2.0 * bound / f64::from(step) * ROUNDED_DOWN;
-        Self::is_sound(unit, base).then_some(Self { unit, base, steps: level_steps(step, grid) })
+        Self::is_sound(unit, base).then_some(Self { unit, base, steps: shrinking.steps(step) })
     }
 
     /// Returns whether all finite values have numbers.
@@ -146,13 +147,37 @@ impl FineLattice {
     }
 }
 
-/// Steps that shrink towards coarser levels, whose values predict many others: 1, 4/5, 16/25, 1/2
-/// of the finest, made odd. Lines have as many values on all coarser levels as on the finest, too
-/// many for what they gain.
-fn level_steps(step: u16, grid: [usize; 3]) -> [u16; LEVEL_STEPS] {
-    let is_line = grid.iter().filter(|extent| **extent > 1).count() < 2;
-    let shrunk = [(1, 1), (4, 5), (16, 25), (1, 2)].map(|(times, over)| (step * times / over).max(1) | 1);
-    if is_line { [step; LEVEL_STEPS] } else { shrunk }
+/// The way steps shrink towards coarser levels, whose values predict many others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepShrinking {
+    /// Not at all: lines have as many values on all coarser levels as on the finest, too many for
+    /// what they gain.
+    None,
+    /// Levels that leave an axis as it is have more values than others.
+    Slow,
+    Fast,
+}
+
+impl StepShrinking {
+    /// The steps that the levels of a grid ask for.
+    pub(super) fn of(grid: [usize; 3], rule: LevelRule) -> Self {
+        let is_line = grid.iter().filter(|extent| **extent > 1).count() < 2;
+        match rule.delays {
+            _ if is_line => Self::None,
+            [0, 0, 0] => Self::Fast,
+            _ => Self::Slow,
+        }
+    }
+
+    /// The steps of the levels, made odd.
+    fn steps(self, step: u16) -> [u16; LEVEL_STEPS] {
+        let percent = match self {
+            Self::None => [100; LEVEL_STEPS],
+            Self::Slow => [100, 90, 80, 71],
+            Self::Fast => [100, 80, 64, 50],
+        };
+        percent.map(|percent| (step * percent / 100).max(1) | 1)
+    }
 }
 
 /// The code of a distance: the nearest multiple of the step.
@@ -188,9 +213,12 @@ mod tests {
 
     #[test]
     fn steps_are_odd_and_do_not_grow() {
-        for (step, grid) in STEPS.into_iter().flat_map(|step| [(step, [9, 1, 1]), (step, [9, 4, 1])]) {
-            let steps = level_steps(step, grid);
+        for (step, shrinking) in STEPS.into_iter().flat_map(|step| {
+            [StepShrinking::None, StepShrinking::Slow, StepShrinking::Fast].map(|shrinking| (step, shrinking))
+        }) {
+            let steps = shrinking.steps(step);
             assert!(steps.iter().all(|step| step % 2 == 1) && steps.is_sorted_by(|a, b| a >= b) && steps[0] == step);
         }
+        assert_eq!(StepShrinking::Fast.steps(63), [63, 51, 41, 31]);
     }
 }

@@ -1,57 +1,35 @@
 //! Grids split by parity: one level of the pyramid.
 //!
-//! A level is eight arrays. Class c holds the points whose coordinate along axis a is odd where bit
-//! a of c is set, and even elsewhere. So neighbours along any axis lie next to each other in some
-//! array, and class 0 is the grid of the next coarser level.
+//! A level is eight arrays. Class c holds the points that are odd along axis a where bit a of c is
+//! set, and even elsewhere; `levels.rs` says which points are odd. So neighbours along any axis lie
+//! next to each other in some array, and class 0 is the grid of the next coarser level.
 
 use std::ops::Range;
 
+use super::levels::{CLASSES, LevelShape};
 use super::line_vec::LineVec;
 use crate::qb::fetch;
-
-/// Number of the parity classes of a grid.
-pub(super) const CLASSES: usize = 8;
-/// The classes that are predicted, in the order in which they are coded: each is predicted from
-/// classes before it, and from class 0.
-pub(super) const ORDER: [usize; CLASSES - 1] = [1, 2, 4, 3, 5, 6, 7];
-
-/// Extents of a class of a grid.
-pub(super) fn class_extents(grid: [usize; 3], class: usize) -> [usize; 3] {
-    std::array::from_fn(|axis| if is_odd(class, axis) { grid[axis] / 2 } else { grid[axis].div_ceil(2) })
-}
-
-/// Returns whether points of a class are odd along an axis.
-#[inline(always)]
-pub(super) fn is_odd(class: usize, axis: usize) -> bool {
-    class >> axis & 1 != 0
-}
-
-/// Extents of the grids of a pyramid, the finest first; all but a single point, which is its top.
-pub(super) fn pyramid_extents(grid: [usize; 3]) -> Vec<[usize; 3]> {
-    let coarser = |grid: &[usize; 3]| Some(class_extents(*grid, 0));
-    std::iter::successors(Some(grid), coarser).take_while(|grid| *grid != [1; 3]).collect()
-}
 
 /// The classes of one level.
 #[derive(Debug, Default)]
 pub(super) struct ParityClasses {
-    pub(super) grid: [usize; 3],
+    pub(super) shape: LevelShape,
     pub(super) values: [LineVec; CLASSES],
 }
 
 impl ParityClasses {
-    /// Makes room for the classes of a grid; their values mean nothing yet.
-    pub(super) fn shape(&mut self, grid: [usize; 3]) {
-        self.grid = grid;
+    /// Makes room for the classes of a level; their values mean nothing yet.
+    pub(super) fn shape(&mut self, shape: LevelShape) {
+        self.shape = shape;
         for (class, values) in self.values.iter_mut().enumerate() {
-            values.resize(class_extents(grid, class).iter().product());
+            values.resize(shape.class_extents(class).iter().product());
         }
     }
 
     /// Fills the classes from their grid.
     #[inline(always)]
     pub(super) fn split(&mut self, values: &[i32]) {
-        for piece in RowPieces::of(self.grid) {
+        for piece in RowPieces::of(self.shape) {
             self.put(&piece, &values[piece.first..][..piece.len]);
         }
     }
@@ -59,7 +37,7 @@ impl ParityClasses {
     /// Joins the classes to the grid again.
     #[inline(always)]
     pub(super) fn merge(&self, values: &mut [i32]) {
-        for piece in RowPieces::of(self.grid) {
+        for piece in RowPieces::of(self.shape) {
             self.take(&piece, &mut values[piece.first..][..piece.len]);
         }
     }
@@ -72,27 +50,23 @@ impl ParityClasses {
         let (evens, odds) = self.values.split_at_mut(piece.class + 1);
         let even = &mut evens[piece.class][even];
         let odd = &mut odds[0][odd];
-        let (pairs, last) = points.as_chunks::<2>();
-        for ((pair, even), odd) in pairs.iter().zip(&mut *even).zip(odd) {
+        let (paired, alone) = points.split_at(2 * piece.pairs);
+        for ((pair, even), odd) in paired.as_chunks::<2>().0.iter().zip(&mut *even).zip(odd) {
             *even = pair[0];
             *odd = pair[1];
         }
-        if let ([last], Some(even)) = (last, even.last_mut()) {
-            *even = *last;
-        }
+        even[piece.pairs..].copy_from_slice(alone);
     }
 
     /// Takes the points of a piece from their classes.
     #[inline(always)]
     pub(super) fn take(&self, piece: &RowPiece, points: &mut [i32]) {
         let [even, odd] = self.points(piece);
-        let (pairs, last) = points.as_chunks_mut::<2>();
-        for ((pair, even), odd) in pairs.iter_mut().zip(even).zip(odd) {
+        let (paired, alone) = points.split_at_mut(2 * piece.pairs);
+        for ((pair, even), odd) in paired.as_chunks_mut::<2>().0.iter_mut().zip(even).zip(odd) {
             *pair = [*even, *odd];
         }
-        if let ([last], Some(even)) = (last, even.last()) {
-            *last = *even;
-        }
+        alone.copy_from_slice(&even[piece.pairs..]);
     }
 
     /// Fetches the points that follow about [`AHEAD`] points later.
@@ -130,6 +104,8 @@ pub(super) struct RowPiece {
     /// Places of its first points in their classes.
     even: usize,
     odd: usize,
+    /// Pairs of an even point and an odd one; what follows them is even.
+    pairs: usize,
     /// Place of its first point in the grid.
     pub(super) first: usize,
     pub(super) len: usize,
@@ -139,14 +115,14 @@ impl RowPiece {
     /// The places of its even points in their class, and of its odd ones.
     #[inline(always)]
     fn places(&self) -> [Range<usize>; 2] {
-        [self.even..self.even + self.len.div_ceil(2), self.odd..self.odd + self.len / 2]
+        [self.even..self.even + self.len - self.pairs, self.odd..self.odd + self.pairs]
     }
 }
 
 /// The pieces of the rows of a grid, in order.
 #[derive(Clone, Debug)]
 pub(super) struct RowPieces {
-    grid: [usize; 3],
+    shape: LevelShape,
     /// The row at hand: above the grid behind the last one.
     y: usize,
     z: usize,
@@ -157,9 +133,8 @@ pub(super) struct RowPieces {
 }
 
 impl RowPieces {
-    pub(super) fn of(grid: [usize; 3]) -> Self {
-        let z = if grid.contains(&0) { grid[2] } else { 0 };
-        Self { grid, y: 0, z, x: 0, row_first: 0 }
+    pub(super) fn of(shape: LevelShape) -> Self {
+        Self { shape, y: 0, z: 0, x: 0, row_first: 0 }
     }
 }
 
@@ -168,18 +143,23 @@ impl Iterator for RowPieces {
 
     #[inline(always)]
     fn next(&mut self) -> Option<RowPiece> {
-        let Self { grid: [width, height, depth], y, z, x, row_first } = *self;
+        let Self { shape: LevelShape { axes: [across, up, deep] }, y, z, x, row_first } = *self;
+        let [width, height, depth] = [across.extent, up.extent, deep.extent];
         if z >= depth {
             return None;
         }
+        let [row, slab] = [up.place(y), deep.place(z)];
         // Rows of its class before the row.
-        let rows = y / 2 + z / 2 * if y % 2 == 0 { height.div_ceil(2) } else { height / 2 };
+        let rows = row.index + slab.index * up.count(row.is_odd);
+        let len = PIECE.min(width - x);
+        let odd = across.odd_before(x);
         let piece = RowPiece {
-            class: row_class(y, z),
-            even: rows * width.div_ceil(2) + x / 2,
-            odd: rows * (width / 2) + x / 2,
+            class: usize::from(row.is_odd) << 1 | usize::from(slab.is_odd) << 2,
+            even: rows * across.count(false) + x - odd,
+            odd: rows * across.odd + odd,
+            pairs: across.odd_before(x + len) - odd,
             first: row_first + x,
-            len: PIECE.min(width - x),
+            len,
         };
         self.x += piece.len;
         if self.x == width {
@@ -195,13 +175,9 @@ impl Iterator for RowPieces {
     }
 }
 
-/// The class of the even points of a row.
-fn row_class(y: usize, z: usize) -> usize {
-    (y % 2) << 1 | (z % 2) << 2
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::levels::RULES;
     use super::*;
 
     #[test]
@@ -209,23 +185,20 @@ mod tests {
         let grids = [[1, 1, 1], [2, 1, 1], [7, 1, 1], [1, 5, 1], [1, 1, 6], [4, 3, 1], [5, 4, 3], [2, 2, 2], [9, 8, 7]];
         // Classes of a larger grid before leave nothing behind.
         let mut classes = ParityClasses::default();
-        for grid in [[2 * PIECE + 3, 2, 2]].into_iter().chain(grids) {
-            let n: usize = grid.iter().product();
-            let values: Vec<i32> = (0..n as i32).collect();
-            classes.shape(grid);
-            classes.split(&values);
-            for (class, own) in classes.values.iter().enumerate() {
-                assert_eq!(own.len(), class_extents(grid, class).iter().product::<usize>(), "{grid:?} {class}");
+        for grid in [[2 * PIECE + 3, 2, 2], [2 * PIECE + 2, 3, 1]].into_iter().chain(grids) {
+            for rule in RULES {
+                let n: usize = grid.iter().product();
+                let values: Vec<i32> = (0..n as i32).collect();
+                for shape in rule.levels(grid).into_iter().take(1) {
+                    classes.shape(shape);
+                    classes.split(&values);
+                    let points: usize = classes.values.iter().map(|own| own.len()).sum();
+                    assert_eq!(points, n, "{grid:?} {rule:?}");
+                    let mut merged = vec![0; n];
+                    classes.merge(&mut merged);
+                    assert_eq!(merged, values, "{grid:?} {rule:?}");
+                }
             }
-            let mut merged = vec![0; n];
-            classes.merge(&mut merged);
-            assert_eq!(merged, values, "{grid:?}");
         }
-    }
-
-    #[test]
-    fn a_pyramid_ends_above_a_single_point() {
-        assert_eq!(pyramid_extents([1; 3]), Vec::<[usize; 3]>::new());
-        assert_eq!(pyramid_extents([5, 1, 2]), [[5, 1, 2], [3, 1, 1], [2, 1, 1]]);
     }
 }

@@ -6,8 +6,11 @@
 
 use super::cell_predictor::AxisMean;
 use super::cells::{CellRuns, Point, PointRun, RunValues};
-use super::interpolation::{InterpolationOrder, Line, Stencil, bend_at_edge, cubic_bend, quintic_bend, third};
-use super::parity::{ParityClasses, class_extents, is_odd};
+use super::interpolation::{
+    InterpolationOrder, Line, Stencil, UnevenEnd, at_end, bend_at_edge, cubic_bend, quintic_bend, third,
+};
+use super::levels::is_odd;
+use super::parity::ParityClasses;
 use super::simd::{self, LANES, LaneKernel, NumberLanes};
 use crate::qb::SimdLevel;
 
@@ -17,6 +20,8 @@ struct NeighbourClass<'a> {
     /// With room on both sides.
     values: &'a [i32],
     extents: [usize; 3],
+    /// The end of the rows along the axis that leads to the class.
+    end: Option<UnevenEnd>,
 }
 
 /// The classes next to a class along each axis on which it is odd.
@@ -29,11 +34,14 @@ pub(super) struct Neighbours<'a> {
 
 impl<'a> Neighbours<'a> {
     pub(super) fn of(classes: &'a ParityClasses, class: usize, level: SimdLevel) -> Self {
-        let ParityClasses { grid, values } = classes;
+        let ParityClasses { shape, values } = classes;
         let source = |axis: usize| {
             let next = class ^ 1 << axis;
-            is_odd(class, axis)
-                .then(|| NeighbourClass { values: values[next].with_room(), extents: class_extents(*grid, next) })
+            is_odd(class, axis).then(|| NeighbourClass {
+                values: values[next].with_room(),
+                extents: shape.class_extents(next),
+                end: shape.axes[axis].uneven_end().map(UnevenEnd::of),
+            })
         };
         Self { class, sources: std::array::from_fn(source), level }
     }
@@ -92,10 +100,11 @@ impl<'a> Neighbours<'a> {
         for (run, target) in runs.iter().zip(predicted) {
             let PointRun { point, len } = *run;
             let is_inner = |axis: usize| {
-                let extent = self.sources[axis].map_or(0, |source| source.extents[axis]);
-                !is_odd(AXES, axis) || is_inner::<ORDER>(point.along(axis), extent)
+                let even = self.sources[axis].as_ref().map_or(0, |source| source.even(axis));
+                !is_odd(AXES, axis) || is_inner::<ORDER>(point.along(axis), even)
             };
             let width = self.sources[0].map_or(0, |source| source.extents[0]);
+            let even_width = self.sources[0].as_ref().map_or(0, |source| source.even(0));
             // The last point alone would need other axes.
             let is_cut = AXES == 1 && self.class != 1 && point.x + len == width;
             let is_narrow = is_odd(AXES, 0) && width < 4;
@@ -110,7 +119,7 @@ impl<'a> Neighbours<'a> {
             ];
             if !is_odd(AXES, 0) {
                 mean(AXES, across).store(target);
-            } else if point.x >= 2 && point.x + LANES + 3 <= width {
+            } else if point.x >= 2 && point.x + LANES + 3 <= even_width {
                 mean(AXES, [self.inner::<V, ORDER>(0, point), across[1], across[2]]).store(target);
             } else {
                 let along = self.along_edges::<V, ORDER>(point, width);
@@ -136,21 +145,36 @@ impl<'a> Neighbours<'a> {
         let [before, after]: [V; 2] = [line.load(0), line.load(1)];
         let near = before.plus(after);
         let bit = |x: usize| bit_of(x, point.x);
+        // Where the last point lies nearer, the rules for it hold for the one before.
+        let even = source.even(0);
         let bend = match order_of::<ORDER>() {
             InterpolationOrder::Linear => V::all(0),
             order => {
                 let cubic = cubic_bend(near, line);
                 let inner = match order {
-                    InterpolationOrder::Quintic => quintic_bend(near, line).replaced(bit(1) | bit(width - 3), cubic),
+                    InterpolationOrder::Quintic => quintic_bend(near, line).replaced(bit(1) | bit(even - 3), cubic),
                     _ => cubic,
                 };
-                let at_end = bend_at_edge(before, after, line.load(-1));
+                let before_end = bend_at_edge(before, after, line.load(-1));
                 let at_start = bend_at_edge(after, before, line.load(2));
-                inner.replaced(bit(0), at_start).replaced(bit(width - 2), at_end)
+                inner.replaced(bit(0), at_start).replaced(bit(even - 2), before_end)
             }
         };
-        let behind: V = Stencil::Extrapolation.apply(line);
-        near.plus(bend).halved().replaced(bit(width - 1), behind)
+        let between = near.plus(bend).halved();
+        let Some(end) = &source.end else {
+            return between.replaced(bit(width - 1), Stencil::Extrapolation.apply(line));
+        };
+        if point.x + LANES + 3 <= width {
+            return between;
+        }
+        match (order_of::<ORDER>(), end.cubic) {
+            (InterpolationOrder::Linear, _) => between.replaced(bit(width - 2), at_end(end.line, line)),
+            (_, None) => between.replaced(bit(width - 2), at_end(end.parabola, line)),
+            (_, Some(cubic)) => {
+                let last = between.replaced(bit(width - 2), at_end(end.parabola, line));
+                last.replaced(bit(width - 3), at_end(cubic, line))
+            }
+        }
     }
 
     /// The prediction of a run anywhere.
@@ -206,7 +230,7 @@ impl<'a> Neighbours<'a> {
             if is_odd(axes, axis)
                 && let Some(source) = &self.sources[axis]
             {
-                let stencil = Stencil::of(order, point.along(axis), source.extents[axis]);
+                let stencil = Stencil::of(order, point.along(axis), source.extents[axis], source.end.as_ref());
                 *predicted = stencil.apply(source.line(axis, point));
             }
         }
@@ -252,6 +276,12 @@ impl LaneKernel for PredictAtEdge<'_, '_> {
 }
 
 impl<'a> NeighbourClass<'a> {
+    /// Number of points along an axis that are all equally far apart.
+    #[inline(always)]
+    fn even(&self, axis: usize) -> usize {
+        self.extents[axis] - usize::from(self.end.is_some())
+    }
+
     /// The line along an axis on which points lie, beginning with the neighbour before them.
     #[inline(always)]
     fn line(&self, axis: usize, point: Point) -> Line<'a> {
@@ -267,7 +297,8 @@ impl<'a> NeighbourClass<'a> {
         let mut along = [0; LANES];
         for (lane, predicted) in along[..len].iter_mut().enumerate() {
             let at = Point { x: point.x + lane, ..point };
-            let lanes: [i32; LANES] = Stencil::of(order, at.x, self.extents[0]).apply(self.line(0, at));
+            let stencil = Stencil::of(order, at.x, self.extents[0], self.end.as_ref());
+            let lanes: [i32; LANES] = stencil.apply(self.line(0, at));
             *predicted = lanes[0];
         }
         along

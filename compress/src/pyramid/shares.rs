@@ -30,21 +30,9 @@ impl SymbolShares {
         }
     }
 
-    /// Appends a table: which symbols occur u64, and the shares of all of them but the last,
-    /// less one, in 12 bits each.
-    pub(super) fn write(&self, target: &mut Vec<u8>) {
-        let occurring = |symbol: &usize| self.0[*symbol] != 0;
-        let mask = (0..SYMBOLS).filter(occurring).fold(0u64, |mask, symbol| mask | 1 << symbol);
-        target.extend(mask.to_le_bytes());
-        let parts: Vec<u16> = (0..SYMBOLS).filter(occurring).map(|symbol| self.0[symbol] - 1).collect();
-        for pair in parts[..parts.len() - 1].chunks(2) {
-            let [low, high] = [pair[0], pair.get(1).copied().unwrap_or(0)];
-            target.extend([low as u8, (low >> 8) as u8 | (high << 4) as u8]);
-            target.extend(pair.get(1).map(|high| (high >> 4) as u8));
-        }
-    }
-
-    /// Reads a table from the front of `source`; `None` for what no encoder writes.
+    /// Reads a table of version 2 from the front of `source`: which symbols occur u64, and the
+    /// shares of all of them but the last, less one, in 12 bits each. `None` for what no encoder
+    /// wrote.
     pub(super) fn read(source: &mut &[u8]) -> Option<Self> {
         let (mask, rest) = source.split_first_chunk::<8>()?;
         let mask = u64::from_le_bytes(*mask);
@@ -71,6 +59,12 @@ impl SymbolShares {
             }
         }
         padding_is_zero.then_some(Self(parts))
+    }
+
+    /// The share of a symbol.
+    #[cfg(test)]
+    pub(super) fn of_symbol(&self, symbol: usize) -> u32 {
+        u32::from(self.0[symbol])
     }
 
     /// The table of an encoder.
@@ -187,22 +181,24 @@ mod tests {
     }
 
     #[test]
-    fn tables_come_back_from_their_bytes() {
+    fn shares_sum_to_the_whole_and_leave_nothing_out() {
         for counts in samples() {
             let table = SymbolShares::of(&counts).unwrap();
             assert_eq!(table.0.iter().map(|part| u32::from(*part)).sum::<u32>(), TOTAL);
             assert!(counts.iter().zip(table.0).all(|(count, part)| (*count > 0) == (part > 0)));
-            let mut bytes = Vec::new();
-            table.write(&mut bytes);
-            for length in 0..bytes.len() {
-                assert_eq!(SymbolShares::read(&mut &bytes[..length]), None);
-            }
-            bytes.push(9);
-            let mut rest = &bytes[..];
-            assert_eq!(SymbolShares::read(&mut rest), Some(table));
-            assert_eq!(rest, [9]);
         }
         assert_eq!(SymbolShares::of(&[0; SYMBOLS]), None);
+    }
+
+    /// Symbols 0, 3 and 4 with the shares 1, 4000 and what is left.
+    #[test]
+    fn tables_of_version_2_are_read_as_they_were_written() {
+        let bytes = [0b11001, 0, 0, 0, 0, 0, 0, 0, 0x00, 0xf0, 0xf9, 9];
+        let mut rest = &bytes[..];
+        let table = SymbolShares::read(&mut rest).unwrap();
+        assert_eq!([0, 3, 4].map(|symbol| table.of_symbol(symbol)), [1, 4000, 95]);
+        assert_eq!(rest, [9]);
+        assert!((0..11).all(|length| SymbolShares::read(&mut &bytes[..length]).is_none()));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::damage::damaged;
 use super::loudness::{CODE_TABLES, CONTEXTS, Loudness};
 use super::rans::{RansDecoder, RansEncoder, STATE_BYTES};
 use super::shares::{DecodeEntry, DecodeTable, EncodeTable, SYMBOLS, SymbolShares, TOTAL};
+use super::table_code::{self, BitReader, BitWriter};
 use crate::qb::SimdLevel;
 
 /// Number of the table of predictors; those of loudness and of codes follow.
@@ -26,9 +27,10 @@ const TABLES: usize = CODES + CODE_TABLES;
 /// The symbol of a code that its table does not reach.
 const ESCAPE: u8 = SYMBOLS as u8 - 1;
 
-/// Bytes of the parts of a stream, other than the states.
+/// Bytes of the parts of a stream, other than the states, and how its tables are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamLengths {
+    pub(super) is_version_2: bool,
     pub(super) tables: u64,
     pub(super) words: u64,
     pub(super) low_bits: u64,
@@ -116,11 +118,14 @@ impl StreamWriter {
 
     /// Appends the stream to `target`.
     pub(super) fn finish(&mut self, level: SimdLevel, target: &mut Vec<u8>) -> StreamLengths {
-        let tables = self.tables();
         let start = target.len();
+        let counts = self.counts();
+        let mut bits = BitWriter::default();
+        let tables: Vec<Option<SymbolShares>> =
+            counts.iter().map(|counts| table_code::write(counts, &mut bits)).collect();
         let mask = (0..TABLES).filter(|table| tables[*table].is_some()).fold(0u32, |mask, table| mask | 1 << table);
         target.extend(mask.to_le_bytes());
-        tables.iter().flatten().for_each(|table| table.write(target));
+        target.extend(bits.bytes());
         let table_bytes = (target.len() - start) as u64;
         let mut encoder = std::mem::take(&mut self.encoder);
         encoder.begin(level, self.symbols.len());
@@ -130,6 +135,7 @@ impl StreamWriter {
         target.extend(&self.low_bits);
         target.extend(&self.escapes);
         StreamLengths {
+            is_version_2: false,
             tables: table_bytes,
             words,
             low_bits: self.low_bits.len() as u64,
@@ -143,7 +149,8 @@ impl StreamWriter {
         (0..heads.len()).map(move |cell| if cell == 0 { Loudness::SILENT } else { heads[cell - 1].loudness })
     }
 
-    fn tables(&self) -> Vec<Option<SymbolShares>> {
+    /// The number of times that each symbol of each table occurs.
+    fn counts(&self) -> Vec<[u32; SYMBOLS]> {
         let mut counts = vec![[0u32; SYMBOLS]; TABLES];
         let mut symbols = &self.symbols[..];
         for (head, before) in self.heads.iter().zip(self.before()) {
@@ -155,7 +162,7 @@ impl StreamWriter {
                 symbols = others;
             }
         }
-        counts.iter().map(SymbolShares::of).collect()
+        counts
     }
 
     fn encode(&self, tables: &[Option<SymbolShares>], encoder: &mut RansEncoder) {
@@ -194,16 +201,19 @@ pub(super) struct DecodeTables {
 
 impl DecodeTables {
     /// Reads the tables of a stream; `None` for what no encoder writes.
-    fn read(&mut self, source: &[u8]) -> Option<()> {
+    fn read(&mut self, source: &[u8], is_version_2: bool) -> Option<()> {
         let (mask, mut rest) = source.split_first_chunk::<4>()?;
         self.mask = u32::from_le_bytes(*mask);
         self.tables.resize(TABLES, [DecodeEntry::default(); TOTAL as usize]);
+        let mut bits = BitReader::new(rest);
         for (number, table) in self.tables.iter_mut().enumerate() {
             if self.mask >> number & 1 != 0 {
-                SymbolShares::read(&mut rest)?.fill(table);
+                let shares = if is_version_2 { SymbolShares::read(&mut rest)? } else { table_code::read(&mut bits)? };
+                shares.fill(table);
             }
         }
-        (rest.is_empty() && self.mask >> TABLES == 0).then_some(())
+        let is_read = if is_version_2 { rest.is_empty() } else { bits.is_done() };
+        (is_read && self.mask >> TABLES == 0).then_some(())
     }
 
     #[inline(always)]
@@ -252,7 +262,7 @@ impl<'a> StreamReader<'a> {
         if words.len() % 2 != 0 || !rest.is_empty() {
             return Err(damaged("parts"));
         }
-        tables.read(written_tables).ok_or_else(|| damaged("tables"))?;
+        tables.read(written_tables, lengths.is_version_2).ok_or_else(|| damaged("tables"))?;
         let decoder = RansDecoder::new(level, states, words);
         Ok(Self { tables, decoder, low_bits, escapes, loudness: Loudness::SILENT })
     }

@@ -16,7 +16,9 @@ fuzz_target!(|input: (bool, u8, &[u8])| {
     let (is_single, stride, frame) = input;
     let mut frame = frame.to_vec();
     if frame.len() >= 16 {
-        frame[..6].copy_from_slice(b"RCPY\x02\0");
+        // Either version.
+        let version = 2 | frame[4] & 1;
+        frame[..6].copy_from_slice(&[b'R', b'C', b'P', b'Y', version, 0]);
         frame[12..16].fill(0);
         let sum = crc32c(&frame);
         frame[12..16].copy_from_slice(&sum.to_le_bytes());
