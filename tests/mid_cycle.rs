@@ -326,7 +326,7 @@ fn generated(edge: usize) -> impl Iterator<Item = (String, Csr)> {
         match kind {
             0 => value + 0.3 * side,
             1 => value + 0.9 * side,
-            2 => value + 0.5 * side * if row / edge % 2 == 0 { 1.0 } else { -1.0 },
+            2 => value + 0.5 * side * if (row / edge).is_multiple_of(2) { 1.0 } else { -1.0 },
             3 if is_last => 0.01 * value,
             3 if side == 0.0 => 4.02,
             4 if is_last => 20.0 * value,
@@ -344,10 +344,10 @@ fn generated(edge: usize) -> impl Iterator<Item = (String, Csr)> {
     })
 }
 
-/// The table of docs/decisions/basis.md: `cargo test --release -p recoup-tests basis -- --ignored
+/// The table of docs/decisions/basis.md: `cargo test -p recoup-tests basis -- --ignored
 /// --nocapture`.
 #[test]
-#[ignore = "a minute: every matrix, preconditioner and right-hand side, in three kinds of numbers"]
+#[ignore = "minutes: every matrix, preconditioner and right-hand side, in three kinds of numbers"]
 fn a_basis_in_few_bits_takes_about_the_iterations_of_doubles() {
     const ITERATIONS_MAX: u64 = 3000;
     let stored = ["add32", "bcsstk14", "copter2_lap", "nos7", "orsirr_1", "sherman1", "sherman5", "wathen_small"];

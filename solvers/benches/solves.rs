@@ -269,7 +269,12 @@ fn main() -> Result<(), Failure> {
                 triads.push(triad.bytes_per_second(&since));
             }
             if !theirs.is_empty() {
-                let options = compared.petsc.replace("-ksp_", "").replace("-pc_type ", "").replace("-sub_pc_type ", "");
+                let options = compared
+                    .petsc
+                    .replace("-ksp_type ", "")
+                    .replace("-ksp_", "")
+                    .replace("-pc_type ", "")
+                    .replace("-sub_pc_type ", "");
                 print(&format!("{side}^3, {cores} | PETSc: {options}"), &theirs, &[], &triads);
             }
             for (ours_of, mine) in asked.iter().zip(&mine) {
