@@ -85,8 +85,10 @@ impl Cluster {
             "hostname {name} && mount -t proc proc /proc && mount -t tmpfs {name} /dev/shm && mount --bind \
              {place}/shared {place}/mount && touch {place}/keepers/{name}-is-up && exec sleep infinity"
         );
-        let spaces = ["--mount", "--uts", "--net", "--pid", "--fork", "--kill-child", "sh", "-c"];
-        let keeper = Command::new("unshare").args(spaces).arg(script).spawn().context("unshare")?;
+        // However this process ends, its hosts end with it.
+        let spaces = "--pdeathsig KILL unshare --mount --uts --net --pid --fork --kill-child sh -c";
+        let mut keeper = Command::new("setpriv");
+        let keeper = keeper.args(spaces.split(' ')).arg(script).spawn().context("setpriv")?;
         let id = keeper.id();
         fs::write(self.place().join("keepers").join(name), id.to_string())?;
         self.hosts.push(NamespaceHost { name, keeper });
