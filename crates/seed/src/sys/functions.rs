@@ -77,8 +77,8 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, target: *mut libc::ti
     0
 }
 
-/// What the kernel knows of an open file, which no seed makes different; libc's own function asks by a
-/// path, and such calls are met.
+/// The facts that the kernel has of an open file, which no seed makes different. The function of
+/// libc asks by a path, and such calls are met.
 ///
 /// # Safety
 /// As libc's: `target` has room for the answer.
