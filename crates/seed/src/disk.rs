@@ -161,7 +161,7 @@ impl Disk {
             SystemCall::Open { at, flags } if flags & OPEN_CHANGES == 0 => {
                 let is_below = !at.path.starts_with(b"/") && at.directory >= 0;
                 return (is_below || at.path.starts_with(TOP_PATH.as_bytes()))
-                    .then(|| Met { is_taken: true, node: None });
+                    .then_some(Met { is_taken: true, node: None });
             }
             SystemCall::Open { at, .. } | SystemCall::MakeDirectory { at } | SystemCall::Remove { at } => {
                 let is_top = at.path == TOP_PATH.as_bytes();
