@@ -332,7 +332,8 @@ mod tests {
         for id in CODECS {
             // 2^-20 of the bound: only equal errors pass.
             let is_kept = is_symmetric(&decoded(id, &hill(dims), dims, 1e-3), dims, 1e-3 / 1048576.0);
-            assert_eq!(is_kept, rounds_alone(id), "{id}");
+            // A pyramid codes one half of what equals its reflection.
+            assert_eq!(is_kept, rounds_alone(id) || id == CodecId::Pyramid, "{id}");
         }
     }
 
