@@ -63,6 +63,11 @@ impl<D: StoreDecorator> Store for D {
         self.inner().versions()
     }
 
+    fn holds(&self, version: u64) -> Result<bool, StoreError> {
+        self.admit()?;
+        self.inner().holds(version)
+    }
+
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         self.admit()?;
         self.inner().manifest(version)

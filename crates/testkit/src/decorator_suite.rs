@@ -19,11 +19,12 @@ use crate::store_suite::SampleVersion;
 
 /// The calls of a store, of what it can do with several places and with files, and of its drafts. A
 /// draft's write has two names, as decorators must pass on whether it is the last.
-const CALLS: [&str; 23] = [
+const CALLS: [&str; 24] = [
     "begin",
     "publish",
     "discard_drafts",
     "versions",
+    "holds",
     "manifest",
     "read",
     "inspect_damage",
@@ -88,6 +89,11 @@ impl Store for Recorder {
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
         self.note("versions");
         Ok(Vec::new())
+    }
+
+    fn holds(&self, _version: u64) -> Result<bool, StoreError> {
+        self.note("holds");
+        Ok(true)
     }
 
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
@@ -200,6 +206,7 @@ pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     assert_eq!(next_begin, NextBegin::AnyOrder, "the store's own answer to publish");
     store.discard_drafts().unwrap();
     store.versions().unwrap();
+    assert!(store.holds(1).unwrap(), "the store's own answer to holds");
     let manifest = store.manifest(1).unwrap();
     store.read(1, &manifest.frames[0], &mut Vec::new()).unwrap();
     store.inspect_damage(1).unwrap();
