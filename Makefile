@@ -72,7 +72,8 @@ soak:
 	    .venv/bin/python -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	CARGO_PROFILE_RELEASE_LTO=off $(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 	$(RUN) scripts/petsc-tutorials.py --recoup $(BUILT)/recoup --seeds 10
-	$(RUN) scripts/petsc-tutorials.py --recoup $(BUILT)/recoup --seeds 2 --ranks 2
+	$(RUN) scripts/petsc-tutorials.py --recoup $(BUILT)/recoup --seeds 10 --ranks 2
+	$(RUN) scripts/exec-cost.py --recoup $(BUILT)/recoup
 	$(RUN) $(CARGO) xtask faults --release --calls 0
 	if [ "$$(id -u)" = 0 ]; then $(RUN) $(CARGO) xtask cluster; fi
 	$(RUN) $(CARGO) xtask seeds --from 1000000 --count 625000

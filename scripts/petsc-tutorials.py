@@ -211,6 +211,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=2, help="storms of kills for each pair")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", default="", help="pairs whose line has this in it")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first pairs, which an earlier run has had")
     args = parser.parse_args()
     args.recoup = args.recoup.resolve()
     if not args.recoup.exists():
@@ -219,6 +220,7 @@ def main():
         print("SKIPPED: pkg-config knows no PETSc")
         return 0
     lines = [line.split() for line in PAIRS.read_text().splitlines() if line.strip() and line[0] != "#" and args.only in line]
+    lines = lines[args.skip:]
     with tempfile.TemporaryDirectory(prefix="petsc-tutorials-") as work:
         folder = sources(args.source, work)
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", PAIRS.parent / "kill.c", "-o", Path(work) / "kill.so", "-ldl"], check=True)
