@@ -69,8 +69,16 @@ fn rank(level: ThreadLevel) {
     let comm = job.comm().unwrap();
     comm_suite::run(&comm);
     threads_wait_for_different_calls_at_once(&comm);
+    a_handle_is_given_to_other_libraries_where_calls_take_no_turns(&comm, job.level());
     drop(comm);
     assert!(job.meet(std::time::Duration::from_secs(20)));
+}
+
+fn a_handle_is_given_to_other_libraries_where_calls_take_no_turns(comm: &dyn Comm, level: ThreadLevel) {
+    let copy = comm.dup().unwrap();
+    let handles = comm.mpi().zip(copy.mpi());
+    assert_eq!(handles.is_some(), level == ThreadLevel::Multiple);
+    assert!(handles.is_none_or(|(own, copy)| own.comm != copy.comm && own.comm_size == copy.comm_size));
 }
 
 /// Two threads of each rank make many calls on communicators of their own, in orders that differ

@@ -108,6 +108,22 @@ pub trait Comm: Send {
     /// # Errors
     /// [`CommError::RankLost`] when a rank is gone.
     fn dup(&self) -> Result<Box<dyn Comm>, CommError>;
+
+    /// The communicator of MPI below this one, for libraries that make their own calls. `None`
+    /// where there is none, where MPI takes calls of one thread at a time, and once it has ended.
+    fn mpi(&self) -> Option<MpiHandle> {
+        None
+    }
+}
+
+/// A communicator of the MPI library that the process uses; good as long as the [`Comm`] that gave
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MpiHandle {
+    /// The library's `MPI_Comm`. A C int is its lower half.
+    pub comm: usize,
+    /// The address of the library's `MPI_Comm_size`, which tells one library from another.
+    pub comm_size: usize,
 }
 
 /// An error of a communicator.

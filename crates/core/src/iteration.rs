@@ -275,6 +275,16 @@ pub enum SolveError {
         /// Names of those that can be applied there.
         instead: &'static str,
     },
+    /// A library that a preconditioner calls failed.
+    #[error("{library}: {call} returned {code}")]
+    Library {
+        /// The library.
+        library: &'static str,
+        /// The call.
+        call: &'static str,
+        /// The error that it returned.
+        code: i32,
+    },
     /// The method cannot continue like this.
     #[error("{method} has no {how} resume")]
     Resume {

@@ -49,7 +49,7 @@ pub use collective::{
     broadcast_words, by_rank_0, collect_bytes, each, from_rank_0, gather_bytes, gather_json, gather_unlike,
     gather_words, gathered, hand_out_bytes, summed, text_hash, wrapping_sums,
 };
-pub use comm::{Comm, CommError};
+pub use comm::{Comm, CommError, MpiHandle};
 pub use decorator::StoreDecorator;
 pub use device_values::{DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, SnapshotAllocator};
 pub use digits::short_number;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError, ExactSum};
+use recoup_core::{Comm, CommError, ExactSum, MpiHandle};
 
 use super::fault::MpiFault;
 use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire, WordReduction};
@@ -232,5 +232,9 @@ impl Comm for Mpi {
             .and_then(|raw| Self::new(raw, Arc::clone(&self.family)))
             .map_err(|fault| self.error(fault))?;
         Ok(Box::new(dup))
+    }
+
+    fn mpi(&self) -> Option<MpiHandle> {
+        self.raw.handle()
     }
 }

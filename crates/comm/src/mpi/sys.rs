@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use recoup_core::MpiHandle;
+
 use self::library::{Constants, Functions, StatusRoom, load, mpi};
 use super::error::MpiError;
 use super::family::{Member, Members};
@@ -176,6 +178,12 @@ impl RawComm {
     fn return_errors(self) -> Result<(), MpiFault> {
         // SAFETY: a communicator and a constant of the library.
         call(|| unsafe { (calls().MPI_Comm_set_errhandler)(self.0, constants().errors_return) })
+    }
+
+    /// Returns it for libraries whose calls take no turns.
+    pub(super) fn handle(self) -> Option<MpiHandle> {
+        let is_free = IS_UP.load(Ordering::Acquire) && !TAKES_TURNS.load(Ordering::Relaxed);
+        is_free.then(|| MpiHandle { comm: self.0, comm_size: calls().MPI_Comm_size as usize })
     }
 
     pub(super) fn rank(self) -> Result<usize, MpiFault> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use recoup::SystemClock;
-use recoup::core::{Clock, Comm, CommError, ExactSum};
+use recoup::core::{Clock, Comm, CommError, ExactSum, MpiHandle};
 
 use crate::inject::last_words::exchanging;
 
@@ -99,5 +99,9 @@ impl Comm for Watched {
 
     fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
         Ok(Box::new(Self::new(self.inner.dup()?)))
+    }
+
+    fn mpi(&self) -> Option<MpiHandle> {
+        self.inner.mpi()
     }
 }
