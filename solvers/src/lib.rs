@@ -34,8 +34,8 @@ pub use operators::{
     Csr, CsrError, DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, Poisson3d, RowPartition,
 };
 pub use preconditioner::{
-    BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, PointBlockJacobi, Preconditioner, RowSweeps, Side,
-    SsorPreconditioner, usual_blocks,
+    Amg, AmgError, AmgPlan, BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, PointBlockJacobi, Preconditioner,
+    RowSweeps, Side, SsorPreconditioner, find_hypre, usual_blocks,
 };
 pub use read::{
     MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector, write_vector,

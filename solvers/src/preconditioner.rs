@@ -1,5 +1,6 @@
 //! Preconditioners: `z = M^-1 r`, rebuilt from A after a failure, never saved.
 
+mod amg;
 mod block_jacobi;
 mod ic0;
 mod ilu0;
@@ -10,6 +11,7 @@ mod solve;
 mod ssor;
 mod triangular;
 
+pub use amg::{Amg, AmgError, AmgPlan, find_hypre};
 pub use block_jacobi::{BlockJacobi, usual_blocks};
 pub use ic0::Ic0;
 pub use ilu0::Ilu0;

@@ -1,19 +1,19 @@
 //! The iterative method that options describe: the preconditioner once, and a new solver after each
 //! failure.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use recoup::core::SolveError;
 use recoup::pipeline::Reference;
 use recoup::solvers::{
-    BasisStorage, BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need,
-    PointBlockJacobi, Preconditioner, Setting, Side, SsorPreconditioner, Stop, usual_blocks,
+    AmgError, AmgPlan, BasisStorage, BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs,
+    Need, PointBlockJacobi, Preconditioner, Setting, Side, SsorPreconditioner, Stop, find_hypre, usual_blocks,
 };
 
 use crate::exit::Exit;
 use crate::options::{MethodArgs, PcKind, PcSide, SubPcKind, methods_with, name_of};
 use crate::place::PlacedSystem;
 use crate::problem::LinearProblem;
-use crate::ranks::{agree, was_repaired};
+use crate::ranks::{agree, comm_for_library, was_repaired};
 
 /// All that a solver is made from; failures do not touch it.
 pub(crate) struct Setup<'a> {
@@ -103,7 +103,12 @@ impl<'a> Setup<'a> {
         let name = method.method()?;
         let MethodArgs { method, pc, .. } = self.args;
         let is_plain = *pc == PcKind::None || !method.takes(Setting::Preconditioner);
-        Some(if is_plain { name } else { format!("{name} with {}", name_of(*pc)).leak() })
+        // Another hypre may make other levels.
+        let of_library = match pc {
+            PcKind::Amg => find_hypre().map_or_else(|_| String::new(), |[_, version]| format!(" of hypre {version}")),
+            _ => String::new(),
+        };
+        Some(if is_plain { name } else { format!("{name} with {}{of_library}", name_of(*pc)).leak() })
     }
 
     /// Returns the name of the device that solvers are made on; `None` for the host.
@@ -237,6 +242,17 @@ fn block_jacobi(problem: &LinearProblem, rows: &Csr, args: &MethodArgs) -> Resul
     })
 }
 
+/// Sets up multigrid over the rows of all ranks. Collective.
+fn multigrid(problem: &LinearProblem) -> Result<Box<dyn Preconditioner>> {
+    let refused = |error: AmgError| match error {
+        AmgError::Solve(error) => error.into(),
+        error => Exit::NotAvailable.because(format!("--pc amg: {error}")),
+    };
+    let comm = agree(problem.comm(), comm_for_library(problem.comm()).context("--pc amg needs MPI"))?;
+    let plan = agree(problem.comm(), AmgPlan::new(problem.operator.as_ref(), comm).map_err(refused))?;
+    Ok(Box::new(plan.set_up().map_err(refused)?))
+}
+
 /// Makes the preconditioner, and returns the number of zeros it replaced on the diagonal.
 fn preconditioner<'a>(problem: &'a LinearProblem, args: &MethodArgs) -> Result<(Box<dyn Preconditioner + 'a>, usize)> {
     let needs_rows = || Exit::Usage.because(format!("--pc {} needs assembled rows: --operator csr", name_of(args.pc)));
@@ -262,6 +278,10 @@ fn preconditioner<'a>(problem: &'a LinearProblem, args: &MethodArgs) -> Result<(
         PcKind::Ssor => Box::new(SsorPreconditioner::new(rows()?, args.omega.unwrap_or(1.0)).map_err(global)?),
         PcKind::Ilu0 => Box::new(Ilu0::new(rows()?).map_err(global)?),
         PcKind::Ic0 => Box::new(Ic0::new(rows()?).map_err(global)?),
+        PcKind::Amg => {
+            rows()?;
+            multigrid(problem)?
+        }
     };
     Ok((preconditioner, zeros))
 }

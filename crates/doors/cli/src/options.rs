@@ -326,6 +326,9 @@ pub(crate) enum PcKind {
     Ilu0,
     /// Incomplete Cholesky without fill, of all rows of a rank: threads share them if A is narrow.
     Ic0,
+    /// Algebraic multigrid over all ranks, one V-cycle of hypre's BoomerAMG, which is loaded: for
+    /// elliptic problems. One thread a rank.
+    Amg,
 }
 
 /// Preconditioners of a block, by their names on the command line.

@@ -37,6 +37,23 @@ pub(crate) fn comm(mpi: bool) -> Result<Box<dyn Comm>> {
     Ok(Box::new(watched::Watched::new(comm)))
 }
 
+/// Returns a communicator for a library that makes its own calls of MPI. A process without `--mpi`
+/// starts MPI alone. Collective.
+///
+/// # Errors
+/// Exit 5 where there is no MPI, exit 2 where a launcher started several processes.
+pub(crate) fn comm_for_library(comm: &dyn Comm) -> Result<Box<dyn Comm>> {
+    if comm.mpi().is_some() || comm.size() > 1 {
+        return Ok(comm.dup()?);
+    }
+    let started = job::comm()?;
+    if started.size() > 1 {
+        let text = format!("a launcher started {} processes: add --mpi, so that they share one solve", started.size());
+        return Err(Exit::Usage.because(text));
+    }
+    Ok(started)
+}
+
 /// Returns the result of this rank, unless another has failed; then all ranks return the first
 /// one's error. Collective.
 ///

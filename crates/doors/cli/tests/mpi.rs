@@ -4,6 +4,7 @@
 
 mod drains;
 mod memory;
+mod multigrid;
 mod spares;
 
 use std::path::Path;

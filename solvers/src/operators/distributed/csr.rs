@@ -140,6 +140,11 @@ impl DistributedCsr {
         Arc::clone(&self.shared.local)
     }
 
+    /// Returns columns of the whole matrix and values of a row of this rank, ascending.
+    pub(crate) fn row(&self, row: usize) -> impl Iterator<Item = (u64, f64)> {
+        self.shared.row(row)
+    }
+
     /// Returns the entries in columns of other ranks.
     #[cfg(feature = "cuda")]
     pub(crate) fn beyond(&self) -> &Beyond {

@@ -32,6 +32,7 @@ use crate::observe::observers::{ObservedRun, Observers, StopSignals, seen};
 use crate::observe::residual_log::ResidualLog;
 use crate::observe::saves::Saves;
 use crate::observe::status_file;
+use crate::options::PcKind;
 use crate::options::protection::{MTTI_SECONDS, SchemeChoice};
 use crate::options::run::RunArgs as Args;
 use crate::options::tiers::refused;
@@ -89,6 +90,10 @@ fn check_memory(args: &Args) -> Result<()> {
 /// Runs the solve among processes that may be lost; returns nothing for a spare that was not
 /// needed.
 fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<RunEnd>> {
+    if args.method.pc == PcKind::Amg {
+        let text = "--pc amg does not survive a lost rank, for which hypre waits: take another one, or restart the job";
+        return Err(Exit::Usage.because(text));
+    }
     let spares = args.spares.unwrap_or(0);
     let tiers = &args.protection.tiers;
     let job_processes = job_processes(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;

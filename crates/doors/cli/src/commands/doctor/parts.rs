@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use recoup::cache::MEMORY_DIR;
 use recoup::comm::find_mpi;
+use recoup::solvers::find_hypre;
 
 use super::check::{PartCheck, PartState};
 use super::directory::FileSystemSpace;
@@ -20,7 +21,7 @@ const MEMORY_LOW: u64 = 64 << 20;
 
 /// Looks at all parts but monitors, limits and directories.
 pub(super) fn checks() -> Vec<PartCheck> {
-    vec![mpi(), petsc(), plugin(), cuda(), slurm(), memory()]
+    vec![mpi(), hypre(), petsc(), plugin(), cuda(), slurm(), memory()]
 }
 
 fn mpi() -> PartCheck {
@@ -40,6 +41,17 @@ fn mpi() -> PartCheck {
             PartState::No,
             "no job of several ranks can be started",
             "install the launcher of this MPI, load its module, or start jobs by srun",
+        ),
+    }
+}
+
+fn hypre() -> PartCheck {
+    match find_hypre() {
+        Ok([name, version]) => PartCheck::yes("hypre", format!("{version}, {name}")),
+        Err(error) => PartCheck::yes("hypre", error.to_string()).lacking(
+            PartState::No,
+            "--pc amg is refused: elliptic problems take more iterations under the other preconditioners",
+            "for large elliptic problems install hypre (Debian: libhypre-dev), or load its module",
         ),
     }
 }
