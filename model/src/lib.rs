@@ -37,7 +37,6 @@ pub mod saving;
 pub mod scale;
 pub mod shares;
 pub mod simulate;
-pub mod staging;
 pub mod system;
 pub mod units;
 

@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use recoup_core::{BoundScale, Choice, Cost, Measured, Observation, Progress, Resume, Scheme};
-use recoup_model::staging::StagingMeasured;
 
 use self::outcome::is_repeated_failure;
 pub use self::outcome::{DeviceUse, Outcome, Saved, Spent};
@@ -51,7 +50,6 @@ pub(crate) struct CostAccount {
     /// Raw bytes of the versions of which those are the costs.
     raw_bytes: BTreeMap<Choice, f64>,
     write_bytes_per_second: f64,
-    drain_bytes_per_second: f64,
     /// Iterations with nothing running behind them, and the time they took.
     undisturbed: (u64, f64),
     /// All iterations, and the time they took.
@@ -59,8 +57,6 @@ pub(crate) struct CostAccount {
     /// Extra time that the iterations next to the drain under way took, compared with undisturbed
     /// ones.
     slowdown_seconds: f64,
-    /// Time that versions took from the solver by the way in which they were staged.
-    staging: StagingMeasured,
     /// The newest versions, and how coarse their bounds are.
     grains: VecDeque<(u64, BoundScale)>,
 }
@@ -87,11 +83,9 @@ impl CostAccount {
             costs: BTreeMap::new(),
             raw_bytes: BTreeMap::new(),
             write_bytes_per_second: bytes_per_second.unwrap_or(0.0),
-            drain_bytes_per_second: 0.0,
             undisturbed: (0, 0.0),
             all: (0, 0.0),
             slowdown_seconds: 0.0,
-            staging: StagingMeasured::default(),
             grains: VecDeque::new(),
         }
     }
@@ -200,17 +194,11 @@ impl CostAccount {
         blend(self.raw_bytes.entry(saved.plan.choice()).or_default(), saved.raw_bytes as f64);
         let cost = self.costs.entry(saved.plan.choice()).or_default();
         let slowdown_seconds = std::mem::take(&mut self.slowdown_seconds).max(0.0);
-        if !self.is_synchronous {
-            self.staging = staged(self.staging, saved, slowdown_seconds);
-        }
         blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds() + slowdown_seconds);
         blend(&mut cost.drain_seconds, if self.is_synchronous { 0.0 } else { saved.spent.drain_seconds() });
         blend(&mut cost.ratio, ratio);
         if let Some(verified) = saved.residual.verified_norm.filter(|_| saved.residual.norm > 0.0) {
             blend(&mut cost.residual_jump, verified / saved.residual.norm);
-        }
-        if saved.spent.drain_seconds() > 0.0 {
-            blend(&mut self.drain_bytes_per_second, saved.raw_bytes as f64 / saved.spent.drain_seconds());
         }
         if saved.spent.write_seconds > 0.0 {
             blend(&mut self.write_bytes_per_second, saved.payload_bytes as f64 / saved.spent.write_seconds);
@@ -275,18 +263,6 @@ impl CostAccount {
         if self.write_bytes_per_second == 0.0 {
             self.write_bytes_per_second = before.write_bytes_per_second;
         }
-    }
-
-    /// Returns the rate at which versions drain, in bytes of values: measured, else that of the
-    /// storage, else infinite.
-    pub(crate) fn drain_bytes_per_second(&self) -> f64 {
-        let known = [self.drain_bytes_per_second, self.write_bytes_per_second];
-        known.into_iter().find(|rate| *rate > 0.0).unwrap_or(f64::INFINITY)
-    }
-
-    /// Returns what versions took from the solver by the way in which they were staged.
-    pub(crate) fn staging(&self) -> StagingMeasured {
-        self.staging
     }
 
     /// Takes the outcomes since the last call, oldest first.
@@ -361,27 +337,6 @@ impl CostAccount {
         self.outcomes.retain(|o| !matches!(o, Outcome::Saved(saved) if saved.version == version));
         self.outcomes.push(Outcome::Aborted { version });
     }
-}
-
-/// Takes the time that a version took from the solver, if nine tenths of it were staged in one way.
-/// A version most of which was staged before says nothing: its drain disturbs the solver all the
-/// same.
-fn staged(mut measured: StagingMeasured, saved: &Saved, slowdown_seconds: f64) -> StagingMeasured {
-    let Saved { copied_bytes, frozen_bytes, .. } = *saved;
-    let bytes = copied_bytes + frozen_bytes;
-    if bytes == 0 || bytes < saved.raw_bytes / 2 {
-        return measured;
-    }
-    let way = if 10 * copied_bytes <= bytes {
-        &mut measured.frozen_seconds_per_byte
-    } else if 10 * frozen_bytes <= bytes {
-        &mut measured.copy_seconds_per_byte
-    } else {
-        return measured;
-    };
-    let sample = (saved.spent.stage_seconds + slowdown_seconds) / bytes as f64;
-    blend(way.get_or_insert(sample), sample);
-    measured
 }
 
 fn blend(mean: &mut f64, sample: f64) {
@@ -461,21 +416,6 @@ mod tests {
         assert_eq!(last.failures, 2, "no process has ended");
         last.is_ending = true;
         assert_eq!(last.measured().failures, 2);
-    }
-
-    #[test]
-    fn a_way_of_staging_costs_its_wait_and_what_iterations_lost() {
-        let mut account = measuring();
-        (0..10).for_each(|_| account.add_iteration(1.0, false));
-        account.add_version(&saved(0.5));
-        (0..4).for_each(|_| account.add_iteration(1.5, true));
-        // A scalar is always copied.
-        let frozen = Saved { raw_bytes: 80, copied_bytes: 8, frozen_bytes: 72, ..saved(0.0) };
-        account.add_version(&frozen);
-        account.add_version(&Saved { copied_bytes: 72, ..frozen.clone() });
-        account.add_version(&Saved { frozen_bytes: 0, ..frozen });
-        let StagingMeasured { copy_seconds_per_byte, frozen_seconds_per_byte } = account.staging();
-        assert_eq!((copy_seconds_per_byte, frozen_seconds_per_byte), (Some(0.5 / 8.0), Some(2.0 / 80.0)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod sys;
 mod values;
 mod writes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -183,11 +183,24 @@ pub(crate) struct StagingMemory {
     /// Memory to be used again; never more than was in use at one time.
     spare: Vec<PlacedValues>,
     log: WriteLog,
+    /// Variables of which the iteration after a staging left most values as they were.
+    lasting: BTreeSet<String>,
+    /// No iteration has ended since the last staging, which would freeze some values if they last.
+    is_fresh: bool,
 }
 
 impl StagingMemory {
     pub(crate) fn new(rank: usize, threads: usize) -> Self {
         Self { rank, threads, ..Self::default() }
+    }
+
+    /// Takes note of the end of an iteration: the first after a staging shows which values last.
+    pub(crate) fn iterated(&mut self, owners: &[&dyn Registered]) {
+        if std::mem::take(&mut self.is_fresh) {
+            let variables = owners.iter().flat_map(|owner| owner.variables());
+            let lasting = variables.filter(|variable| self.log.is_lasting(variable));
+            self.lasting = lasting.map(|variable| variable.name.to_owned()).collect();
+        }
     }
 
     /// Returns the values that were last staged of a variable, if they still are its values, in the
@@ -253,9 +266,11 @@ impl StagingMemory {
         needs_room: bool,
         rule: StagingRule,
     ) -> Option<Staged> {
-        let zones = variable.zones.filter(|_| variable.values.host().is_some() && rule.freezes(raw_bytes(record)))?;
+        let zones = variable.zones.filter(|_| variable.values.host().is_some())?;
+        let freezes = |is_lasting| rule.freezes(raw_bytes(record), is_lasting);
+        self.is_fresh |= rule.mode == StagingMode::Auto && freezes(true);
         let padded_len = padded_len(record);
-        let snapshot = zones.freeze(padded_len)?;
+        let snapshot = freezes(self.lasting.contains(variable.name)).then(|| zones.freeze(padded_len))??;
         let none = || Buffer::new(record.element);
         let room = if needs_room { take_host(&mut self.spare, record.element, padded_len) } else { none() };
         let values = StagedValues::Frozen { snapshot, room };
@@ -291,6 +306,7 @@ impl StagingSet {
         memory: &mut StagingMemory,
     ) -> Result<(), PipelineError> {
         self.number = memory.log.begin();
+        memory.is_fresh = false;
         let mut variables = Vec::new();
         owners.iter().for_each(|owner| variables.extend(owner.variables()));
         check_variables(&variables)?;
@@ -304,7 +320,6 @@ impl StagingSet {
         memory.reclaim(self);
         self.copied_bytes = 0;
         self.frozen_bytes = 0;
-        let rule = rule.for_version(records.iter().map(raw_bytes).sum());
         let is_lossy = plan.scheme == Scheme::Lossy;
         for ((variable, record), unwritten) in variables.iter().zip(records).zip(unwritten) {
             let bytes = raw_bytes(&record);
@@ -338,7 +353,7 @@ impl StagingSet {
                     let room = rooms.alloc(record.element, padded_len(record));
                     values = room.map_or(values, PlacedValues::Held);
                 }
-                None if !is_here || *has_zones && rule.freezes(raw_bytes(record)) => {}
+                None if !is_here || *has_zones && rule.freezes(raw_bytes(record), false) => {}
                 None => values.host_mut(record.element).make_room(padded_len(record)),
             }
             self.staged.push(Staged::of(record.clone(), values));
@@ -348,11 +363,6 @@ impl StagingSet {
     /// Ends what is frozen: the version is made, or given up.
     pub(crate) fn thaw(&mut self) {
         self.staged.iter_mut().for_each(Staged::thaw);
-    }
-
-    /// Returns the bytes of the largest variable.
-    pub(crate) fn largest_bytes(&self) -> u64 {
-        self.staged.iter().map(|s| raw_bytes(&s.record)).max().unwrap_or(0)
     }
 
     pub(crate) fn raw_bytes(&self) -> u64 {
@@ -537,6 +547,31 @@ mod tests {
         assert_eq!(owner.staged(&mut sets[1], &mut memory), BYTES);
         assert_eq!(doubles(&sets[0].staged[3], LEN), other, "a version keeps its values");
         assert_eq!(owner.staged(&mut sets[0], &mut memory), 0);
+    }
+
+    /// A solve lost more to versions of frozen vectors that each iteration writes again, than to
+    /// copies.
+    #[test]
+    fn only_values_that_outlast_an_iteration_are_frozen_unasked() {
+        const LARGE: usize = 8 << 20;
+        let mut owner = Watched((0..2).map(|i| (format!("v{i}"), Vector::zeros(&Pool::new(1), LARGE, 0))).collect());
+        let mut memory = StagingMemory::new(0, 2);
+        let mut set = StagingSet::default();
+        let rule = StagingRule { mode: StagingMode::Auto, is_behind: true };
+        let mut frozen = |owner: &Watched, memory: &mut StagingMemory, rule| {
+            set.stage(&[owner], &plan(CodecId::Zstd), rule, memory).unwrap();
+            set.frozen_bytes
+        };
+        for version in 0..3 {
+            let expected = if version == 0 { 0 } else { 8 * LARGE as u64 };
+            assert_eq!(frozen(&owner, &mut memory, rule), expected, "version {version}");
+            // Each iteration writes v1; every second one, v0 as well.
+            owner.write(1, 1.0);
+            memory.iterated(&[&owner]);
+            (0..2).for_each(|index| owner.write(index, 2.0));
+            memory.iterated(&[&owner]);
+        }
+        assert_eq!(frozen(&owner, &mut memory, StagingRule { is_behind: false, ..rule }), 0, "no core is idle");
     }
 
     #[test]

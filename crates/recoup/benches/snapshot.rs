@@ -1,14 +1,15 @@
 //! Time that a version takes from a CG solve where its vectors are copied and where they are
-//! frozen, in one run: what the solver waits for, and what its iterations lose until the version is
-//! drained. Both are ratios to a plain copy of the same bytes by one thread.
+//! frozen, in turns: what the solver waits for, what its iterations lose until the version is
+//! drained, both together, and the processor time of the solver's thread. All are ratios to a plain
+//! copy of the same bytes by one thread, and medians.
 //!
 //! `cargo bench -p recoup --bench snapshot` solves with one thread, so that the worker needs one
-//! more core that is idle.
+//! more core that is idle. On a busy machine processor time alone says something.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
@@ -23,7 +24,7 @@ const SIDE: usize = 256;
 /// Iterations without a version before each round.
 const QUIET: usize = 4;
 /// Rounds that warm up buffers, and rounds that count.
-const ROUNDS: (usize, usize) = (1, 5);
+const ROUNDS: (usize, usize) = (1, 9);
 
 fn main() {
     let rows = SIDE * SIDE * SIDE;
@@ -31,54 +32,113 @@ fn main() {
     let pool = Pool::new(1);
     let b = vec![1.0; rows];
     let system = System { a: &operator, b: &b, comm: &Solo, pool: &pool };
-    let copy_seconds = 3.0 * copy_seconds(rows);
-    println!("plain copy of x, r and p: {:.1} ms", copy_seconds * 1e3);
-    println!("{:>8} {:>12} {:>12} {:>12}", "staging", "waits", "loses", "frozen");
-    for (name, mode) in StagingMode::ALL {
-        let mut cg = Cg::new(system, &Identity, &vec![0.0; rows], Stop::at(1e-30)).unwrap();
-        let mut waits = Vec::new();
-        let mut losses = Vec::new();
-        let mut session = session(mode);
-        for _ in 0..ROUNDS.0 + ROUNDS.1 {
-            let Round { waited, lost } = round(&mut cg, &mut session);
-            waits.push(waited / copy_seconds);
-            losses.push(lost / copy_seconds);
+    let solve = |(name, mode)| Solve {
+        name,
+        cg: Cg::new(system, &Identity, &vec![0.0; rows], Stop::at(1e-30)).unwrap(),
+        session: session(mode),
+        rounds: Vec::new(),
+    };
+    let mut solves = StagingMode::ALL.map(solve);
+    let mut copies = Vec::new();
+    let mut target = vec![0.0; rows];
+    for _ in 0..ROUNDS.0 + ROUNDS.1 {
+        let start = Times::now();
+        for _ in 0..3 {
+            target.copy_from_slice(black_box(&b));
+            black_box(&mut target);
         }
+        copies.push(start.passed());
+        solves.iter_mut().for_each(Solve::round);
+    }
+    let copy = Times::median(copies.split_off(ROUNDS.0));
+    println!("plain copy of x, r and p: {:.1} ms, {:.1} ms of processor time", copy.clock * 1e3, copy.processor * 1e3);
+    println!("{:>8} {:>9} {:>9} {:>9} {:>10} {:>12}", "staging", "waits", "loses", "both", "processor", "frozen");
+    for Solve { name, mut session, mut rounds, .. } in solves {
         let frozen = session.take_outcomes().iter().fold(0, |frozen, outcome| match outcome {
             Outcome::Saved(saved) => frozen + saved.frozen_bytes,
             other => panic!("{other:?}"),
         });
-        let [waits, losses] = [waits, losses].map(|mut ratios| median(&mut ratios.split_off(ROUNDS.0)));
-        println!("{name:>8} {waits:>12.4} {losses:>12.3} {:>9} MB", frozen / 1_000_000);
+        let rounds = rounds.split_off(ROUNDS.0);
+        let over = |part: fn(&Round) -> f64| median(rounds.iter().map(part).collect()) / copy.clock;
+        let [waits, loses] = [over(|round| round.waits.clock), over(|round| round.loses.clock)];
+        let both = over(|round| round.waits.clock + round.loses.clock);
+        let processor = median(rounds.iter().map(|round| round.waits.processor + round.loses.processor).collect());
+        let processor = processor / copy.processor;
+        println!("{name:>8} {waits:>9.3} {loses:>9.3} {both:>9.3} {processor:>10.3} {:>9} MB", frozen / 1_000_000);
     }
 }
 
-/// What one version took from the solver, in seconds.
+static CLOCK: LazyLock<SystemClock> = LazyLock::new(SystemClock::new);
+
+/// Seconds on the clock, and of processor time of this thread.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    clock: f64,
+    processor: f64,
+}
+
+impl Times {
+    fn now() -> Self {
+        let running = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        let nanoseconds: f64 = running.split(' ').next().unwrap().parse().unwrap();
+        Self { clock: CLOCK.now().as_secs_f64(), processor: nanoseconds * 1e-9 }
+    }
+
+    /// Returns the times since this.
+    fn passed(self) -> Self {
+        Self::now().less(self)
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self { clock: self.clock - other.clock, processor: self.processor - other.processor }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { clock: self.clock + other.clock, processor: self.processor + other.processor }
+    }
+
+    fn median(times: Vec<Self>) -> Self {
+        let of = |part: fn(&Self) -> f64| median(times.iter().map(part).collect());
+        Self { clock: of(|times| times.clock), processor: of(|times| times.processor) }
+    }
+}
+
+/// A solve whose versions are staged in one way.
+struct Solve<'a> {
+    name: &'static str,
+    cg: Cg<'a, System<'a>>,
+    session: Session,
+    rounds: Vec<Round>,
+}
+
+/// What one version took from the solver.
 struct Round {
-    waited: f64,
-    lost: f64,
+    waits: Times,
+    loses: Times,
 }
 
-fn round(cg: &mut Cg<'_, System<'_>>, session: &mut Session) -> Round {
-    let clock = SystemClock::new();
-    let mut quiet: Vec<f64> = (0..QUIET).map(|_| step(cg, session, &clock)).collect();
-    let quiet = median(&mut quiet);
-    let waited = session.checkpoint(PLAN, cg.progress(), &[&*cg]).unwrap().blocking_seconds;
-    session.computing();
-    let mut lost = 0.0;
-    while session.outstanding().unwrap() > 0 {
-        lost += step(cg, session, &clock) - quiet;
+impl Solve<'_> {
+    fn round(&mut self) {
+        let quiet = Times::median((0..QUIET).map(|_| self.step()).collect());
+        let start = Times::now();
+        self.session.checkpoint(PLAN, self.cg.progress(), &[&self.cg]).unwrap();
+        let waits = start.passed();
+        self.session.computing();
+        let mut loses = Times::default();
+        while self.session.outstanding().unwrap() > 0 {
+            loses = loses.plus(self.step().less(quiet));
+        }
+        self.rounds.push(Round { waits, loses });
     }
-    Round { waited, lost }
-}
 
-/// Makes one iteration, which the session measures as well, and returns its seconds.
-fn step(cg: &mut Cg<'_, System<'_>>, session: &mut Session, clock: &SystemClock) -> f64 {
-    let start = clock.now();
-    cg.step().unwrap();
-    let seconds = (clock.now() - start).as_secs_f64();
-    assert!(session.step(cg).unwrap().is_none(), "versions are taken by the rounds");
-    seconds
+    /// Makes one iteration, which the session measures as well.
+    fn step(&mut self) -> Times {
+        let start = Times::now();
+        self.cg.step().unwrap();
+        let times = start.passed();
+        assert!(self.session.step(&self.cg).unwrap().is_none(), "versions are taken by the rounds");
+        times
+    }
 }
 
 /// Everything exactly, as it is.
@@ -92,23 +152,7 @@ fn session(staging: StagingMode) -> Session {
     Session::open(SessionConfig { keep: 1, staging, tolerance: 1e-30, ..config }, &Solo).unwrap()
 }
 
-/// Returns the median time of a copy of one vector by one thread.
-fn copy_seconds(rows: usize) -> f64 {
-    let clock = SystemClock::new();
-    let source = vec![1.0; rows];
-    let mut target = vec![0.0; rows];
-    let mut seconds: Vec<f64> = (0..ROUNDS.1)
-        .map(|_| {
-            let start = clock.now();
-            target.copy_from_slice(black_box(&source));
-            black_box(&mut target);
-            (clock.now() - start).as_secs_f64()
-        })
-        .collect();
-    median(&mut seconds)
-}
-
-fn median(seconds: &mut [f64]) -> f64 {
+fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
     seconds[seconds.len() / 2]
 }

@@ -335,7 +335,7 @@ impl Builder {
     }
 
     /// Stages vectors whose owner sees all writes to them by a copy, or freezes them without one
-    /// [default: as takes less of the solver's time]. The library's solvers see theirs.
+    /// [default: freezes those that outlast an iteration]. The library's solvers see theirs.
     #[must_use]
     pub fn staging(mut self, mode: StagingMode) -> Self {
         self.staging = mode;

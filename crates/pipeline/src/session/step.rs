@@ -6,7 +6,6 @@ use recoup_core::{
     Comm, CommonError, ErrorKind, Iteration, Plan, Progress, RankFailure, Registered, ResidualKind, Scheme, SolveError,
     Store, agreed, are_alike, each, gathered,
 };
-use recoup_model::staging::{StagingConditions, StagingRates};
 
 use super::config::SessionConfig;
 use super::decision::Decisions;
@@ -50,8 +49,8 @@ pub struct Session {
     pub(crate) changes: VariableChanges,
     staging: StagingMemory,
     staging_mode: StagingMode,
-    /// Cores that the worker has for itself.
-    idle_cores: usize,
+    /// The worker has a core for itself.
+    has_idle_core: bool,
     /// The newest version was made of frozen values.
     has_frozen: bool,
     pub(super) checks_corruption: bool,
@@ -93,7 +92,7 @@ impl Session {
             changes: VariableChanges::default(),
             staging: StagingMemory::new(comm.rank(), config.codecs.threads),
             staging_mode: config.staging,
-            idle_cores: if config.pin_worker { 0 } else { idle_cores },
+            has_idle_core: !config.pin_worker && idle_cores > 0,
             has_frozen: false,
             checks_corruption: config.checks_corruption,
             is_prepared: false,
@@ -214,6 +213,7 @@ impl Session {
         self.residuals.kind = residual_kind;
         self.residuals.iterated(&progress);
         self.costs.iterated(self.link.outstanding() > 0);
+        self.staging.iterated(owners);
         self.link.poll(&mut self.costs)?;
         self.explain_increments();
         if !self.decisions.are_due(&progress) {
@@ -288,7 +288,7 @@ impl Session {
             return Ok(Checkpointed { version, blocking_seconds });
         }
         if std::mem::replace(&mut self.has_frozen, staging.frozen_bytes > 0) != self.has_frozen {
-            self.decisions.log_staging(&progress, plan, rule.explain(staging.largest_bytes(), staging.raw_bytes()));
+            self.decisions.log_staging(&progress, plan, rule.mode.explain(self.has_frozen));
         }
         self.link.make(CheckpointJob {
             plan,
@@ -322,18 +322,8 @@ impl Session {
 
     /// Returns the rule by which values are copied or frozen now.
     fn staging_rule(&self) -> StagingRule {
-        let costs = &self.costs;
-        // A solver that waits for the drain has no writes to wait for, and needs no rule.
-        let is_free = !costs.clock.is_virtual() && !costs.is_synchronous;
-        let conditions = is_free.then(|| StagingConditions {
-            rates: StagingRates { drain_bytes_per_second: costs.drain_bytes_per_second(), ..StagingRates::default() },
-            measured: costs.staging(),
-            threads: self.codecs.threads,
-            idle_cores: self.idle_cores,
-            seconds_between_writes: costs.iteration_seconds(),
-            version_bytes: 0,
-        });
-        StagingRule::new(self.staging_mode, conditions)
+        let is_awaited = self.costs.clock.is_virtual() || self.costs.is_synchronous;
+        StagingRule { mode: self.staging_mode, is_behind: self.has_idle_core && !is_awaited }
     }
 }
 

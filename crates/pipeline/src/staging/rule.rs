@@ -2,12 +2,15 @@
 
 use std::str::FromStr;
 
-use recoup_model::staging::{StagingChoice, StagingConditions, StagingWay, WriteMonitor};
+/// The smallest variable that is frozen: a copy of fewer bytes takes less than an iteration over
+/// them.
+const FROZEN_BYTES_MIN: u64 = 64 << 20;
 
 /// The way values are staged whose owner sees all writes to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StagingMode {
-    /// The way that is predicted to take less of the solver's time.
+    /// Frozen where that takes less of the solver's time: where a core is idle, and the values are
+    /// large and last for more than an iteration. Else copied.
     #[default]
     Auto,
     /// Copied at once.
@@ -19,6 +22,17 @@ pub enum StagingMode {
 impl StagingMode {
     /// All ways, by their names.
     pub const ALL: [(&'static str, Self); 3] = [("auto", Self::Auto), ("copy", Self::Copy), ("touch", Self::Touch)];
+
+    /// Explains that versions are frozen, or copied, from now on.
+    pub(crate) fn explain(self, is_frozen: bool) -> String {
+        let way = if is_frozen { "touch" } else { "copy" };
+        let why = match (self, is_frozen) {
+            (Self::Copy | Self::Touch, _) => "it was asked for",
+            (Self::Auto, true) => "an iteration leaves most values as they are",
+            (Self::Auto, false) => "each iteration writes the values again",
+        };
+        format!("staging: {way}, as {why}")
+    }
 }
 
 impl FromStr for StagingMode {
@@ -33,50 +47,24 @@ impl FromStr for StagingMode {
 /// The choice for one version, on one rank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StagingRule {
-    mode: StagingMode,
-    /// The solver and the machine; `None` where all of a version's costs are declared.
-    conditions: Option<StagingConditions>,
+    pub(crate) mode: StagingMode,
+    /// The worker has a core for itself, and the solver does not wait for it.
+    pub(crate) is_behind: bool,
 }
 
 impl StagingRule {
     /// Copies all values.
     #[cfg(test)]
-    pub(crate) const COPY: Self = Self { mode: StagingMode::Copy, conditions: None };
+    pub(crate) const COPY: Self = Self { mode: StagingMode::Copy, is_behind: true };
 
-    /// Returns the rule for a version of this many bytes.
-    pub(crate) fn for_version(self, version_bytes: u64) -> Self {
-        let conditions = self.conditions.map(|conditions| StagingConditions { version_bytes, ..conditions });
-        Self { conditions, ..self }
-    }
-
-    pub(crate) fn new(mode: StagingMode, conditions: Option<StagingConditions>) -> Self {
-        Self { mode, conditions }
-    }
-
-    /// Returns whether a variable of this many bytes is to be frozen, if its owner can.
-    pub(crate) fn freezes(&self, bytes: u64) -> bool {
+    /// Returns whether a variable of this many bytes is to be frozen, if its owner can. Values that
+    /// do not last are written again while they are fetched: the solver then duplicates them zone
+    /// by zone, which takes longer than one copy.
+    pub(crate) fn freezes(&self, bytes: u64, is_lasting: bool) -> bool {
         match self.mode {
             StagingMode::Copy => false,
             StagingMode::Touch => true,
-            StagingMode::Auto => self.choice(bytes).is_some_and(|choice| choice.way != StagingWay::Copy),
+            StagingMode::Auto => self.is_behind && is_lasting && bytes >= FROZEN_BYTES_MIN,
         }
-    }
-
-    /// Explains the choice for a variable of this many bytes, in a version of `version_bytes`.
-    pub(crate) fn explain(&self, bytes: u64, version_bytes: u64) -> String {
-        let rule = self.for_version(version_bytes);
-        let why = match self.mode {
-            StagingMode::Auto => "",
-            StagingMode::Copy | StagingMode::Touch => ", as it was asked for",
-        };
-        let way = if rule.freezes(bytes) { "touch" } else { "copy" };
-        let Some(choice) = rule.choice(bytes) else { return format!("staging: {way}{why}") };
-        let why = if why.is_empty() { format!(", {}", choice.why) } else { why.to_owned() };
-        let frozen = choice.frozen_seconds.map_or(String::new(), |seconds| format!(", touch {:.1} ms", 1e3 * seconds));
-        format!("staging: {way}{why}; expected: copy {:.1} ms{frozen}", 1e3 * choice.copy_seconds)
-    }
-
-    fn choice(&self, bytes: u64) -> Option<StagingChoice> {
-        self.conditions.map(|conditions| conditions.choose(bytes, WriteMonitor::Owner))
     }
 }

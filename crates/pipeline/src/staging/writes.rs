@@ -55,6 +55,14 @@ impl WriteLog {
         }
         Some(writes)
     }
+
+    /// Returns whether at most half of a variable was written since the last staging. One whose
+    /// owner does not announce its writes may have been.
+    pub(crate) fn is_lasting(&self, variable: &Variable<'_>) -> bool {
+        let mark = self.stagings.back().and_then(|(_, marks)| marks.get(variable.name));
+        let written = mark.zip(variable.zones).and_then(|(mark, zones)| zones.written_since(*mark));
+        written.is_some_and(|runs| 2 * runs.iter().map(Range::len).sum::<usize>() <= variable.values.len())
+    }
 }
 
 /// The last announced write to each zone of a variable.

@@ -88,7 +88,7 @@ pub(crate) struct ProtectionArgs {
     pub(crate) key_every: u16,
 
     /// Staging of the vectors of a version: copied at once; frozen without a copy, while the solver
-    /// keeps what it overwrites until it is saved; or as takes less of the solver's time.
+    /// keeps what it overwrites until it is saved; or (auto) frozen if they outlast an iteration.
     #[arg(long, value_name = "auto|copy|touch", default_value = "auto", help_heading = "When it is saved")]
     pub(crate) staging: StagingMode,
 
