@@ -24,7 +24,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use recoup_core::StoreError;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::lock::FileLock;
@@ -132,8 +132,20 @@ impl PrivateDir {
     /// file, for one with several names and, in a shared directory, for one that others may write
     /// to; [`StoreError::Io`] otherwise.
     pub fn open_file(&self, name: &str) -> Result<File, StoreError> {
+        self.open_checked(name, FILE)
+    }
+
+    /// Opens a file in this directory to read and to change it.
+    ///
+    /// # Errors
+    /// As [`PrivateDir::open_file`].
+    pub fn change_file(&self, name: &str) -> Result<File, StoreError> {
+        self.open_checked(name, FILE.union(OFlags::RDWR))
+    }
+
+    fn open_checked(&self, name: &str, flags: OFlags) -> Result<File, StoreError> {
         let path = self.path.join(name);
-        let fd = openat(&self.fd, name, FILE, Mode::empty());
+        let fd = openat(&self.fd, name, flags, Mode::empty());
         let fault = |found: &Stat| file_fault(found, self.reach);
         let fd = fd.map_err(|errno| why_not(self.fd.as_fd(), Path::new(name), &path, errno, fault))?;
         let found = fstat(&fd).map_err(|errno| StoreError::of_io("open", &path, errno.into()))?;
@@ -176,6 +188,19 @@ impl PrivateDir {
         let failed = |errno: Errno| StoreError::of_io("remove", &self.path.join(name), errno.into());
         let name = CString::new(name).map_err(|_| failed(Errno::INVAL))?;
         remove_at(self.fd.as_fd(), &name).map_err(failed)
+    }
+
+    /// Moves a file or a directory of this directory to another one, in place of a file of that
+    /// name. Returns whether it was there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn move_to(&self, name: &str, target: &Self, new_name: &str) -> Result<bool, StoreError> {
+        match renameat(&self.fd, name, &target.fd, new_name) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(StoreError::of_io("rename", &self.path.join(name), errno.into())),
+        }
     }
 
     /// Locks the directory, without a wait.

@@ -143,7 +143,7 @@ impl Draft for NodeDraft {
     fn write(&mut self, _variable: &VariableRecord, frames: &mut [Frame], _next: NextCall) -> Result<(), StoreError> {
         frames.iter_mut().try_for_each(|frame| {
             frame.record.place = Some(Place { file: self.name.clone(), offset: self.file.len() });
-            self.file.append(&frame.payload)
+            self.file.append_summed(&frame.payload, frame.record.crc32c)
         })
     }
 

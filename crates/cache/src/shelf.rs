@@ -5,6 +5,9 @@
 //! is synced: these files live as long as the machine's memory does. Must not know the shelves of
 //! other ranks.
 //!
+//! The version removed last stays as [`RETIRED`] until the next is removed. A part that is started
+//! takes the file of its name from there, and writes over it: new pages cost as much as the copy.
+//!
 //! Checksums find accidents, not intent: whoever can write a part can write its checksum. So a file
 //! that another user might have written is never read. Every directory from the node's down is a
 //! [`PrivateDir`], and its owner, its mode and the way there are checked whenever it is opened, at
@@ -26,6 +29,8 @@ const MAGIC: [u8; 4] = *b"rcpt";
 const TRAILER_BYTES: usize = 16;
 /// The name of a file of payloads, before the rank. Versions that are in memory now have it.
 const PAYLOADS: &str = "blob-";
+/// The version removed last, which no longer counts.
+const RETIRED: &str = "retired";
 
 /// One file of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,9 +115,20 @@ impl Shelf {
     pub(crate) fn start(&self, version: u64, part: ShelfPart) -> Result<PartFile, StoreError> {
         let place = self.require_version(version)?;
         let name = part.file();
-        let file = place.create_file(&name)?;
+        let file = self.retired_file(&place, &name).map_or_else(|| place.create_file(&name), Ok)?;
         let path = place.path().join(name);
         Ok(PartFile { file, path, bytes: 0, crc32c: 0 })
+    }
+
+    /// Takes a file of the version removed last, and cuts the end that confirmed it. Best effort:
+    /// a part that gets none is made.
+    fn retired_file(&self, place: &PrivateDir, name: &str) -> Option<File> {
+        let retired = self.open().ok()??.open_dir(RETIRED).ok()??;
+        retired.move_to(name, place, name).ok().filter(|is_moved| *is_moved)?;
+        let file = place.change_file(name).ok()?;
+        let held = file.metadata().ok()?.len();
+        file.set_len(held.saturating_sub(TRAILER_BYTES as u64)).ok()?;
+        Some(file)
     }
 
     /// Writes a whole part.
@@ -125,6 +141,14 @@ impl Shelf {
     /// Reads a whole part, and verifies its checksum.
     pub(crate) fn get(&self, version: u64, part: ShelfPart) -> Result<Vec<u8>, String> {
         part_in(&self.require_version(version).map_err(|e| e.to_string())?, part)
+    }
+
+    /// Opens a whole part, to be read in pieces.
+    pub(crate) fn open_part(&self, version: u64, part: ShelfPart) -> Result<PartReader, String> {
+        let name = part.file();
+        let file = self.require_version(version).and_then(|place| place.open_file(&name)).map_err(|e| e.to_string())?;
+        let (left, expected) = trailer(&file).map_err(|what| format!("{name}: {what}"))?;
+        Ok(PartReader { file, name, left, crc32c: 0, expected })
     }
 
     /// Reads bytes of a part, unverified.
@@ -178,14 +202,15 @@ impl Shelf {
         self.open()?.map_or(Ok(Vec::new()), |shelf| places_in(&shelf))
     }
 
-    /// Removes a version, its commit mark first; one that is not there is fine.
+    /// Removes a version, its commit mark first; one that is not there is fine. Its memory is kept
+    /// for the next parts.
     pub(crate) fn remove(&self, version: u64) -> Result<(), StoreError> {
         let Some(shelf) = self.open()? else { return Ok(()) };
         let name = version_name(version);
-        if let Some(place) = shelf.open_dir(&name)? {
-            place.remove(&ShelfPart::Commit.file())?;
-        }
-        shelf.remove(&name)
+        let Some(place) = shelf.open_dir(&name)? else { return Ok(()) };
+        place.remove(&ShelfPart::Commit.file())?;
+        shelf.remove(RETIRED)?;
+        shelf.move_to(&name, &shelf, RETIRED).map(drop)
     }
 
     /// Removes all drafts: versions without a commit mark.
@@ -221,19 +246,56 @@ fn part_in(place: &PrivateDir, part: ShelfPart) -> Result<Vec<u8>, String> {
 /// Reads the bytes before the trailer, if that confirms them.
 fn read_whole(file: &File) -> Result<Vec<u8>, String> {
     let failed = |e: io::Error| e.to_string();
-    let held = file.metadata().map_err(failed)?.len();
-    let cut = held.checked_sub(TRAILER_BYTES as u64).ok_or("cut short")?;
-    let mut trailer = [0; TRAILER_BYTES];
-    file.read_exact_at(&mut trailer, cut).map_err(failed)?;
-    // A file of another length is not read, however long it is.
-    if trailer[8..] != cut.to_le_bytes() {
-        return Err(format!("not as it was written: {held} bytes found"));
-    }
+    let (cut, crc32c) = trailer(file)?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(cut as usize).map_err(|_| format!("no memory for {cut} bytes"))?;
     file.take(cut).read_to_end(&mut bytes).map_err(failed)?;
-    let is_whole = trailer == trailer_of(bytes.len() as u64, crc32c::crc32c(&bytes));
+    let is_whole = (bytes.len() as u64, crc32c::crc32c(&bytes)) == (cut, crc32c);
     if is_whole { Ok(bytes) } else { Err("not as it was written".to_owned()) }
+}
+
+/// Reads the trailer: the length of the bytes before it and their checksum. A file of another
+/// length is refused, however long it is.
+fn trailer(file: &File) -> Result<(u64, u32), String> {
+    let failed = |e: io::Error| e.to_string();
+    let held = file.metadata().map_err(failed)?.len();
+    let cut = held.checked_sub(TRAILER_BYTES as u64).ok_or("cut short")?;
+    let mut found = [0; TRAILER_BYTES];
+    file.read_exact_at(&mut found, cut).map_err(failed)?;
+    let [.., c0, c1, c2, c3] = *found.first_chunk::<8>().unwrap_or(&[0; 8]);
+    let crc32c = u32::from_le_bytes([c0, c1, c2, c3]);
+    if found == trailer_of(cut, crc32c) {
+        Ok((cut, crc32c))
+    } else {
+        Err(format!("not as it was written: {held} bytes found"))
+    }
+}
+
+/// A part that is read in pieces.
+pub(crate) struct PartReader {
+    file: File,
+    name: String,
+    /// Bytes to be read.
+    left: u64,
+    crc32c: u32,
+    expected: u32,
+}
+
+impl PartReader {
+    /// Reads the next bytes, up to `bytes` of them; fewer are the last ones.
+    ///
+    /// # Errors
+    /// In words, where the file cannot be read; with the last bytes, where it is not as written.
+    pub(crate) fn read(&mut self, bytes: usize, piece: &mut Vec<u8>) -> Result<(), String> {
+        let wanted = self.left.min(bytes as u64);
+        piece.clear();
+        let read = (&self.file).take(wanted).read_to_end(piece);
+        read.map_err(|e| format!("{}: {e}", self.name))?;
+        self.left -= wanted;
+        self.crc32c = crc32c::crc32c_append(self.crc32c, piece);
+        let is_sound = piece.len() as u64 == wanted && (self.left > 0 || self.crc32c == self.expected);
+        if is_sound { Ok(()) } else { Err(format!("{}: not as it was written", self.name)) }
+    }
 }
 
 /// A part being written. Dropped unfinished, it is damaged.
@@ -251,15 +313,23 @@ impl PartFile {
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.append_summed(bytes, crc32c::crc32c(bytes))
+    }
+
+    /// Appends bytes whose checksum is known: it is not taken again.
+    pub(crate) fn append_summed(&mut self, bytes: &[u8], crc32c: u32) -> Result<(), StoreError> {
         self.file.write_all(bytes).map_err(|e| StoreError::of_io("write", &self.path, e))?;
         self.bytes += bytes.len() as u64;
-        self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
+        self.crc32c = crc32c::crc32c_combine(self.crc32c, crc32c, bytes.len());
         Ok(())
     }
 
     pub(crate) fn finish(mut self) -> Result<(), StoreError> {
         let trailer = trailer_of(self.bytes, self.crc32c);
-        self.file.write_all(&trailer).map_err(|e| StoreError::of_io("write", &self.path, e))
+        let written = self.file.write_all(&trailer);
+        // The file of a retired version may have been longer.
+        let cut = written.and_then(|()| self.file.set_len(self.bytes + TRAILER_BYTES as u64));
+        cut.map_err(|e| StoreError::of_io("write", &self.path, e))
     }
 }
 
@@ -322,6 +392,64 @@ mod tests {
         if file.set_len(held).and_then(|()| file.write_all_at(&trailer_of(cut, 0), cut)).is_ok() {
             let words = shelf.get(7, ShelfPart::Manifest).unwrap_err();
             assert!(words.starts_with("manifest: no memory for"), "{words}");
+        }
+    }
+
+    /// A version of 131 MB once took as long for the pages of its memory as for all its copies.
+    #[test]
+    fn a_part_takes_the_memory_of_the_version_removed_last_and_is_damaged_until_it_is_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 3);
+        let part = ShelfPart::Payloads(3);
+        let mut before = 0;
+        for (version, len) in [(0, 50), (1, 50), (2, 80), (3, 20), (4, 0)] {
+            shelf.clear(version).unwrap();
+            let bytes = vec![version as u8; len];
+            let mut file = shelf.start(version, part).unwrap();
+            assert_eq!(file.file.metadata().unwrap().len(), before, "version {version}");
+            file.append(&bytes).unwrap();
+            assert!(shelf.get(version, part).is_err(), "version {version} is not finished");
+            file.finish().unwrap();
+            assert_eq!(shelf.get(version, part).unwrap(), bytes);
+            shelf.remove(version).unwrap();
+            assert!(shelf.places().unwrap().is_empty());
+            before = len as u64;
+        }
+        shelf.remove_all().unwrap();
+        assert_eq!(fs::read_dir(dir.path().join("node")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_part_that_is_read_in_pieces_is_read_as_it_was_written_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
+        shelf.clear(7).unwrap();
+        let bytes: Vec<u8> = (0..10).collect();
+        let mut file = shelf.start(7, ShelfPart::Payloads(0)).unwrap();
+        let [first, second] = [&bytes[..3], &bytes[3..]];
+        file.append_summed(first, crc32c::crc32c(first)).unwrap();
+        file.append_summed(second, crc32c::crc32c(second)).unwrap();
+        file.finish().unwrap();
+        let read = |len: usize| {
+            let mut reader = shelf.open_part(7, ShelfPart::Payloads(0))?;
+            let mut found = Vec::new();
+            let mut piece = Vec::new();
+            loop {
+                reader.read(len, &mut piece)?;
+                found.extend_from_slice(&piece);
+                if piece.len() < len {
+                    return Ok::<_, String>(found);
+                }
+            }
+        };
+        (1..12).for_each(|len| assert_eq!(read(len).unwrap(), bytes, "pieces of {len}"));
+        let path = dir.path().join("node/rank-000000/v000000000007/blob-000000");
+        let written = fs::read(&path).unwrap();
+        for byte in 0..written.len() {
+            let mut flipped = written.clone();
+            flipped[byte] ^= 1;
+            fs::write(&path, flipped).unwrap();
+            assert!(read(4).is_err(), "byte {byte}");
         }
     }
 

@@ -20,7 +20,11 @@ use crate::layout::segment;
 use crate::node::{Node, NodePlace, first_positions};
 use crate::plan::ParityHead;
 use crate::protection::{Group, Guard, Protection, groups};
-use crate::shelf::{Shelf, ShelfPart};
+use crate::shelf::{PartFile, Shelf, ShelfPart};
+
+/// Bytes that travel to a partner at a time: few enough for the memory of both to be used again and
+/// to stay in the caches.
+const PIECE_BYTES: usize = 4 << 20;
 
 /// Versions in the memory of a node, guarded against its loss.
 ///
@@ -185,19 +189,19 @@ impl NodeStore {
             return Ok(());
         }
         let version = manifest.version;
-        let own = self.shelf.get(version, ShelfPart::Payloads(comm.rank())).map_err(|what| unreadable(version, what));
-        let own = each(comm, own)?;
         for (index, guard) in self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
             match &guard.protection {
                 Protection::Partner(partners) => {
                     let partners = partners.resolve(&nodes).map_err(CommonError::alike)?;
-                    self.copy(version, &own, &partners, comm)?;
+                    self.copy(version, ShelfPart::Payloads, &partners, comm)?;
                 }
                 Protection::Erasure { data, parity } => {
                     let groups = groups(*data, *parity, &nodes).map_err(CommonError::alike)?;
                     let Some(group) = groups.iter().find(|group| group.members.contains(&comm.rank())) else {
                         continue;
                     };
+                    let own = self.shelf.get(version, ShelfPart::Payloads(comm.rank()));
+                    let own = each(comm, own.map_err(|what| unreadable(version, what)))?;
                     self.sum(manifest, index, group, &own, comm)?;
                 }
             }
@@ -205,21 +209,46 @@ impl NodeStore {
         Ok(())
     }
 
-    /// Sends this rank's payloads to its partner, and shelves those of the ranks whose partner it
-    /// is.
+    /// Sends this rank's part of a kind to its partner, and shelves those of the ranks whose partner
+    /// it is. They travel in pieces, and one with fewer bytes than others is the last of its part. A
+    /// rank that fails sends no more, and takes part until all have ended.
     fn copy(
         &self,
         version: u64,
-        own: &[u8],
+        part: fn(usize) -> ShelfPart,
         partners: &[usize],
         comm: &dyn Comm,
     ) -> Result<(), CommonError<StoreError>> {
-        let from: Vec<usize> = (0..partners.len()).filter(|&rank| partners[rank] == comm.rank()).collect();
-        let received = comm.exchange_bytes(&[(partners[comm.rank()], own)], &from)?;
-        let shelved = from
-            .iter()
-            .zip(&received)
-            .try_for_each(|(rank, payloads)| self.shelf.put(version, ShelfPart::Payloads(*rank), payloads));
+        let partner = partners[comm.rank()];
+        let mut own = self.shelf.open_part(version, part(comm.rank()));
+        let mut is_sent = false;
+        let mut piece = Vec::new();
+        let copy = |from: usize| (from, self.shelf.start(version, part(from)));
+        let mut arriving: Vec<_> = (0..partners.len()).filter(|&r| partners[r] == comm.rank()).map(copy).collect();
+        let mut shelved = Ok(());
+        while !is_sent || !arriving.is_empty() {
+            let mut sends = Vec::new();
+            if !is_sent {
+                if let Err(what) = own.as_mut().map_err(|e| e.clone()).and_then(|own| own.read(PIECE_BYTES, &mut piece))
+                {
+                    piece.clear();
+                    shelved = shelved.and(Err(unreadable(version, what)));
+                }
+                is_sent = piece.len() < PIECE_BYTES;
+                sends.push((partner, piece.as_slice()));
+            }
+            let from: Vec<usize> = arriving.iter().map(|(from, _)| *from).collect();
+            let received = comm.exchange_bytes(&sends, &from)?;
+            let arrived = arriving.into_iter().zip(received);
+            (arriving, shelved) = arrived.fold((Vec::new(), shelved), |(mut left, shelved), ((from, file), bytes)| {
+                let appended = file.and_then(|mut file| file.append(&bytes).map(|()| file));
+                if bytes.len() == PIECE_BYTES {
+                    left.push((from, appended));
+                    return (left, shelved);
+                }
+                (left, shelved.and(appended.and_then(PartFile::finish)))
+            });
+        }
         agreed(comm, shelved)
     }
 
@@ -358,4 +387,55 @@ pub(crate) fn open_manifest(text: &[u8], version: u64) -> Result<Manifest, Store
 
 pub(crate) fn unreadable(version: u64, what: String) -> StoreError {
     StoreError::Manifest { version, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use recoup_comm::Threads;
+
+    use super::*;
+
+    /// Copies the parts of three ranks to their partners; one byte of a part may be damaged before.
+    /// Returns what each rank said and holds of the rank before it.
+    fn copied(parts: [usize; 3], damaged: Option<(usize, usize)>) -> Vec<(bool, Result<Vec<u8>, String>)> {
+        let dir = tempfile::tempdir().unwrap();
+        Threads::launch(3, |comm| {
+            let rank = comm.rank();
+            let store = NodeStore::new(dir.path().join(format!("node-{rank}")), rank);
+            store.shelf.clear(7).unwrap();
+            store.shelf.put(7, ShelfPart::Payloads(rank), &part(rank, parts[rank])).unwrap();
+            if let Some((_, byte)) = damaged.filter(|(of, _)| *of == rank) {
+                let path = dir.path().join(format!("node-{rank}/rank-{rank:06}/v000000000007/blob-{rank:06}"));
+                let mut bytes = fs::read(&path).unwrap();
+                bytes[byte] ^= 1;
+                fs::write(&path, bytes).unwrap();
+            }
+            let is_copied = store.copy(7, ShelfPart::Payloads, &[1, 2, 0], &comm).is_ok();
+            (is_copied, store.shelf.get(7, ShelfPart::Payloads((rank + 2) % 3)))
+        })
+    }
+
+    fn part(rank: usize, len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i / 1000 + i + rank) as u8).collect()
+    }
+
+    #[test]
+    fn parts_of_any_number_of_pieces_come_to_the_partner_whole() {
+        for parts in [[0, 5, PIECE_BYTES], [2 * PIECE_BYTES + 5, PIECE_BYTES - 1, 0]] {
+            for (rank, (is_copied, found)) in copied(parts, None).into_iter().enumerate() {
+                let from = (rank + 2) % 3;
+                assert!(is_copied && found == Ok(part(from, parts[from])), "{parts:?}, rank {from}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_damaged_is_copied_on_no_rank() {
+        for byte in [0, PIECE_BYTES, 2 * PIECE_BYTES + 4] {
+            let copied = copied([3, 2 * PIECE_BYTES + 5, PIECE_BYTES], Some((1, byte)));
+            assert!(copied.iter().all(|(is_copied, _)| !is_copied), "byte {byte}");
+        }
+    }
 }
