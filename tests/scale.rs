@@ -226,6 +226,20 @@ fn a_job_of_many_ranks_loses_a_host_and_goes_on_with_fewer() {
     }
 }
 
+/// With a file of each rank's own, this directory had 1,026 entries.
+#[test]
+fn a_version_of_1024_ranks_has_a_thousand_entries_at_most_and_one_of_few_ranks_their_own_files() {
+    for (ranks, expected) in [(8, 8 + 2), (1024, 1024 / NODE + 2)] {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        std::fs::create_dir(dir.path().join("memory")).unwrap();
+        run(Place { dir: dir.path(), tiers: "pfs" }, ranks, ROWS * ranks, EVERY);
+        let versions = std::fs::read_dir(dir.path().join("ckpt/solve")).unwrap().map(|entry| entry.unwrap().path());
+        let versions: Vec<PathBuf> = versions.filter(|path| path.join("manifest.json").exists()).collect();
+        assert_eq!(versions.len(), 1);
+        assert_eq!(std::fs::read_dir(&versions[0]).unwrap().count(), expected, "{ranks} ranks");
+    }
+}
+
 /// Saves at iteration 12, or restores from there: each rank from the directory it is given. Returns
 /// the iterates of all ranks in order.
 fn saved_or_restored(ranks: usize, global: usize, plan: Plan, dir: impl Fn(usize) -> PathBuf + Sync) -> Vec<f64> {

@@ -523,6 +523,8 @@ impl Builder {
         let first = if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) };
         let first = each(comm, first)?;
         let store = each(comm, first.map_or_else(|| open(Access::Join), Ok))?;
+        let tiers = self.tiers.clone().transpose()?.unwrap_or_else(|| TierList::default().into());
+        let store = store.with_ranks_per_file(tiers.ranks_per_file(comm)?);
         Ok(match self.bytes_per_second {
             Some(rate) => {
                 let throttle = Throttle::new(rate, self.clock.clone()).bypassed_by(self.abort.clone());

@@ -24,6 +24,12 @@ use recoup_model::shares::{FailureShares, Loss, Survivor};
 
 /// Versions a memory tier keeps: the newest, and the one before until that counts.
 const MEMORY_KEEP: usize = 2;
+/// Ranks of a job from which they share files, where nothing else was chosen: two nodes of the
+/// machines of now. Below that a file of each rank's own costs the file system little, and is
+/// written while the rank encodes.
+const SHARED_FILES_RANKS: usize = 256;
+/// Files of ranks in the directory of a version, which has an index and a manifest, too.
+const FILES_MAX: usize = 998;
 /// Bytes written to measure the speed of a tier.
 const PROBE_BYTES: usize = 4 << 20;
 /// Each of them.
@@ -218,6 +224,40 @@ impl TierOptions {
         Ok(gather_words(comm, [own as u64])?.into_iter().map(|[node]| node as usize).collect())
     }
 
+    /// Returns the number of consecutive ranks that share a file of the directory where nothing
+    /// else was chosen: 1 up to 255 ranks. From there on it is as many as the first node has, or
+    /// more: a directory then has a thousand entries at most. Collective.
+    ///
+    /// # Errors
+    /// [`StoreError::Comm`] when a rank is lost.
+    pub fn ranks_per_file(&self, comm: &dyn Comm) -> Result<usize, CommonError<StoreError>> {
+        if comm.size() < SHARED_FILES_RANKS {
+            return Ok(1);
+        }
+        let nodes = self.nodes(comm)?;
+        let of_first_node = nodes.iter().take_while(|&&node| node == nodes[0]).count();
+        Ok(Self::default_ranks_per_file(of_first_node, comm.size()))
+    }
+
+    /// Returns the ranks that share a file as [`TierOptions::ranks_per_file`] does, of the ranks of
+    /// a node.
+    #[must_use]
+    pub fn default_ranks_per_file(ranks_per_node: usize, ranks: usize) -> usize {
+        if ranks < SHARED_FILES_RANKS { 1 } else { ranks_per_node.max(ranks.div_ceil(FILES_MAX)) }
+    }
+
+    /// Refuses files of fewer ranks than leave a directory its thousand entries.
+    ///
+    /// # Errors
+    /// [`StoreError::Ranks`].
+    pub fn check_ranks_per_file(ranks_per_file: usize, ranks: usize) -> Result<(), StoreError> {
+        if ranks.div_ceil(ranks_per_file) <= FILES_MAX {
+            return Ok(());
+        }
+        let what = format!("{ranks} ranks in at most {FILES_MAX} files of a version, ranks to a file");
+        Err(StoreError::Ranks { what, needed: ranks.div_ceil(FILES_MAX), found: ranks_per_file })
+    }
+
     /// Refuses a memory directory that is not there: it would be made on a disk.
     fn check_memory_dir(&self) -> Result<(), StoreError> {
         if self.memory_dir.is_dir() {
@@ -342,6 +382,21 @@ fn probe(mut file: File) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_has_a_thousand_entries_at_most() {
+        for (ranks, per_node, shared) in
+            [(255, 64, 1), (256, 64, 64), (1024, 1, 2), (100_000, 128, 128), (200_000, 1, 201)]
+        {
+            let found = TierOptions::default_ranks_per_file(per_node, ranks);
+            assert_eq!(found, shared, "{ranks} ranks");
+            TierOptions::check_ranks_per_file(found, ranks).unwrap();
+        }
+        TierOptions::check_ranks_per_file(1, 998).unwrap();
+        TierOptions::check_ranks_per_file(usize::MAX, 100_000).unwrap();
+        let refused = TierOptions::check_ranks_per_file(1, 999).unwrap_err().to_string();
+        assert_eq!(refused, "999 ranks in at most 998 files of a version, ranks to a file: 2 needed, 1 found");
+    }
 
     /// Probes had names, and runs killed in their first moments left 4 MiB each behind.
     #[test]

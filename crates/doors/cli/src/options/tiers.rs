@@ -39,15 +39,10 @@ pub(crate) struct TierArgs {
     pub(crate) drain: Option<DrainKind>,
 
     /// Files of a version: one for each rank, one for the ranks of each node (see --node-ranks), or
-    /// one for all. Shared files are written by all their ranks at the same time.
-    #[arg(
-        long,
-        value_enum,
-        default_value = "rank",
-        value_name = "rank|node|one",
-        help_heading = "Where versions are kept"
-    )]
-    pub(crate) files: FileSharing,
+    /// one for all. Shared files are written by all their ranks at the same time [default: rank;
+    /// node from 256 ranks on].
+    #[arg(long, value_enum, value_name = "rank|node|one", help_heading = "Where versions are kept")]
+    pub(crate) files: Option<FileSharing>,
 
     /// Directory of memory tiers.
     #[arg(long, value_name = "D", default_value = MEMORY_DIR, help_heading = "Where versions are kept")]
@@ -148,16 +143,20 @@ impl TierArgs {
     /// Collective.
     ///
     /// # Errors
-    /// When a rank is lost.
+    /// When a rank is lost; exit 2 for more files than a directory is to have.
     pub(crate) fn ranks_per_file(&self, comm: &dyn Comm) -> Result<usize> {
-        Ok(match self.files {
-            FileSharing::Rank => 1,
-            FileSharing::Node => {
+        let chosen = match self.files {
+            None => return Ok(self.options().ranks_per_file(comm)?),
+            Some(FileSharing::Rank) => 1,
+            Some(FileSharing::Node) => {
                 let nodes = self.options().nodes(comm)?;
                 nodes.iter().take_while(|&&node| node == nodes[0]).count()
             }
-            FileSharing::One => usize::MAX,
-        })
+            Some(FileSharing::One) => usize::MAX,
+        };
+        let checked = TierOptions::check_ranks_per_file(chosen, comm.size());
+        checked.map_err(|error| Exit::Usage.because(format!("--files: {error}; leave it out, or take --files one")))?;
+        Ok(chosen)
     }
 
     /// Names a run's memory.

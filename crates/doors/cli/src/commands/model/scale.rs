@@ -1,6 +1,7 @@
 //! `recoup model scale`: the time of a version and of a restore by the number of ranks.
 
 use anyhow::Result;
+use recoup::TierOptions;
 use recoup::model::scale::{CountedCosts, ScalePrediction, ScaledJob, ScaledSeconds, predict};
 use serde::Serialize;
 
@@ -24,9 +25,10 @@ pub(super) struct Args {
     /// Ranks of a node.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     ranks_per_node: u32,
-    /// Ranks that share a file of the directory: 1, or the ranks of a node with `--files node`.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    ranks_per_file: u32,
+    /// Ranks that share a file of the directory [default: as where `--files` is left out: 1, and
+    /// those of a node from 256 ranks on].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks_per_file: Option<u32>,
     /// Encoded bytes of a rank in a version.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "100M")]
     bytes: f64,
@@ -106,10 +108,11 @@ pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
 }
 
 fn job(args: &Args, ranks: u32) -> JobJson {
+    let shared = || TierOptions::default_ranks_per_file(args.ranks_per_node as usize, ranks as usize) as f64;
     let job = ScaledJob {
         ranks: f64::from(ranks),
         ranks_per_node: f64::from(args.ranks_per_node),
-        ranks_per_file: f64::from(args.ranks_per_file),
+        ranks_per_file: args.ranks_per_file.map_or_else(shared, f64::from),
         rank_bytes: args.bytes,
         latency_seconds: args.latency,
         link_bytes_per_second: args.link,
