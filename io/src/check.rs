@@ -21,6 +21,15 @@ pub fn check(manifest: &Manifest, version: u64) -> Result<(), Lie> {
     check_files(manifest)
 }
 
+/// Checks the part that one rank has of a version, as [`check`] does for all.
+pub fn check_rank(part: &Manifest, version: u64, rank: usize) -> Result<(), Lie> {
+    check_part(part, version)?;
+    require(!part.variables.is_empty(), || format!("rank {rank} has no variable"))?;
+    let foreign = part.variables.iter().find(|variable| variable.rank != rank);
+    foreign.map_or(Ok(()), |v| Err(format!("variable {} of rank {} in the part of rank {rank}", v.name, v.rank)))?;
+    check_files(part)
+}
+
 /// Checks the variables and frames of some of the ranks of a version, as [`check`] does for all.
 pub(crate) fn check_part(manifest: &Manifest, version: u64) -> Result<(), Lie> {
     require(manifest.format == FORMAT_VERSION, || format!("format version {} found", manifest.format))?;
@@ -214,6 +223,18 @@ mod tests {
             tell(&mut manifest);
             assert!(check(&manifest, 7).is_err(), "{what}");
         }
+    }
+
+    #[test]
+    fn a_part_is_one_rank_s_and_lies_in_its_files() {
+        let mut part = placed();
+        part.variables.retain(|variable| variable.rank == 1);
+        part.frames.retain(|frame| frame.rank == 1);
+        assert_eq!(check_rank(&part, 7, 1), Ok(()));
+        assert!(check_rank(&part, 7, 0).unwrap_err().contains("rank 1 in the part of rank 0"));
+        assert!(check_rank(&Manifest { files: Vec::new(), ..part.clone() }, 7, 1).unwrap_err().contains("its file"));
+        let empty = Manifest { variables: Vec::new(), frames: Vec::new(), ..part };
+        assert!(check_rank(&empty, 7, 1).unwrap_err().contains("no variable"));
     }
 
     #[test]

@@ -43,6 +43,6 @@ pub use throttle::{SLICE_BYTES, Throttle};
 /// The conditions that every manifest must satisfy, and its text under its checksum: for stores
 /// that keep manifests elsewhere.
 pub mod manifest {
-    pub use crate::check::check;
+    pub use crate::check::{check, check_rank};
     pub use crate::envelope::{open, seal};
 }

@@ -18,8 +18,11 @@ pub struct CountedCosts {
     pub part_bytes: f64,
     /// Bytes of a rank's portion of a manifest, which it is sent to restore.
     pub portion_bytes: f64,
-    /// Bytes of what a rank holds in memory, as it tells all others before a restore.
+    /// Bytes of what a rank tells rank 0 before a restore from memory: what it holds, and its parts
+    /// of the manifests.
     pub holding_bytes: f64,
+    /// Bytes of what rank 0 tells a rank to do then.
+    pub orders_bytes: f64,
     /// Bytes of a rank in `manifest.json`.
     pub manifest_bytes: f64,
     /// Seconds that a rank of the version costs the one who checks and writes the manifest.
@@ -85,7 +88,7 @@ pub struct ScalePrediction {
     pub files: f64,
     /// Bytes of `manifest.json`, which rank 0 has in memory.
     pub manifest_bytes: f64,
-    /// Bytes that manifests of two versions take in the memory of a node.
+    /// Bytes that manifests of two versions take in the memory of a node, copies included.
     pub node_manifest_bytes: f64,
 }
 
@@ -100,8 +103,6 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
     // One way of the tree: log P messages, and all bytes into the node of rank 0, or out of it.
     let tree = |bytes: f64| levels * job.latency_seconds + of_all(bytes) / job.link_bytes_per_second;
     let data = of_all(job.rank_bytes) / job.directory_bytes_per_second;
-    // Every rank of a node gets the bytes of all ranks.
-    let gathered = |bytes: f64| here * of_all(bytes) / job.link_bytes_per_second;
     let copied = here * job.rank_bytes / job.link_bytes_per_second;
     ScalePrediction {
         iteration_seconds: agree(costs.iteration_reductions),
@@ -124,18 +125,22 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
         memory: [
             ScaledSeconds {
                 agreement: agree(costs.memory_reductions[0]),
-                manifest: gathered(costs.part_bytes) + of_all(costs.write_seconds),
+                // Each rank seals its own part, which goes where its values go.
+                manifest: costs.write_seconds,
                 data: copied,
             },
             ScaledSeconds {
                 agreement: agree(costs.memory_reductions[1]),
-                manifest: gathered(costs.holding_bytes + costs.manifest_bytes) + of_all(costs.read_seconds),
+                // Of two versions.
+                manifest: tree(costs.holding_bytes)
+                    + tree(costs.orders_bytes + costs.portion_bytes)
+                    + of_all(2.0 * costs.read_seconds),
                 data: 0.0,
             },
         ],
         files: (job.ranks / job.ranks_per_file).ceil() + 2.0,
         manifest_bytes,
-        node_manifest_bytes: 2.0 * here * manifest_bytes,
+        node_manifest_bytes: 4.0 * here * costs.manifest_bytes,
     }
 }
 
@@ -161,7 +166,8 @@ mod tests {
         memory_reductions: [12.0, 20.0],
         part_bytes: 1_200.0,
         portion_bytes: 3_000.0,
-        holding_bytes: 250.0,
+        holding_bytes: 4_200.0,
+        orders_bytes: 1_000.0,
         manifest_bytes: 1_300.0,
         write_seconds: 5e-5,
         index_seconds: 2e-5,
@@ -169,15 +175,23 @@ mod tests {
     };
 
     #[test]
-    fn agreement_grows_with_the_depth_of_a_tree_and_manifests_with_the_ranks() {
+    fn agreement_grows_with_the_depth_of_a_tree_and_manifests_with_the_ranks_but_in_memory() {
         let [few, many] = [1024.0, 1024.0 * 1024.0].map(|ranks| predict(&ScaledJob { ranks, ..JOB }, &COSTS));
         assert!((many.iteration_seconds / few.iteration_seconds - 2.0).abs() < 1e-12);
         assert_eq!((few.files, many.files), (18.0, 16_386.0));
-        for (few, many) in few.directory.iter().zip(&many.directory).chain(few.memory.iter().zip(&many.memory)) {
-            let grown = many.manifest / few.manifest;
-            assert!((900.0..=1024.0).contains(&grown), "{grown}");
+        let of = |prediction: &ScalePrediction| [prediction.directory, prediction.memory];
+        for (few, many) in of(&few).as_flattened().iter().zip(of(&many).as_flattened()) {
             assert!(many.agreement <= 2.0 * few.agreement);
         }
-        assert_eq!(many.node_manifest_bytes, 128.0 * many.manifest_bytes);
+        for (few, many) in [
+            (few.directory[0], many.directory[0]),
+            (few.directory[1], many.directory[1]),
+            (few.memory[1], many.memory[1]),
+        ] {
+            let grown = many.manifest / few.manifest;
+            assert!((900.0..=1024.0).contains(&grown), "{grown}");
+        }
+        assert_eq!(many.memory[0].manifest, few.memory[0].manifest);
+        assert_eq!(many.node_manifest_bytes, few.node_manifest_bytes);
     }
 }

@@ -2,12 +2,13 @@
 
 use recoup_core::{
     Comm, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Place, Reads, Sealed,
-    Store, StoreError, Tier, Tiered, VariableRecord,
+    Store, StoreError, Tier, Tiered, VariableRecord, VersionLinks,
 };
 
+use crate::part::check_frame;
 use crate::repair::repair;
 use crate::shelf::{PartFile, Shelf, ShelfPart};
-use crate::store::{NodeStore, check_frame, open_manifest, unreadable};
+use crate::store::{NodeStore, joined, unreadable};
 
 impl Store for NodeStore {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
@@ -25,9 +26,7 @@ impl Store for NodeStore {
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let version = manifest.version;
-        // Every shelf has the whole: whichever ranks are left, they know of all parts.
-        let whole = manifest.gathered(comm)?;
-        let mask = self.publish_on_all(&whole, comm).inspect_err(|error| {
+        let mask = self.publish_on_all(manifest, comm).inspect_err(|error| {
             // Where a rank is lost others may have seen this one's mark, and count the version:
             // repair will tell.
             if !matches!(**error, StoreError::Comm(_)) {
@@ -38,6 +37,7 @@ impl Store for NodeStore {
         let mut state = self.lock();
         state.sequence += 1;
         state.guarded.insert(version, mask);
+        state.wholes.clear();
         for shelf in std::mem::take(&mut state.adopted) {
             if let Err(error) = shelf.remove_all() {
                 tracing::warn!(%error, "a shelf that no rank uses is left over");
@@ -59,9 +59,26 @@ impl Store for NodeStore {
     }
 
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
-        self.require(version)?;
-        let text = self.shelf.get(version, ShelfPart::Manifest).map_err(|what| unreadable(version, what))?;
-        open_manifest(&text, version)
+        let ranks = self.mark(version)?.ranks;
+        if let Some(whole) = self.lock().wholes.get(&version) {
+            return Ok(whole.clone());
+        }
+        let parts = self.manifests(version)?;
+        let missing = || "the part of this rank is missing".to_owned();
+        let fault = match parts.iter().find(|(rank, _)| *rank == self.rank) {
+            Some((_, part)) => part.as_ref().err().cloned(),
+            None => (self.rank < ranks).then(missing),
+        };
+        // A damaged copy of another rank's part takes nothing from this one.
+        let whole = joined(parts.into_iter().filter_map(|(_, part)| part.ok()));
+        match fault {
+            Some(what) => Err(unreadable(version, what)),
+            None => whole.ok_or_else(|| unreadable(version, missing())),
+        }
+    }
+
+    fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {
+        self.mark(version).map(|mark| VersionLinks { parents: mark.parents, bytes: mark.bytes })
     }
 
     fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
@@ -74,31 +91,38 @@ impl Store for NodeStore {
     }
 
     fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
-        let manifest = match self.manifest(version) {
-            Err(StoreError::Manifest { what, .. }) => return Ok(vec![Damage::Manifest { what }]),
-            other => other?,
-        };
-        let held = self.shelf.parts(version)?;
-        let is_here = |frame: &&FrameRecord| frame.rank == self.rank || held.contains(&ShelfPart::Payloads(frame.rank));
+        let mut damage = Vec::new();
+        match self.manifest(version) {
+            Err(StoreError::Manifest { what, .. }) => damage.push(Damage::Manifest { what }),
+            other => drop(other?),
+        }
         let mut payload = Vec::new();
-        let damage = |frame: &FrameRecord| {
-            let what = read(&self.shelf, version, frame, &mut payload).err()?;
-            Some(Damage::Frame { frame: Box::new(frame.clone()), what })
-        };
-        Ok(manifest.frames.iter().filter(is_here).filter_map(damage).collect())
+        for (_, part) in self.manifests(version)? {
+            for frame in part.map(|part| part.frames).unwrap_or_default() {
+                if let Err(what) = read(&self.shelf, version, &frame, &mut payload) {
+                    damage.push(Damage::Frame { frame: Box::new(frame), what });
+                }
+            }
+        }
+        Ok(damage)
     }
 
     /// Removes the versions: no one would look at those set aside in memory.
     fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
         let newer: Vec<u64> =
             self.shelf.versions()?.into_iter().filter(|&v| version.is_none_or(|kept| v > kept)).collect();
+        self.lock().wholes.retain(|version, _| !newer.contains(version));
         newer.iter().rev().try_for_each(|&version| self.shelf.remove(version))?;
         Ok(newer)
     }
 
     fn remove(&self, version: u64) -> Result<(), StoreError> {
         self.require(version)?;
-        self.lock().guarded.remove(&version);
+        {
+            let mut state = self.lock();
+            state.guarded.remove(&version);
+            state.wholes.remove(&version);
+        }
         self.shelf.remove(version)
     }
 

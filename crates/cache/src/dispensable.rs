@@ -72,7 +72,7 @@ fn missing(store: &dyn Store, tier: &Tier, newest: u64) -> Result<Vec<u64>, Stor
     let mut needed = BTreeSet::from([newest]);
     let mut left = vec![newest];
     while let Some(version) = left.pop() {
-        let parents = store.manifest(version)?.parents();
+        let parents = store.links(version)?.parents;
         left.extend(parents.into_iter().filter(|&parent| needed.insert(parent)));
     }
     let held = tier.store.versions()?;

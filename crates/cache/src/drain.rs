@@ -233,7 +233,7 @@ fn check_chain(tier: &Tier, parents: BTreeSet<u64>) -> Result<(), StoreError> {
             return Err(StoreError::Missing { version });
         }
         // Versions ascend along a chain, so no walk is endless.
-        left.extend(tier.store.manifest(version)?.parents().into_iter().filter(|&parent| parent < version));
+        left.extend(tier.store.links(version)?.parents.into_iter().filter(|&parent| parent < version));
     }
     Ok(())
 }

@@ -17,6 +17,8 @@ mod gf256;
 mod layout;
 mod node;
 mod notes;
+mod orders;
+mod part;
 mod plan;
 mod protection;
 mod repair;

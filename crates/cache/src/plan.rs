@@ -20,6 +20,8 @@ pub(crate) struct ParityHead {
     /// The holder's place among them.
     pub(crate) member: usize,
     pub(crate) segment_bytes: usize,
+    /// Bytes of each member.
+    pub(crate) lengths: Vec<usize>,
 }
 
 impl ParityHead {
@@ -38,9 +40,9 @@ pub(crate) struct Held {
 }
 
 /// The bytes of a transfer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum TransferContent {
-    /// All payloads of a rank.
+    /// All payloads of a rank, and its part of the manifest.
     Payloads { rank: usize },
     /// One segment of the payloads of a rank.
     Segment { rank: usize, column: usize, segment_bytes: usize },
@@ -49,7 +51,7 @@ pub(crate) enum TransferContent {
 }
 
 /// One message.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Transfer {
     pub(crate) from: usize,
     pub(crate) to: usize,
@@ -57,7 +59,7 @@ pub(crate) struct Transfer {
 }
 
 /// The way a rank gets the payloads of another, or its own back.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Way {
     /// The rank has them.
     Held,
@@ -68,6 +70,8 @@ pub(crate) enum Way {
         /// The transfers to add up for each column, each times its constant.
         columns: Vec<Vec<(u8, Transfer)>>,
         segment_bytes: usize,
+        /// Bytes of the rank.
+        length: usize,
     },
 }
 
@@ -118,7 +122,7 @@ impl Held {
             Some(constants.into_iter().zip(chosen.iter().map(|(_, transfer)| transfer.clone())).collect())
         });
         let columns: Option<Vec<Vec<(u8, Transfer)>>> = columns.collect();
-        Some(Way::Rebuilt { columns: columns?, segment_bytes: head.segment_bytes })
+        Some(Way::Rebuilt { columns: columns?, segment_bytes: head.segment_bytes, length: head.lengths[member] })
     }
 
     /// Returns the parts of a stripe that are still there, columns first.
@@ -135,7 +139,7 @@ impl Held {
             let rank = head.members[layout.row_holder(stripe, row)];
             let (from, theirs) = self.parities.get(&(guard, rank))?;
             let content = TransferContent::Row { guard, rank, row, segment_bytes };
-            let alike = theirs.members == head.members && theirs.segment_bytes == segment_bytes;
+            let alike = theirs.members == head.members && theirs.lengths == head.lengths;
             alike.then_some((StripePart::Row(row), Transfer { from: *from, to, content }))
         };
         (0..head.data).filter_map(column).chain((0..head.parity).filter_map(row)).collect()

@@ -1,46 +1,24 @@
-//! Repair: before a restore, the ranks agree on the parts of each version that each rank holds, and
-//! bring them back to the ranks that read them.
+//! Repair: before a restore, rank 0 learns which parts of each version each rank holds, and has
+//! them brought back to the ranks that read them.
 //!
-//! All ranks see the same list of what is there and follow the same plan, so their verdicts cannot
-//! differ. A version with a lost part that nothing brings back is dropped on all ranks; what was
-//! brought back is guarded again.
+//! Each rank gets its orders from rank 0, along a tree, so their verdicts cannot differ, and no
+//! other rank knows the whole. A version with a lost part that nothing brings back is dropped on
+//! all ranks; what was brought back is guarded again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use recoup_core::{
-    Comm, CommError, CommonError, Manifest, Note, Reads, StoreError, agreed, broadcast_bytes, gather_json,
+    Comm, CommError, CommonError, Note, Reads, StoreError, agreed, collect_bytes, collect_json, hand_out_json,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
 use crate::layout::segment;
 use crate::node::{Node, NodePlace, first_positions};
-use crate::plan::{Held, ParityHead, Transfer, TransferContent, Way, more_copies};
+use crate::orders::{FoundVersion, Holding, Orders, find_versions};
+use crate::part;
+use crate::plan::{Transfer, TransferContent, Way};
 use crate::shelf::{Shelf, ShelfPart};
-use crate::store::{CommitMark, NodeStore, check_frame, open_manifest, open_parity, rank_payload_bytes};
-
-/// The whole parts of a version that one rank found on one shelf.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Holding {
-    version: u64,
-    /// Tells this version from another of the same number.
-    id: u32,
-    mark: CommitMark,
-    /// The position of the shelf among those that the rank reads.
-    shelf: usize,
-    payloads: Vec<usize>,
-    parities: Vec<(usize, ParityHead)>,
-}
-
-/// A version, as all ranks know it.
-struct AgreedVersion {
-    version: u64,
-    id: u32,
-    mark: CommitMark,
-    held: Held,
-    manifest: Manifest,
-    text: Vec<u8>,
-}
+use crate::store::{CommitMark, NodeStore, open_parity, read_mark};
 
 /// Implements [`recoup_core::Tiered::prepare_restore`].
 pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), CommonError<StoreError>> {
@@ -48,31 +26,107 @@ pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
     let places = store.places(comm)?;
     store.lock().adopted = orphans(store, &places, comm.rank());
     let mine = look(store);
-    let all = gather_json(comm, &(mine.clone(), store.lock().sequence))?;
+    let sequence = i64::try_from(store.lock().sequence).unwrap_or(i64::MAX);
+    let sequence = comm.max(sequence)?;
     {
         let mut state = store.lock();
-        state.sequence = all.iter().map(|(_, sequence)| *sequence).max().unwrap_or(0);
+        state.sequence = u64::try_from(sequence).unwrap_or(0);
         state.nodes = first_positions(&places);
         state.guarded.clear();
+        state.wholes.clear();
     }
-    let holdings: Vec<Vec<Holding>> = all.into_iter().map(|(holdings, _)| holdings).collect();
-    let agreed_version = agree_on_versions(store, &holdings, comm)?;
-    let wants = gather_json(
-        comm,
-        &agreed_version.iter().map(|agreed_version| reads(&agreed_version.manifest)).collect::<Vec<_>>(),
-    )?;
-    let mut kept = BTreeSet::new();
-    for (index, agreed_version) in agreed_version.iter().enumerate() {
-        let wants: Vec<&[usize]> = wants.iter().map(|of_rank| of_rank[index].as_slice()).collect();
-        if repair_version(store, agreed_version, &wants, comm)? {
-            kept.insert(agreed_version.version);
-        }
-    }
+    let holdings = collect_json(comm, &mine)?;
+    let mut found = holdings.map(|holdings: Vec<Vec<Holding>>| find_versions(&holdings)).unwrap_or_default();
+    let kept = bring_back(store, &mut found, comm, reads)?;
+    store.lock().wholes.retain(|version, _| kept.contains(version));
     let removed = store.shelf.versions().and_then(|versions| {
         let mut left = versions.into_iter().filter(|version| !kept.contains(version));
         left.try_for_each(|version| store.shelf.remove(version))
     });
     agreed(comm, removed)
+}
+
+/// Brings versions, which rank 0 has found, to the ranks that read them. Returns those that are
+/// whole now. Collective.
+fn bring_back(
+    store: &NodeStore,
+    found: &mut Vec<FoundVersion>,
+    comm: &dyn Comm,
+    reads: &Reads<'_>,
+) -> Result<BTreeSet<u64>, CommonError<StoreError>> {
+    // What lost parts say of the manifest is not known before they are rebuilt.
+    let rebuilds = hand_out_json(comm, || Ok(by_rank(found.iter_mut().map(|one| one.rebuild(comm.size())), comm)))?;
+    let mut left = BTreeSet::new();
+    for orders in &rebuilds {
+        let is_idle = orders.dropped.is_none() && !orders.is_moving;
+        if is_idle || follow(store, orders, comm)? {
+            left.insert(orders.version);
+        }
+    }
+    found.retain(|one| left.contains(&one.version));
+    let told = rebuilds.iter().filter(|orders| left.contains(&orders.version)).flat_map(|orders| tell(store, orders));
+    let told = collect_bytes(comm, &told.collect::<Vec<u8>>())?;
+    let orders = hand_out_json(comm, || {
+        let nodes = store.lock().nodes.clone();
+        let mut told: Vec<_> = told.into_iter().flatten().map(|bytes| Texts { bytes, at: 0 }).collect();
+        let orders = found.iter().map(|one| {
+            let whole = one.whole(&mut told);
+            let losses = store.losses_stood(one.guards() & store.kept(&nodes), &nodes);
+            let orders = one.bring(whole.as_ref(), reads, &nodes, losses);
+            store.lock().wholes.extend(whole.ok().map(|whole| (one.version, whole)));
+            orders
+        });
+        Ok(by_rank(orders, comm))
+    })?;
+    let mut kept = BTreeSet::new();
+    for orders in &orders {
+        if follow(store, orders, comm)? {
+            if orders.mark.ranks == comm.size() {
+                guard_again(store, orders, comm)?;
+            }
+            kept.insert(orders.version);
+        }
+    }
+    Ok(kept)
+}
+
+/// Sorts the orders of each version by the rank that they are for.
+fn by_rank(of_versions: impl Iterator<Item = Vec<Orders>>, comm: &dyn Comm) -> Vec<Vec<Orders>> {
+    let mut of_ranks = vec![Vec::new(); comm.size()];
+    for orders in of_versions {
+        of_ranks.iter_mut().zip(orders).for_each(|(of_rank, orders)| of_rank.push(orders));
+    }
+    of_ranks
+}
+
+/// Returns the parts of the manifest that this rank was told to give, each behind its length. One
+/// that cannot be read any more is empty, and opens as no manifest.
+fn tell(store: &NodeStore, orders: &Orders) -> Vec<u8> {
+    let parts = PartCache::new(store, orders);
+    let text = |&owner: &usize| {
+        let manifest = ShelfPart::Manifest(owner);
+        let mut found = parts.shelves_with(manifest).filter_map(|shelf| shelf.get(orders.version, manifest).ok());
+        let text = found.next().unwrap_or_default();
+        [&(text.len() as u64).to_le_bytes()[..], &text].concat()
+    };
+    orders.told.iter().flat_map(text).collect()
+}
+
+/// The texts that one rank told, one after the other.
+struct Texts {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Iterator for Texts {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let (length, rest) = self.bytes.get(self.at..)?.split_first_chunk()?;
+        let text = rest.get(..u64::from_le_bytes(*length) as usize)?.to_vec();
+        self.at += size_of::<u64>() + text.len();
+        Some(text)
+    }
 }
 
 /// Returns the shelves on this machine that no rank of this job uses, if this rank is the first
@@ -93,25 +147,30 @@ fn orphans(store: &NodeStore, places: &[NodePlace], rank: usize) -> Vec<Shelf> {
 
 /// Returns all whole parts on this rank's shelf and on those it has adopted.
 fn look(store: &NodeStore) -> Vec<Holding> {
-    store.shelves().iter().enumerate().flat_map(|(index, shelf)| look_at(shelf, index)).collect()
+    store.shelves().iter().flat_map(|shelf| look_at(store, shelf)).collect()
 }
 
-fn look_at(shelf: &Shelf, index: usize) -> Vec<Holding> {
+fn look_at(store: &NodeStore, shelf: &Shelf) -> Vec<Holding> {
     let holding = |version: u64| {
-        let mark = serde_json::from_slice(&shelf.get(version, ShelfPart::Commit).ok()?).ok()?;
-        let text = shelf.get(version, ShelfPart::Manifest).ok()?;
+        let mark = match read_mark(&shelf.get(version, ShelfPart::Commit).ok()?) {
+            Ok(mark) => mark,
+            Err(what) => {
+                store.lock().notes.push(Note::Dropped { version, what });
+                return None;
+            }
+        };
         let mut payloads = Vec::new();
         let mut parities = Vec::new();
         for part in passed_over(shelf.parts(version)) {
             match (part, shelf.get(version, part)) {
-                (ShelfPart::Payloads(rank), Ok(_)) => payloads.push(rank),
+                (ShelfPart::Payloads(rank), Ok(_)) if shelf.manifest(version, rank).is_ok() => payloads.push(rank),
                 (ShelfPart::Parity(guard), Ok(bytes)) => {
                     parities.extend(open_parity(&bytes).map(|(head, _)| (guard, head)))
                 }
                 _ => {}
             }
         }
-        Some(Holding { version, id: crc32c::crc32c(&text), mark, shelf: index, payloads, parities })
+        Some(Holding { version, mark, payloads, parities })
     };
     passed_over(shelf.versions()).into_iter().filter_map(holding).collect()
 }
@@ -125,103 +184,31 @@ fn passed_over<T: Default>(found: Result<T, StoreError>) -> T {
     })
 }
 
-/// Returns every version that some rank has, with its manifest, on all ranks. Of two versions of
-/// the same number, the one that more ranks have counts.
-fn agree_on_versions(
-    store: &NodeStore,
-    holdings: &[Vec<Holding>],
-    comm: &dyn Comm,
-) -> Result<Vec<AgreedVersion>, CommError> {
-    let mut found: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
-    for holding in holdings.iter().flatten() {
-        *found.entry(holding.version).or_default().entry(holding.id).or_default() += 1;
-    }
-    let mut agreed_version = Vec::new();
-    for (version, ids) in found {
-        let Some((&id, _)) = ids.iter().max_by_key(|(_, count)| **count) else { continue };
-        let is_it = |h: &&Holding| (h.version, h.id) == (version, id);
-        let with = |rank: usize| holdings[rank].iter().find(is_it);
-        let Some(root) = (0..holdings.len()).find(|&rank| with(rank).is_some()) else { continue };
-        let Some(mark) = with(root).map(|holding| holding.mark) else { continue };
-        let mut text = Vec::new();
-        if comm.rank() == root {
-            let index = with(root).map_or(0, |holding| holding.shelf);
-            // Text that cannot be read any more opens as no manifest, on all ranks alike.
-            text = store.shelves()[index].get(version, ShelfPart::Manifest).unwrap_or_default();
-        }
-        let text = broadcast_bytes(comm, root, text)?;
-        if let Ok(manifest) = open_manifest(&text, version) {
-            agreed_version.push(AgreedVersion { version, id, mark, held: held(holdings, version, id), manifest, text });
-        }
-    }
-    Ok(agreed_version)
-}
-
-fn held(holdings: &[Vec<Holding>], version: u64, id: u32) -> Held {
-    let mut held = Held::default();
-    for (rank, holding) in holdings.iter().enumerate().flat_map(|(rank, all)| all.iter().map(move |h| (rank, h))) {
-        if (holding.version, holding.id) != (version, id) {
-            continue;
-        }
-        for &owner in &holding.payloads {
-            held.payloads.entry(owner).or_default().push(rank);
-        }
-        for (guard, head) in &holding.parities {
-            held.parities.entry((*guard, head.members[head.member])).or_insert_with(|| (rank, head.clone()));
-        }
-    }
-    held
-}
-
-/// Brings one version to the ranks that read it. Returns whether it is whole now.
-fn repair_version(
-    store: &NodeStore,
-    agreed_version: &AgreedVersion,
-    wants: &[&[usize]],
-    comm: &dyn Comm,
-) -> Result<bool, CommonError<StoreError>> {
-    let version = agreed_version.version;
-    let all = wants.iter().enumerate().flat_map(|(to, owners)| owners.iter().map(move |&owner| (to, owner)));
-    let ways: Vec<(usize, usize, Option<Way>)> =
-        all.map(|(to, owner)| (to, owner, agreed_version.held.way(owner, to))).collect();
-    let lost: BTreeSet<usize> = ways.iter().filter(|(_, _, way)| way.is_none()).map(|(_, owner, _)| *owner).collect();
-    if !lost.is_empty() {
-        let lost: Vec<String> = lost.iter().map(usize::to_string).collect();
-        let what = format!("the part of rank {} is lost", lost.join(", "));
+/// Does this rank's share in bringing a version back. Returns whether it is whole so far, on all
+/// ranks. Collective.
+fn follow(store: &NodeStore, orders: &Orders, comm: &dyn Comm) -> Result<bool, CommonError<StoreError>> {
+    let version = orders.version;
+    let drop_it = |what: String| {
         store.lock().notes.push(Note::Dropped { version, what });
-        return Ok(false);
+        Ok(false)
+    };
+    if let Some(what) = &orders.dropped {
+        return drop_it(what.clone());
     }
-    let ways: Vec<(usize, usize, Way)> =
-        ways.into_iter().filter_map(|(to, owner, way)| Some((to, owner, way?))).collect();
-    let transfers: Vec<&Transfer> = ways.iter().flat_map(|(_, _, way)| way.transfers()).collect();
-    let arrived = carry(store, agreed_version, &transfers, comm)?;
+    let arrived = if orders.is_moving { carry(store, orders, comm)? } else { Vec::new() };
     // On another number of ranks parts move, which is no repair.
-    let is_repair = agreed_version.manifest.ranks == comm.size();
-    let placed = place(store, agreed_version, &ways, arrived, is_repair);
-    if let Err(error) = agreed(comm, placed) {
-        if matches!(*error, StoreError::Comm(_)) {
-            return Err(error);
-        }
-        store.lock().notes.push(Note::Dropped { version, what: error.to_string() });
-        return Ok(false);
+    match agreed(comm, place(store, orders, arrived, orders.mark.ranks == comm.size())) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(*error, StoreError::Comm(_)) => Err(error),
+        Err(error) => drop_it(error.to_string()),
     }
-    if is_repair {
-        guard_again(store, agreed_version, comm)?;
-    } else {
-        copy_again(store, agreed_version, wants, comm)?;
-    }
-    Ok(true)
 }
 
 /// Makes the transfers, and returns those to this rank in the order of the plan. Collective.
-fn carry(
-    store: &NodeStore,
-    agreed_version: &AgreedVersion,
-    transfers: &[&Transfer],
-    comm: &dyn Comm,
-) -> Result<Vec<Vec<u8>>, CommError> {
+fn carry(store: &NodeStore, orders: &Orders, comm: &dyn Comm) -> Result<Vec<Vec<u8>>, CommError> {
     let rank = comm.rank();
-    let mut parts = PartCache { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
+    let transfers = &orders.transfers;
+    let mut parts = PartCache::new(store, orders);
     for transfer in transfers.iter().filter(|t| t.from == rank) {
         parts.load(&transfer.content);
     }
@@ -239,51 +226,46 @@ fn carry(
 }
 
 /// Puts the parts that arrived on this rank's shelf, and makes the version count there.
-fn place(
-    store: &NodeStore,
-    agreed_version: &AgreedVersion,
-    ways: &[(usize, usize, Way)],
-    arrived: Vec<Vec<u8>>,
-    is_repair: bool,
-) -> Result<(), StoreError> {
-    let version = agreed_version.version;
+fn place(store: &NodeStore, orders: &Orders, arrived: Vec<Vec<u8>>, is_repair: bool) -> Result<(), StoreError> {
+    let version = orders.version;
     let shelf = &store.shelf;
-    let is_here = shelf.get(version, ShelfPart::Manifest).is_ok_and(|text| text == agreed_version.text);
-    if !is_here {
+    if !is_of(shelf, version, &orders.mark) {
         shelf.clear(version)?;
-        shelf.put(version, ShelfPart::Manifest, &agreed_version.text)?;
     }
-    // One for each transfer to this rank, in the order of `ways`; none too few passes
-    // `check_payloads`.
+    let mut parts = PartCache::new(store, orders);
+    // One for each transfer to this rank, in the order of the plan; none too few passes the check.
     let mut arrived = arrived.into_iter();
-    for (_, owner, way) in ways.iter().filter(|(to, _, _)| *to == store.rank) {
-        let (bytes, source) = match way {
-            Way::Held if shelf.get(version, ShelfPart::Payloads(*owner)).is_ok() => continue,
-            Way::Held => (adopted_payloads(store, agreed_version, *owner)?, "a shelf that no rank used".to_owned()),
+    for order in &orders.parts {
+        let owner = order.owner;
+        let (bytes, source) = match &order.way {
+            Way::Held if shelf.get_rank(version, owner).is_ok() => continue,
+            Way::Held => {
+                let content = TransferContent::Payloads { rank: owner };
+                parts.load(&content);
+                (parts.take(&content), "a shelf that no rank used".to_owned())
+            }
             Way::Copy(transfer) => (arrived.next().unwrap_or_default(), format!("a copy on rank {}", transfer.from)),
-            Way::Rebuilt { columns, segment_bytes } => {
-                let bytes = rebuild(
-                    columns,
-                    *segment_bytes,
-                    rank_payload_bytes(&agreed_version.manifest, *owner),
-                    &mut arrived,
-                );
-                (bytes, "its erasure set".to_owned())
+            Way::Rebuilt { columns, segment_bytes, length } => {
+                (rebuild(columns, *segment_bytes, *length, &mut arrived), "its erasure set".to_owned())
             }
         };
-        check_payloads(&agreed_version.manifest, *owner, &bytes)?;
-        shelf.put(version, ShelfPart::Payloads(*owner), &bytes)?;
+        let put = part::check(&bytes, version, owner).and_then(|()| shelf.put_rank(version, owner, &bytes));
+        match put {
+            // The version is whole without it.
+            Err(error) if order.is_spare => tracing::warn!(version, %error, "not copied again"),
+            put => put?,
+        }
         if is_repair {
-            store.lock().notes.push(Note::Repaired { version, rank: *owner, source });
+            store.lock().notes.push(Note::Repaired { version, rank: owner, source });
         }
     }
-    store.commit(version, agreed_version.mark)
+    store.commit(version, &orders.mark)
 }
 
-fn adopted_payloads(store: &NodeStore, agreed_version: &AgreedVersion, owner: usize) -> Result<Vec<u8>, StoreError> {
-    let mut parts = PartCache { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
-    parts.load(&TransferContent::Payloads { rank: owner });
-    Ok(parts.bytes(&TransferContent::Payloads { rank: owner }).to_vec())
+/// Returns whether a shelf has this version, and no other of its number.
+fn is_of(shelf: &Shelf, version: u64, mark: &CommitMark) -> bool {
+    let found = shelf.get(version, ShelfPart::Commit).and_then(|text| read_mark(&text));
+    found.is_ok_and(|found| found.id == mark.id)
 }
 
 /// Rebuilds the payloads of a rank: each column is the sum of the transfers that arrived for it.
@@ -304,69 +286,16 @@ fn rebuild(
     payloads
 }
 
-/// Checks every frame of a rank's payloads against the manifest.
-fn check_payloads(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), StoreError> {
-    let version = manifest.version;
-    for frame in manifest.frames.iter().filter(|frame| frame.rank == rank) {
-        let start = frame.place.as_ref().map_or(usize::MAX, |place| place.offset as usize);
-        let payload = bytes.get(start..start.saturating_add(frame.payload_bytes as usize)).unwrap_or_default();
-        check_frame(frame, payload).map_err(|what| {
-            let variable = frame.variable.clone();
-            let run = frame.run;
-            StoreError::Frame { version, variable, rank, run, what }
-        })?;
-    }
-    Ok(())
-}
-
-/// Copies a version of another number of ranks, which has no partners or sets here, to as many
-/// nodes as it takes to survive the losses that its guards would. Collective.
-fn copy_again(
-    store: &NodeStore,
-    agreed_version: &AgreedVersion,
-    wants: &[&[usize]],
-    comm: &dyn Comm,
-) -> Result<(), CommError> {
-    let nodes = store.lock().nodes.clone();
-    let losses = store.losses_stood(agreed_version.mark.guards & store.kept(&nodes), &nodes);
-    let transfers = |rank: usize| {
-        let has_it = |&holder: &usize| {
-            wants[holder].contains(&rank)
-                || agreed_version.held.payloads.get(&rank).is_some_and(|held| held.contains(&holder))
-        };
-        let holders: Vec<usize> = (0..comm.size()).filter(has_it).collect();
-        let copies = more_copies(&holders, &nodes, 1 + losses);
-        copies.into_iter().map(move |(from, to)| Transfer { from, to, content: TransferContent::Payloads { rank } })
-    };
-    let transfers: Vec<Transfer> = (0..agreed_version.manifest.ranks).flat_map(transfers).collect();
-    let arrived = carry(store, agreed_version, &transfers.iter().collect::<Vec<_>>(), comm)?;
-    let ours = transfers.iter().filter(|t| t.to == comm.rank());
-    for (transfer, bytes) in ours.zip(arrived) {
-        let TransferContent::Payloads { rank } = transfer.content else { continue };
-        if let Err(error) = store.shelf.put(agreed_version.version, ShelfPart::Payloads(rank), &bytes) {
-            // The version is whole without it.
-            tracing::warn!(version = agreed_version.version, %error, "not copied again");
-        }
-    }
-    Ok(())
-}
-
 /// Guards a version again that has lost a part of its guards. Collective.
-fn guard_again(
-    store: &NodeStore,
-    agreed_version: &AgreedVersion,
-    comm: &dyn Comm,
-) -> Result<(), CommonError<StoreError>> {
-    let version = agreed_version.version;
-    let guards = agreed_version.mark.guards & store.kept(&store.lock().nodes);
+fn guard_again(store: &NodeStore, orders: &Orders, comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
+    let version = orders.version;
+    let guards = orders.mark.guards & store.kept(&store.lock().nodes);
     let expected = |index: usize| guards >> index & 1 == 1;
-    let is_held = |rank: usize| agreed_version.held.payloads.get(&rank).is_some_and(|holders| holders.contains(&rank));
     // A rank that had lost its own part has lost what it held for others, too.
-    let is_whole = (0..comm.size()).all(is_held);
-    let is_damaged = (0..store.guards.len()).filter(|&i| expected(i)).any(|i| is_short(store, agreed_version, i));
-    let is_short = comm.max(i64::from(!is_whole || is_damaged))? > 0;
+    let is_damaged = (0..store.guards.len()).filter(|&i| expected(i)).any(|i| is_short(store, version, i));
+    let is_short = comm.max(i64::from(!orders.was_whole || is_damaged))? > 0;
     if is_short && guards != 0 {
-        match store.guard(&agreed_version.manifest, guards, comm) {
+        match store.guard(version, guards, comm) {
             Err(error) if matches!(*error, StoreError::Comm(_)) => return Err(error),
             Err(error) => {
                 // The version is whole, but no longer guarded.
@@ -381,28 +310,46 @@ fn guard_again(
 }
 
 /// Returns whether a part this rank should hold for a guard is missing or damaged.
-fn is_short(store: &NodeStore, agreed_version: &AgreedVersion, guard: usize) -> bool {
+fn is_short(store: &NodeStore, version: u64, guard: usize) -> bool {
     use crate::protection::Protection;
     match &store.guards[guard].protection {
-        Protection::Erasure { .. } => store.shelf.get(agreed_version.version, ShelfPart::Parity(guard)).is_err(),
+        Protection::Erasure { .. } => store.shelf.get(version, ShelfPart::Parity(guard)).is_err(),
         Protection::Partner(partners) => {
             let nodes = store.lock().nodes.clone();
             let Ok(partners) = partners.resolve(&nodes) else { return true };
             let ours = (0..partners.len()).filter(|&rank| partners[rank] == store.rank);
-            ours.into_iter().any(|rank| store.shelf.get(agreed_version.version, ShelfPart::Payloads(rank)).is_err())
+            ours.into_iter().any(|rank| store.shelf.get_rank(version, rank).is_err())
         }
     }
 }
 
 /// The parts of a version that were read from the shelves of this node, each once.
 struct PartCache<'a> {
-    store: &'a NodeStore,
-    version: u64,
-    id: u32,
+    orders: &'a Orders,
+    /// The shelves with the version.
+    shelves: Vec<Shelf>,
+    /// The positions of the shelves that have a part.
+    places: BTreeMap<ShelfPart, Vec<usize>>,
     read: BTreeMap<(ShelfPart, usize), Vec<u8>>,
 }
 
-impl PartCache<'_> {
+impl<'a> PartCache<'a> {
+    fn new(store: &NodeStore, orders: &'a Orders) -> Self {
+        let mut shelves = store.shelves();
+        shelves.retain(|shelf| is_of(shelf, orders.version, &orders.mark));
+        let mut places: BTreeMap<ShelfPart, Vec<usize>> = BTreeMap::new();
+        for (index, shelf) in shelves.iter().enumerate() {
+            passed_over(shelf.parts(orders.version))
+                .into_iter()
+                .for_each(|part| places.entry(part).or_default().push(index));
+        }
+        Self { orders, shelves, places, read: BTreeMap::new() }
+    }
+
+    fn shelves_with(&self, part: ShelfPart) -> impl Iterator<Item = &Shelf> {
+        self.places.get(&part).into_iter().flatten().map(|&index| &self.shelves[index])
+    }
+
     fn key(content: &TransferContent) -> (ShelfPart, usize) {
         match content {
             TransferContent::Payloads { rank } | TransferContent::Segment { rank, .. } => {
@@ -417,9 +364,11 @@ impl PartCache<'_> {
         if self.read.contains_key(&key) {
             return;
         }
-        let found = self.store.shelves().into_iter().find_map(|shelf| {
-            let text = shelf.get(self.version, ShelfPart::Manifest).ok()?;
-            let bytes = shelf.get(self.version, key.0).ok().filter(|_| crc32c::crc32c(&text) == self.id)?;
+        let found = self.shelves_with(key.0).find_map(|shelf| {
+            let bytes = match key.0 {
+                ShelfPart::Payloads(rank) => shelf.get_rank(self.orders.version, rank).ok()?,
+                part => shelf.get(self.orders.version, part).ok()?,
+            };
             let is_it = match key.0 {
                 ShelfPart::Parity(_) => open_parity(&bytes).is_some_and(|(head, _)| head.members[head.member] == key.1),
                 _ => true,
@@ -428,6 +377,11 @@ impl PartCache<'_> {
         });
         // A part that has vanished since arrives empty, which no checksum accepts.
         self.read.insert(key, found.unwrap_or_default());
+    }
+
+    /// Takes the bytes of a part.
+    fn take(&mut self, content: &TransferContent) -> Vec<u8> {
+        self.read.remove(&Self::key(content)).unwrap_or_default()
     }
 
     fn bytes(&self, content: &TransferContent) -> &[u8] {

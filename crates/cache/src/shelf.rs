@@ -20,10 +20,11 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use recoup_core::StoreError;
+use recoup_core::{Manifest, StoreError};
 use recoup_io::PrivateDir;
 
 use crate::node::Node;
+use crate::part;
 
 const MAGIC: [u8; 4] = *b"rcpt";
 const TRAILER_BYTES: usize = 16;
@@ -37,9 +38,10 @@ const RETIRED: &str = "retired";
 pub(crate) enum ShelfPart {
     /// All payloads of a rank, back to back.
     Payloads(usize),
+    /// The part of a rank of the manifest.
+    Manifest(usize),
     /// Parity rows, for the guard of this number.
     Parity(usize),
-    Manifest,
     /// Makes the version count; says what guards it.
     Commit,
 }
@@ -48,8 +50,8 @@ impl ShelfPart {
     pub(crate) fn file(self) -> String {
         match self {
             Self::Payloads(rank) => format!("{PAYLOADS}{rank:06}"),
+            Self::Manifest(rank) => format!("manifest-{rank:06}"),
             Self::Parity(guard) => format!("parity-{guard}"),
-            Self::Manifest => "manifest".to_owned(),
             Self::Commit => "commit".to_owned(),
         }
     }
@@ -59,8 +61,8 @@ impl ShelfPart {
             return rank.parse().ok().map(Self::Payloads);
         }
         match name.split_once('-') {
+            Some(("manifest", rank)) => rank.parse().ok().map(Self::Manifest),
             Some(("parity", guard)) => guard.parse().ok().map(Self::Parity),
-            None if name == "manifest" => Some(Self::Manifest),
             None if name == "commit" => Some(Self::Commit),
             _ => None,
         }
@@ -136,6 +138,24 @@ impl Shelf {
         let mut file = self.start(version, part)?;
         file.append(bytes)?;
         file.finish()
+    }
+
+    /// Writes all bytes of a rank, as they travel: its payloads and its part of the manifest.
+    pub(crate) fn put_rank(&self, version: u64, rank: usize, bytes: &[u8]) -> Result<(), StoreError> {
+        let (payloads, text) = part::split(bytes).map_err(|what| StoreError::Manifest { version, what })?;
+        self.put(version, ShelfPart::Payloads(rank), payloads)?;
+        self.put(version, ShelfPart::Manifest(rank), text)
+    }
+
+    /// Reads all bytes of a rank, as they travel, verified.
+    pub(crate) fn get_rank(&self, version: u64, rank: usize) -> Result<Vec<u8>, String> {
+        let text = self.get(version, ShelfPart::Manifest(rank))?;
+        Ok(part::join(self.get(version, ShelfPart::Payloads(rank))?, &text))
+    }
+
+    /// Reads the part of `rank` of the manifest.
+    pub(crate) fn manifest(&self, version: u64, rank: usize) -> Result<Manifest, String> {
+        part::open(&self.get(version, ShelfPart::Manifest(rank))?, version, rank)
     }
 
     /// Reads a whole part, and verifies its checksum.
@@ -381,17 +401,17 @@ mod tests {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
         shelf.clear(7).unwrap();
-        shelf.put(7, ShelfPart::Manifest, b"m").unwrap();
-        let path = dir.path().join("node/rank-000000/v000000000007/manifest");
+        shelf.put(7, ShelfPart::Commit, b"m").unwrap();
+        let path = dir.path().join("node/rank-000000/v000000000007/commit");
         let file = File::options().write(true).open(path).unwrap();
         file.set_len(1 << 40).unwrap();
-        assert!(shelf.get(7, ShelfPart::Manifest).unwrap_err().starts_with("manifest: not as it was written"));
+        assert!(shelf.get(7, ShelfPart::Commit).unwrap_err().starts_with("commit: not as it was written"));
         // More than any process can address.
         let cut = 1_u64 << 50;
         let held = (1_u64 << 50) + TRAILER_BYTES as u64;
         if file.set_len(held).and_then(|()| file.write_all_at(&trailer_of(cut, 0), cut)).is_ok() {
-            let words = shelf.get(7, ShelfPart::Manifest).unwrap_err();
-            assert!(words.starts_with("manifest: no memory for"), "{words}");
+            let words = shelf.get(7, ShelfPart::Commit).unwrap_err();
+            assert!(words.starts_with("commit: no memory for"), "{words}");
         }
     }
 
@@ -459,14 +479,14 @@ mod tests {
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
         for version in [4, 9] {
             shelf.clear(version).unwrap();
-            shelf.put(version, ShelfPart::Manifest, b"m").unwrap();
+            shelf.put(version, ShelfPart::Parity(0), b"m").unwrap();
         }
         shelf.put(4, ShelfPart::Commit, b"").unwrap();
         assert_eq!(shelf.versions().unwrap(), [4]);
         shelf.remove_drafts().unwrap();
         assert_eq!(
             (shelf.places().unwrap(), shelf.parts(4).unwrap()),
-            (vec![4], vec![ShelfPart::Manifest, ShelfPart::Commit])
+            (vec![4], vec![ShelfPart::Parity(0), ShelfPart::Commit])
         );
     }
 
@@ -500,17 +520,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
         shelf.clear(7).unwrap();
-        shelf.put(7, ShelfPart::Manifest, b"m").unwrap();
-        let part = dir.path().join("node/rank-000000/v000000000007/manifest");
+        shelf.put(7, ShelfPart::Parity(0), b"m").unwrap();
+        let part = dir.path().join("node/rank-000000/v000000000007/parity-0");
         let other = dir.path().join("other");
         fs::copy(&part, &other).unwrap();
         fs::remove_file(&part).unwrap();
         symlink(&other, &part).unwrap();
-        assert!(shelf.get(7, ShelfPart::Manifest).unwrap_err().contains("is a link"));
+        assert!(shelf.get(7, ShelfPart::Parity(0)).unwrap_err().contains("is a link"));
         let whole = fs::read(&other).unwrap();
-        shelf.put(7, ShelfPart::Manifest, b"another").unwrap();
+        shelf.put(7, ShelfPart::Parity(0), b"another").unwrap();
         assert_eq!(
-            (shelf.get(7, ShelfPart::Manifest).unwrap(), fs::read(&other).unwrap()),
+            (shelf.get(7, ShelfPart::Parity(0)).unwrap(), fs::read(&other).unwrap()),
             (b"another".to_vec(), whole)
         );
     }

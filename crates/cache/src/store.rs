@@ -6,17 +6,20 @@
 //! starts the transfers, and commits when all ranks have their parts; until then nothing of the
 //! version before has been touched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use recoup_core::{Comm, CommonError, FrameRecord, Manifest, Note, StoreError, agreed, each, gather_words};
+use recoup_core::{
+    Comm, CommError, CommonError, Manifest, Note, StoreError, agreed, by_rank_0, each, gather_words, mix, text_hash,
+    wrapping_sums,
+};
 use recoup_io::PrivateDir;
 use serde::{Deserialize, Serialize};
 
 use crate::code::encode_row;
-use crate::layout::segment;
+use crate::layout::{Layout, segment};
 use crate::node::{Node, NodePlace, first_positions};
 use crate::plan::ParityHead;
 use crate::protection::{Group, Guard, Protection, groups};
@@ -53,14 +56,33 @@ pub(crate) struct NodeState {
     pub(crate) notes: Vec<Note>,
     /// Shelves on this machine that no rank uses, which this one looks after.
     pub(crate) adopted: Vec<Shelf>,
+    /// On rank 0: the manifests of the versions that came back, until the next is published.
+    pub(crate) wholes: BTreeMap<u64, Manifest>,
 }
 
-/// The commit mark of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The commit mark of a version: what every rank knows of the whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CommitMark {
     pub(crate) sequence: u64,
     /// Bit i: guard i.
     pub(crate) guards: u64,
+    /// The sum of the hashes of all parts of the manifest: tells this version from another of the
+    /// same number.
+    pub(crate) id: u64,
+    /// Ranks that wrote it.
+    pub(crate) ranks: usize,
+    /// Bytes on all ranks, without guards.
+    pub(crate) bytes: u64,
+    /// The versions that some frame is coded against.
+    pub(crate) parents: BTreeSet<u64>,
+}
+
+/// The share of a rank's part in the sums of [`CommitMark`], and in that of its rows.
+#[derive(Debug, Default)]
+struct PartSums {
+    id: u64,
+    bytes: u64,
+    row_ends: u64,
 }
 
 impl NodeStore {
@@ -183,42 +205,48 @@ impl NodeStore {
 
     /// Puts the guards of a version on the shelves of all ranks. Collective; a rank that fails
     /// returns its own error.
-    pub(crate) fn guard(&self, manifest: &Manifest, mask: u64, comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
+    pub(crate) fn guard(&self, version: u64, mask: u64, comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
         let nodes = self.nodes(comm)?;
         if mask == 0 {
             return Ok(());
         }
-        let version = manifest.version;
         for (index, guard) in self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
             match &guard.protection {
                 Protection::Partner(partners) => {
                     let partners = partners.resolve(&nodes).map_err(CommonError::alike)?;
-                    self.copy(version, ShelfPart::Payloads, &partners, comm)?;
+                    self.copy(version, &partners, comm)?;
                 }
                 Protection::Erasure { data, parity } => {
                     let groups = groups(*data, *parity, &nodes).map_err(CommonError::alike)?;
                     let Some(group) = groups.iter().find(|group| group.members.contains(&comm.rank())) else {
                         continue;
                     };
-                    let own = self.shelf.get(version, ShelfPart::Payloads(comm.rank()));
+                    let own = self.shelf.get_rank(version, comm.rank());
                     let own = each(comm, own.map_err(|what| unreadable(version, what)))?;
-                    self.sum(manifest, index, group, &own, comm)?;
+                    self.sum(version, index, group, &own, comm)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Sends this rank's part of a kind to its partner, and shelves those of the ranks whose partner
-    /// it is. They travel in pieces, and one with fewer bytes than others is the last of its part. A
-    /// rank that fails sends no more, and takes part until all have ended.
-    fn copy(
+    /// Sends this rank's payloads and its part of the manifest to its partner, and shelves those of
+    /// the ranks whose partner it is.
+    fn copy(&self, version: u64, partners: &[usize], comm: &dyn Comm) -> Result<(), CommonError<StoreError>> {
+        let payloads = self.copy_parts(version, ShelfPart::Payloads, partners, comm)?;
+        let manifests = self.copy_parts(version, ShelfPart::Manifest, partners, comm)?;
+        agreed(comm, payloads.and(manifests))
+    }
+
+    /// Copies the parts of a kind. They travel in pieces, and one with fewer bytes than others is
+    /// the last of its part. A rank that fails sends no more, and takes part until all have ended.
+    fn copy_parts(
         &self,
         version: u64,
         part: fn(usize) -> ShelfPart,
         partners: &[usize],
         comm: &dyn Comm,
-    ) -> Result<(), CommonError<StoreError>> {
+    ) -> Result<Result<(), StoreError>, CommError> {
         let partner = partners[comm.rank()];
         let mut own = self.shelf.open_part(version, part(comm.rank()));
         let mut is_sent = false;
@@ -249,13 +277,13 @@ impl NodeStore {
                 (left, shelved.and(appended.and_then(PartFile::finish)))
             });
         }
-        agreed(comm, shelved)
+        Ok(shelved)
     }
 
     /// Sends segments to the ranks that sum them up, and shelves the sums that this rank holds.
     fn sum(
         &self,
-        manifest: &Manifest,
+        version: u64,
         guard: usize,
         group: &Group,
         own: &[u8],
@@ -263,8 +291,8 @@ impl NodeStore {
     ) -> Result<(), CommonError<StoreError>> {
         let layout = group.layout;
         let members = &group.members;
-        let longest = members.iter().map(|&rank| rank_payload_bytes(manifest, rank)).max().unwrap_or(0);
-        let segment_bytes = layout.segment_bytes(longest);
+        let lengths = each(comm, lengths(members, own.len(), comm).map_err(StoreError::from))?;
+        let segment_bytes = layout.segment_bytes(lengths.iter().copied().max().unwrap_or(0));
         let member = members.iter().position(|&m| m == comm.rank()).unwrap_or(0);
         let mut sends = Vec::new();
         let mut from = Vec::new();
@@ -276,9 +304,9 @@ impl NodeStore {
             }
         }
         let received = comm.exchange_bytes(&sends, &from)?;
-        let head =
-            ParityHead { data: layout.data, parity: layout.parity, members: members.clone(), member, segment_bytes };
-        agreed(comm, self.shelve_sums(manifest.version, guard, &head, &received))
+        let Layout { data, parity } = layout;
+        let head = ParityHead { data, parity, members: members.clone(), member, segment_bytes, lengths };
+        agreed(comm, self.shelve_sums(version, guard, &head, &received))
     }
 
     fn shelve_sums(
@@ -299,34 +327,57 @@ impl NodeStore {
         file.finish()
     }
 
-    /// Does the part of publishing that involves no other rank.
-    fn prepare(&self, manifest: &Manifest, rank: usize) -> Result<(), StoreError> {
+    /// Does the part of publishing that involves no other rank: seals the manifest of each rank
+    /// that has payloads here, nearly always this one alone.
+    fn prepare(&self, manifest: &Manifest, rank: usize) -> Result<PartSums, StoreError> {
         let version = manifest.version;
-        recoup_io::manifest::check(manifest, version).map_err(|what| unreadable(version, what))?;
-        if !self.shelf.parts(version)?.contains(&ShelfPart::Payloads(rank)) {
-            return Err(StoreError::Missing { version });
+        let held = self.shelf.parts(version)?;
+        let mut sums = PartSums { row_ends: manifest.row_ends(rank == 0), ..PartSums::default() };
+        let ranks = manifest.variables.iter().map(|variable| variable.rank).chain([rank]);
+        for rank in ranks.collect::<BTreeSet<_>>() {
+            let payloads = ShelfPart::Payloads(rank);
+            if !held.contains(&payloads) {
+                return Err(StoreError::Missing { version });
+            }
+            let name = payloads.file();
+            let files: Vec<_> = manifest.files.iter().filter(|file| file.name == name).cloned().collect();
+            let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+            let part = Manifest { files, ..manifest.part_of(rank) };
+            let text = recoup_io::manifest::check_rank(&part, version, rank)
+                .and_then(|()| recoup_io::manifest::seal(&part))
+                .map_err(|what| unreadable(version, what))?;
+            self.shelf.put(version, ShelfPart::Manifest(rank), text.as_bytes())?;
+            sums.id = sums.id.wrapping_add(part_hash(rank, text.as_bytes()));
+            sums.bytes += bytes + text.len() as u64;
         }
-        let text = recoup_io::manifest::seal(manifest).map_err(|what| unreadable(version, what))?;
-        self.shelf.put(version, ShelfPart::Manifest, text.as_bytes())
+        Ok(sums)
     }
 
     /// Starts and commits one version. Returns its guards, a bit each.
     pub(crate) fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, CommonError<StoreError>> {
-        agreed(comm, self.prepare(manifest, comm.rank()))?;
+        let PartSums { id, bytes, row_ends } = each(comm, self.prepare(manifest, comm.rank()))?;
+        let [id, bytes, row_ends] = wrapping_sums(comm, [id, bytes, row_ends])?;
+        if row_ends != 0 {
+            // Rank 0 names the rows that are wrong, or lacks a variable.
+            let whole = manifest.collected(comm)?.transpose();
+            by_rank_0(comm, || whole?.map_or(Ok(()), |whole| check_whole(&whole)))?;
+        }
+        let parents = manifest.parents_of_all(comm)?;
         self.nodes(comm)?;
-        let mask = self.due();
-        self.guard(manifest, mask, comm)?;
-        let mark = CommitMark { sequence: self.lock().sequence, guards: mask };
+        let guards = self.due();
+        self.guard(manifest.version, guards, comm)?;
+        let sequence = self.lock().sequence;
+        let mark = CommitMark { sequence, guards, id, ranks: manifest.ranks, bytes, parents };
         // All ranks hold their parts. Until every one has made its mark, the version before stays
         // untouched.
-        agreed(comm, self.commit(manifest.version, mark))?;
-        Ok(mask)
+        agreed(comm, self.commit(manifest.version, &mark))?;
+        Ok(guards)
     }
 
     /// Makes a version count. A mark that is there stays as it is: a restart looks after each
     /// version again, and a kill between two marks would take away a version that counts.
-    pub(crate) fn commit(&self, version: u64, mark: CommitMark) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(&mark).map_err(|e| unreadable(version, e.to_string()))?;
+    pub(crate) fn commit(&self, version: u64, mark: &CommitMark) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(mark).map_err(|e| unreadable(version, e.to_string()))?;
         if self.shelf.get(version, ShelfPart::Commit).is_ok_and(|held| held == text) {
             return Ok(());
         }
@@ -339,6 +390,60 @@ impl NodeStore {
             Err(_) => Err(StoreError::Missing { version }),
         }
     }
+
+    /// Reads the commit mark of a version.
+    pub(crate) fn mark(&self, version: u64) -> Result<CommitMark, StoreError> {
+        let text = self.shelf.get(version, ShelfPart::Commit).map_err(|_| StoreError::Missing { version })?;
+        read_mark(&text).map_err(|what| unreadable(version, what))
+    }
+
+    /// Returns the ranks whose payloads are here, with their parts of the manifest.
+    pub(crate) fn manifests(&self, version: u64) -> Result<Vec<(usize, FoundManifest)>, StoreError> {
+        let ranks = self.shelf.parts(version)?.into_iter().filter_map(|part| match part {
+            ShelfPart::Payloads(rank) => Some(rank),
+            _ => None,
+        });
+        Ok(ranks.map(|rank| (rank, self.shelf.manifest(version, rank))).collect())
+    }
+}
+
+/// A part of a manifest, or what is wrong with it.
+pub(crate) type FoundManifest = Result<Manifest, String>;
+
+/// Decodes a commit mark.
+pub(crate) fn read_mark(text: &[u8]) -> Result<CommitMark, String> {
+    serde_json::from_slice(text).map_err(|_| "kept in memory by another build of recoup, in another form".to_owned())
+}
+
+/// Joins parts of a manifest, in rank order; `None` for none.
+pub(crate) fn joined(parts: impl IntoIterator<Item = Manifest>) -> Option<Manifest> {
+    parts.into_iter().reduce(|mut whole, part| {
+        whole.append(part);
+        whole
+    })
+}
+
+/// Returns what the part of a rank adds to the identity of a version.
+pub(crate) fn part_hash(rank: usize, text: &[u8]) -> u64 {
+    mix(text_hash(text).wrapping_add(rank as u64))
+}
+
+/// Returns the bytes of each member of a group, this rank among them, which has `own`.
+fn lengths(members: &[usize], own: usize, comm: &dyn Comm) -> Result<Vec<usize>, CommError> {
+    let others: Vec<usize> = members.iter().copied().filter(|&rank| rank != comm.rank()).collect();
+    let message = (own as u64).to_le_bytes();
+    let sends: Vec<(usize, &[u8])> = others.iter().map(|&rank| (rank, &message[..])).collect();
+    let mut received = others.iter().zip(comm.exchange_bytes(&sends, &others)?);
+    let length = |&rank: &usize| {
+        if rank == comm.rank() {
+            return Ok(own);
+        }
+        let bytes = received.next().map(|(_, bytes)| bytes).unwrap_or_default();
+        let length = bytes.as_slice().try_into().map(u64::from_le_bytes);
+        let found = bytes.len();
+        length.map(|length| length as usize).map_err(|_| CommError::Length { rank, expected: size_of::<u64>(), found })
+    };
+    members.iter().map(length).collect()
 }
 
 fn check_guard(guard: &Guard, nodes: &[usize]) -> Result<(), StoreError> {
@@ -346,19 +451,6 @@ fn check_guard(guard: &Guard, nodes: &[usize]) -> Result<(), StoreError> {
         Protection::Partner(partners) => partners.resolve(nodes).map(drop),
         Protection::Erasure { data, parity } => groups(*data, *parity, nodes).map(drop),
     }
-}
-
-pub(crate) fn check_frame(frame: &FrameRecord, payload: &[u8]) -> Result<(), String> {
-    let found = crc32c::crc32c(payload);
-    if found == frame.crc32c {
-        return Ok(());
-    }
-    Err(format!("checksum {:08x} expected, {found:08x} found", frame.crc32c))
-}
-
-/// Returns the bytes of a rank's payloads together.
-pub(crate) fn rank_payload_bytes(manifest: &Manifest, rank: usize) -> usize {
-    manifest.frames.iter().filter(|f| f.rank == rank).map(|f| f.payload_bytes as usize).sum()
 }
 
 /// Encodes the head of a parity part: its length, then JSON.
@@ -374,15 +466,16 @@ pub(crate) fn open_parity(part: &[u8]) -> Option<(ParityHead, &[u8])> {
     let head: ParityHead = serde_json::from_slice(text).ok()?;
     let is_sound = head.data > 0
         && head.members.len() == head.data + head.parity
+        && head.lengths.len() == head.members.len()
         && head.member < head.members.len()
         && rows.len() == head.parity * head.segment_bytes;
     is_sound.then_some((head, rows))
 }
 
-pub(crate) fn open_manifest(text: &[u8], version: u64) -> Result<Manifest, StoreError> {
-    let manifest = recoup_io::manifest::open(text).map_err(|what| unreadable(version, what))?;
-    recoup_io::manifest::check(&manifest, version).map_err(|what| unreadable(version, what))?;
-    Ok(manifest)
+/// Checks a manifest of all ranks.
+pub(crate) fn check_whole(whole: &Manifest) -> Result<(), StoreError> {
+    let version = whole.version;
+    recoup_io::manifest::check(whole, version).map_err(|what| unreadable(version, what))
 }
 
 pub(crate) fn unreadable(version: u64, what: String) -> StoreError {
@@ -412,8 +505,11 @@ mod tests {
                 bytes[byte] ^= 1;
                 fs::write(&path, bytes).unwrap();
             }
-            let is_copied = store.copy(7, ShelfPart::Payloads, &[1, 2, 0], &comm).is_ok();
-            (is_copied, store.shelf.get(7, ShelfPart::Payloads((rank + 2) % 3)))
+            store.shelf.put(7, ShelfPart::Manifest(rank), &part(rank, 5)).unwrap();
+            let is_copied = store.copy(7, &[1, 2, 0], &comm).is_ok();
+            let from = (rank + 2) % 3;
+            assert_eq!(store.shelf.get(7, ShelfPart::Manifest(from)), Ok(part(from, 5)));
+            (is_copied, store.shelf.get(7, ShelfPart::Payloads(from)))
         })
     }
 

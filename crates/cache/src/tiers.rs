@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
     Clock, Comm, CommError, CommonError, Damage, Draft, ErrorKind, Frame, FrameRecord, KindedError, Manifest,
-    NextBegin, NextCall, Note, Reads, Sealed, Store, StoreError, Tier, Tiered, VariableRecord, agreed, broadcast_json,
-    each,
+    NextBegin, NextCall, Note, Reads, Sealed, Store, StoreError, Tier, Tiered, VariableRecord, VersionLinks, agreed,
+    broadcast_json, each,
 };
 
 use recoup_io::SystemClock;
@@ -349,6 +349,17 @@ impl Store for Tiers {
             }
         }
         Err(first_error.unwrap_or(StoreError::Missing { version }))
+    }
+
+    fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {
+        let mut error = StoreError::Missing { version };
+        for tier in self.holding(version) {
+            match tier.store.links(version) {
+                Err(found) => error = found,
+                links => return links,
+            }
+        }
+        Err(error)
     }
 
     fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use recoup_cache::{NodeStore, Protection, WhenBusy};
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Comm, ErrorKind, Note, Store, Tiered};
+use recoup_core::{Comm, Distribution, ErrorKind, NextCall, Note, Store, Tiered};
 use recoup_io::{MemoryStore, PrivateDir, Throttle};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
-use recoup_testkit::store_suite::store_suite;
+use recoup_testkit::store_suite::{SampleVersion, store_suite};
 
 use job::*;
 
@@ -122,10 +122,13 @@ fn a_flipped_bit_is_a_lost_part_and_comes_back() {
         let machine = machine();
         let job = Job::new(3, &[guard]);
         job.save(machine.path(), &[5]);
-        flip(&payloads(machine.path(), 1, 1, 5, 1));
-        let (versions, notes) = job.restored(machine.path());
-        assert_eq!((versions, notes.len()), (vec![5], 1), "{notes:?}");
-        assert_eq!(job.restored(machine.path()), (vec![5], BTreeSet::new()));
+        let payloads = payloads(machine.path(), 1, 1, 5, 1);
+        for part in [payloads.clone(), payloads.with_file_name("manifest-000001")] {
+            flip(&part);
+            let (versions, notes) = job.restored(machine.path());
+            assert_eq!((versions, notes.len()), (vec![5], 1), "{notes:?}");
+            assert_eq!(job.restored(machine.path()), (vec![5], BTreeSet::new()));
+        }
     }
 }
 
@@ -250,7 +253,7 @@ fn parts_are_found_on_any_host_whatever_its_place_in_the_list() {
         }
         Threads::launch(6, |comm| {
             let store = job.store_at(machine.path(), &back, new, comm.rank());
-            store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            store.prepare_restore(&comm, &|manifest| needed_by_all(manifest, &comm)).unwrap();
             assert_eq!(store.versions().unwrap(), [5, 10], "back on {back:?}");
             assert_readable(&store, 10, &comm);
             publish(&store, 15, &comm).unwrap();
@@ -288,7 +291,7 @@ fn guards_come_round_as_often_as_asked_and_chains_do_not_outgrow_them() {
             // A guarded version may only follow a guarded one.
             assert_eq!(store.can_follow(version, version - 1), version > 1 && !is_guarded);
             publish(&store, version, &comm).unwrap();
-            assert_eq!(store.parts(version).len(), if is_guarded { 4 } else { 3 });
+            assert_eq!(store.parts(version).len(), if is_guarded { 5 } else { 3 });
         }
     });
     lose(machine.path(), &[0]);
@@ -330,7 +333,7 @@ fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() 
         damage();
         let results = Threads::launch(3, |comm| {
             let store = tiers(&job, machine.path(), comm.rank(), &pfs, 3);
-            store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            store.prepare_restore(&comm, &|manifest| needed_by_all(manifest, &comm)).unwrap();
             let newest = *store.versions().unwrap().last().unwrap();
             assert_readable(&store, newest, &comm);
             let notes = store.take_notes();
@@ -427,7 +430,7 @@ fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
     publish(&store, 1, &Solo).unwrap();
     assert!(store.can_follow(2, 1));
     store.finish();
-    store.prepare_restore(&Solo, &|manifest| needed(manifest, &Solo)).unwrap();
+    store.prepare_restore(&Solo, &|manifest| needed_by_all(manifest, &Solo)).unwrap();
     assert!(store.can_follow(2, 1));
 }
 
@@ -447,6 +450,66 @@ fn a_restart_leaves_the_marks_of_versions_as_they_are() {
     let before = marks();
     assert_eq!(job.restored(machine.path()).0, [1, 2]);
     assert_eq!(marks(), before);
+}
+
+/// Each shelf had the manifest of all ranks: gigabytes on a node of a large job.
+#[test]
+fn a_rank_keeps_its_own_part_of_the_manifest_alone() {
+    let shelf_bytes = |ranks: usize| {
+        let machine = machine();
+        let job = Job::new(ranks, &[RING]);
+        job.save(machine.path(), &[5]);
+        let of_rank = |rank: usize| {
+            let version = node(machine.path(), rank).join(format!("rank-{rank:06}/v000000000005"));
+            fs::read_dir(version).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
+        };
+        (0..ranks).map(of_rank).max().unwrap()
+    };
+    let [few, many] = [3, 15].map(shelf_bytes);
+    // Numbers of more digits: of ranks, rows and bytes, in two parts of six variables each.
+    assert!(many < few + 100, "{few} bytes of 3 ranks, {many} of 15");
+}
+
+/// Overlapping rows would only be found when the version is needed.
+#[test]
+fn rows_that_are_not_those_of_the_whole_are_refused_on_all_ranks_before_the_version_counts() {
+    let machine = machine();
+    let job = Job::new(3, &[RING]);
+    job.save(machine.path(), &[5]);
+    let refused = Threads::launch(3, |comm| {
+        let rank = comm.rank();
+        let store = job.store(machine.path(), rank);
+        let mut sample = SampleVersion::new(10, 3);
+        for part in sample.parts.iter_mut().filter(|part| part.record.rank == 1 && part.record.name == "x") {
+            part.record.distribution = Distribution::Rows { first: 19, global: 60 };
+        }
+        let mut own = sample.of_rank(rank);
+        let mut draft = store.begin(10, rank).unwrap();
+        own.parts.iter_mut().for_each(|part| draft.write(&part.record, &mut part.frames, NextCall::Write).unwrap());
+        let files = draft.seal().unwrap().files;
+        store.publish(&own.manifest(files), &comm).unwrap_err().to_string()
+    });
+    assert!(refused.iter().all(|words| words.contains("variable x: row 20 expected, 19 found")), "{refused:?}");
+    assert_eq!(job.restored(machine.path()), (vec![5], BTreeSet::new()));
+}
+
+/// Memory rarely outlives the build that wrote it. Its versions are of no use then, and are named.
+#[test]
+fn versions_of_an_older_build_are_passed_over_by_name() {
+    let machine = machine();
+    let job = Job::new(2, &[RING]);
+    job.save(machine.path(), &[5, 10]);
+    for rank in 0..2 {
+        let mark = br#"{"sequence":1,"guards":1}"#;
+        let trailer = [&crc32c::crc32c(mark).to_le_bytes()[..], &(mark.len() as u64).to_le_bytes()].concat();
+        let text = [&mark[..], b"rcpt", &trailer].concat();
+        fs::write(payloads(machine.path(), rank, rank, 10, rank).with_file_name("commit"), text).unwrap();
+    }
+    let (versions, notes) = job.restored(machine.path());
+    assert_eq!(versions, [5]);
+    let what = "kept in memory by another build of recoup, in another form".to_owned();
+    assert_eq!(notes, BTreeSet::from([Note::Dropped { version: 10, what }]));
+    assert_eq!(job.restored(machine.path()), (vec![5], BTreeSet::new()), "it is gone");
 }
 
 /// The pace knows nothing of the slow tier at first, and on rank 0 alone what it took later.
@@ -490,7 +553,7 @@ fn memory_that_others_may_reach_is_refused_by_all_ranks() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
     let words = Threads::launch(2, |comm| {
         let store = job.store(machine.path(), comm.rank());
-        store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap_err().to_string()
+        store.prepare_restore(&comm, &|manifest| needed_by_all(manifest, &comm)).unwrap_err().to_string()
     });
     let named = format!("{} is open to other users (mode 0755", open.display());
     assert!(words.iter().all(|words| words.contains(&named)), "{words:?}");

@@ -228,6 +228,40 @@ pub fn gather_unlike<T: Message + Clone>(comm: &dyn Comm, mine: &T) -> Result<Ve
     if are_alike(comm, mine)? { Ok(vec![mine.clone()]) } else { gather_json(comm, mine) }
 }
 
+/// Brings the values of all ranks to rank 0, in rank order, along a tree; the other ranks return
+/// none. Collective.
+///
+/// # Errors
+/// As [`collect_bytes`], and on all ranks [`CommError::Undecodable`].
+pub fn collect_json<T: Message, E: RankError>(comm: &dyn Comm, mine: &T) -> Result<Option<Vec<T>>, CommonError<E>> {
+    let all = collect_bytes(comm, &serde_json::to_vec(mine).unwrap_or_default())?;
+    let decode = |all: Vec<Vec<u8>>| all.iter().enumerate().map(|(rank, bytes)| decoded(rank, bytes)).collect();
+    let decoded: Option<Result<Vec<T>, CommError>> = all.map(decode);
+    each(comm, decoded.transpose().map_err(E::from))
+}
+
+/// Sends each rank the value that rank 0 makes for it, along a tree; the others make nothing.
+/// Collective.
+///
+/// # Errors
+/// Rank 0's own error, and on the others its [`RankFailure`].
+pub fn hand_out_json<T: Message, E: RankError>(
+    comm: &dyn Comm,
+    make: impl FnOnce() -> Result<Vec<T>, E>,
+) -> Result<T, CommonError<E>> {
+    if comm.rank() > 0 {
+        return unframed(0, &hand_out_bytes(comm, &[])?);
+    }
+    let made = make();
+    let all = match &made {
+        Ok(all) => all.iter().map(|one| framed::<_, E>(0, &Ok(one))).collect(),
+        Err(error) => vec![framed::<(), &E>(0, &Err(error)); comm.size()],
+    };
+    hand_out_bytes(comm, &all)?;
+    made.and_then(|all| all.into_iter().next().ok_or_else(|| RankFailure::internal(0, "no value").into()))
+        .map_err(CommonError)
+}
+
 /// Returns the sums of the numbers of all ranks, modulo 2^64. Collective.
 ///
 /// # Errors
@@ -302,7 +336,7 @@ fn words<const N: usize>(rank: usize, bytes: &[u8]) -> Result<[u64; N], CommErro
 }
 
 /// A result as a message: one byte that tells an error from a value, then the form of either.
-fn framed<T: Message, E: KindedError>(rank: usize, result: &Result<T, E>) -> Vec<u8> {
+fn framed<T: Serialize, E: KindedError>(rank: usize, result: &Result<T, E>) -> Vec<u8> {
     let with = |first: u8, rest: &[u8]| [&[first], rest].concat();
     let failure = match result.as_ref().map(serde_json::to_vec) {
         Ok(Ok(bytes)) => return with(IS_FINE, &bytes),

@@ -2,6 +2,7 @@
 
 use crate::{
     Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, Tiered, VersionFiles,
+    VersionLinks,
 };
 
 /// A store in front of another. Every call reaches the inner store unless the decorator changes it,
@@ -71,6 +72,11 @@ impl<D: StoreDecorator> Store for D {
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         self.admit()?;
         self.inner().manifest(version)
+    }
+
+    fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {
+        self.admit()?;
+        self.inner().links(version)
     }
 
     fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {

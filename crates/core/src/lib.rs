@@ -46,8 +46,8 @@ pub use codec::{
 };
 pub use collective::{
     CommonError, Message, RankError, agreed, are_alike, broadcast_bytes, broadcast_json, broadcast_json_from,
-    broadcast_words, by_rank_0, collect_bytes, each, from_rank_0, gather_bytes, gather_json, gather_unlike,
-    gather_words, gathered, hand_out_bytes, summed, text_hash, wrapping_sums,
+    broadcast_words, by_rank_0, collect_bytes, collect_json, each, from_rank_0, gather_bytes, gather_json,
+    gather_unlike, gather_words, gathered, hand_out_bytes, hand_out_json, summed, text_hash, wrapping_sums,
 };
 pub use comm::{Comm, CommError, MpiHandle};
 pub use decorator::StoreDecorator;
@@ -72,7 +72,7 @@ pub use policy::{
 pub use problem_on_device::ProblemOnDevice;
 pub use profile::MethodProfile;
 pub use resume::Resume;
-pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};
+pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles, VersionLinks};
 pub use store_error::{Damage, StoreError};
 pub use values::{ElementType, Values, ValuesMut};
 pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::collective::{collect_bytes, gather_bytes, gather_unlike};
-use crate::{Comm, CommError, FileRecord, FrameRecord, Manifest, VariableRecord};
+use crate::collective::{collect_bytes, gather_unlike};
+use crate::{Comm, CommError, Distribution, FileRecord, FrameRecord, Manifest, VariableRecord, mix, text_hash};
 
 /// The lists of one part, as they are sent.
 type PartLists = (Vec<VariableRecord>, Vec<FrameRecord>, Vec<FileRecord>);
@@ -34,15 +34,31 @@ impl Manifest {
         Ok(parts.map(|parts| self.joined(&parts, comm.size())))
     }
 
-    /// Returns the whole of the parts of all ranks, on every rank. Collective.
-    ///
-    /// # Errors
-    /// As [`Comm::gather`], and [`CommError::Undecodable`].
-    pub fn gathered(&self, comm: &dyn Comm) -> Result<Self, CommError> {
-        if comm.size() == 1 {
-            return Ok(self.clone());
+    /// Puts the lists of `part` behind its own.
+    pub fn append(&mut self, part: Self) {
+        self.variables.extend(part.variables);
+        self.frames.extend(part.frames);
+        self.files.extend(part.files);
+    }
+
+    /// Returns a number whose sum over the parts of a version, modulo 2^64, is zero where the rows
+    /// of each variable follow each other from the first to the last, and hardly ever elsewhere.
+    /// The first part, which has `is_first`, must have all variables that are spread by rows.
+    #[must_use]
+    pub fn row_ends(&self, is_first: bool) -> u64 {
+        let mut sum = 0_u64;
+        let mut seen = BTreeSet::new();
+        for variable in &self.variables {
+            let Distribution::Rows { first, global } = variable.distribution else { continue };
+            let name = mix(text_hash(variable.name.as_bytes()) ^ global);
+            let end = |row: u64| mix(name ^ mix(row.wrapping_add(1)));
+            // Where parts meet, the end of one takes away the start of the next.
+            sum = sum.wrapping_add(end(first.wrapping_add(variable.len))).wrapping_sub(end(first));
+            if is_first && seen.insert(&variable.name) {
+                sum = sum.wrapping_sub(end(global)).wrapping_add(end(0));
+            }
         }
-        self.joined(&gather_bytes(comm, &self.lists())?, comm.size())
+        sum
     }
 
     /// Returns the versions that frames of any rank's part are coded against. Collective.
@@ -70,5 +86,44 @@ impl Manifest {
             whole.files.extend(lists.2);
         }
         Ok(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ElementType, Role};
+
+    use super::*;
+
+    /// Parts with rows of two variables, as `(first, len, global)`.
+    fn sum(parts: &[(u64, u64, u64)]) -> u64 {
+        let part = |(rank, &(first, len, global)): (usize, &(u64, u64, u64))| {
+            let variable = |name: &str| VariableRecord {
+                distribution: Distribution::Rows { first, global },
+                ..VariableRecord::new(name, rank, Role::Iterate, ElementType::F64, len as usize)
+            };
+            let manifest = Manifest { variables: vec![variable("x"), variable("p")], ..Manifest::new("s", 1, 3) };
+            manifest.row_ends(rank == 0)
+        };
+        parts.iter().enumerate().map(part).fold(0, u64::wrapping_add)
+    }
+
+    #[test]
+    fn row_ends_sum_up_to_zero_where_parts_tile_the_rows_and_nowhere_else() {
+        for tiled in [&[(0, 9, 9)][..], &[(0, 4, 9), (4, 0, 9), (4, 5, 9)], &[(4, 5, 9), (0, 4, 9)], &[(0, 0, 0)]] {
+            assert_eq!(sum(tiled), 0, "{tiled:?}");
+        }
+        for other in [
+            &[(0, 8, 9)][..],
+            &[(0, 0, 9)],
+            &[(0, 9, 9), (0, 9, 9)],
+            &[(0, 4, 9), (5, 4, 9)],
+            &[(0, 5, 9), (4, 5, 9)],
+            &[(0, 4, 9), (4, 5, 8)],
+            &[(1, 9, 9)],
+            &[(u64::MAX, 2, 9)],
+        ] {
+            assert_ne!(sum(other), 0, "{other:?}");
+        }
     }
 }

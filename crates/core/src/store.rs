@@ -5,6 +5,7 @@
 //! that wraps another implements [`StoreDecorator`](crate::StoreDecorator) and changes only the
 //! calls it must.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -60,9 +61,21 @@ pub trait Store: Send + Sync {
 
     /// Returns the manifest of a version, its own checksum verified.
     ///
+    /// Where ranks keep a part of it each, this is the part of those whose frames this rank has:
+    /// the head is that of the whole, the lists are not. Rank 0 gets the whole of the versions that
+    /// the last [`Tiered::prepare_restore`] brought back, until the next is published.
+    ///
     /// # Errors
     /// [`StoreError::Manifest`] when it is damaged, [`StoreError::Missing`] when there is none.
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError>;
+
+    /// Returns what every rank knows of a whole version, whoever keeps its manifest.
+    ///
+    /// # Errors
+    /// As [`Store::manifest`].
+    fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {
+        self.manifest(version).map(|manifest| VersionLinks::of(&manifest))
+    }
 
     /// Reads a frame's payload into `payload`, its checksum verified.
     ///
@@ -124,7 +137,7 @@ pub enum NextBegin {
 pub trait Tiered {
     /// Brings versions back to where they are read, before a restore: the ranks agree who holds
     /// what, parts return to the ranks that want them, and versions that cannot be made whole are
-    /// dropped. `reads` gives the ranks of a version whose frames this rank will read. Collective.
+    /// dropped. `reads` gives the parts that each rank will read. Collective.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -175,8 +188,31 @@ pub trait VersionFiles {
     fn remove_set_aside(&self) -> Result<(), StoreError>;
 }
 
-/// Gives the ranks of a version whose frames a rank will read.
-pub type Reads<'a> = dyn Fn(&Manifest) -> Vec<usize> + 'a;
+/// Gives the ranks of a version whose frames each rank of this job will read, in rank order. Rank 0
+/// alone asks.
+pub type Reads<'a> = dyn Fn(&Manifest) -> Vec<Vec<usize>> + 'a;
+
+/// Bytes of a manifest's checksum, next to its text.
+const ENVELOPE_BYTES: u64 = 48;
+
+/// Facts of a whole version that decide how long it stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionLinks {
+    /// The versions that some frame is coded against.
+    pub parents: BTreeSet<u64>,
+    /// Bytes that it takes: of its files and its manifest, without guards.
+    pub bytes: u64,
+}
+
+impl VersionLinks {
+    /// Returns the links of the version that a manifest lists.
+    #[must_use]
+    pub fn of(manifest: &Manifest) -> Self {
+        let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+        let text = serde_json::to_vec(manifest).map_or(0, |text| text.len() as u64);
+        Self { parents: manifest.parents(), bytes: files.max(manifest.payload_bytes()) + text + ENVELOPE_BYTES }
+    }
+}
 
 /// One store of several.
 #[derive(Clone)]

@@ -11,11 +11,11 @@ mod sources;
 use recoup_core::{
     Comm, CommError, CommonError, DeviceSnapshot, Difference, ErrorKind, Iteration, Manifest, Note, Progress,
     RankFailure, Registered, ResidualRecord, Resume, Scheme, SolveError, SystemRecord, Tiered, Variable,
-    VariableRecord, agreed, broadcast_json, each, from_rank_0, gather_json, gather_unlike,
+    VariableRecord, agreed, broadcast_json, collect_json, each, from_rank_0, gather_json, gather_unlike,
 };
 
 use self::candidate::{Candidate, overwrite_variables, room_for};
-use self::portions::{PartIndex, spreads};
+use self::portions::{PartIndex, Spreads, spreads};
 use self::sources::VariableSource;
 use crate::encode::{Base, Decoded};
 use crate::error::{PipelineError, ProblemSize, Skipped, as_damage, device_values_error};
@@ -177,7 +177,7 @@ impl Session {
         let is_ready = waited.and_then(|()| self.link.restart(Base::default()));
         agreed(self.comm.as_ref(), is_ready)?;
         let start = self.costs.clock.now();
-        self.prepare_store(owners)?;
+        let asked = self.prepare_store(owners)?;
         let store = self.store.clone();
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
@@ -189,10 +189,14 @@ impl Session {
                 }
                 return Err(CommonError::alike(self.other_system(version, there)));
             }
-            let manifest = self.portion(version, owners, &mut reader)?;
+            let manifest = self.portion(version, asked.as_deref(), &mut reader)?;
             let candidate = self.candidate(manifest, method, owners, &mut reader);
             match self.verdict(candidate)? {
-                Ok(candidate) => {
+                Ok(mut candidate) => {
+                    if self.costs.clock.is_virtual() {
+                        let frames = || std::mem::take(&mut candidate.frames_read);
+                        candidate.frames_read = broadcast_json(self.comm.as_ref(), frames)?;
+                    }
                     let guess = self.guess(&candidate, owners)?;
                     self.set_aside_newer(Some(version))?;
                     each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners))?;
@@ -326,7 +330,8 @@ impl Session {
         if !damage.is_empty() {
             return Ok(Err(damage));
         }
-        let is_charged = self.costs.clock.is_virtual();
+        // Rank 0 alone knows all frames, whose cost all ranks are charged.
+        let is_charged = self.costs.clock.is_virtual() && self.comm.rank() == 0;
         let frames_read = if is_charged { reader.frames_read(&manifest) } else { Ok(Vec::new()) };
         let whole =
             |frames_read| Candidate { manifest, variables, defaults, is_own, frames_read, difference, other_method };
@@ -381,13 +386,21 @@ impl Session {
         agreed(self.comm.as_ref(), mine).map_err(CommonError::lift)
     }
 
-    /// Asks the store to bring back what this rank will read.
-    fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), CommonError<PipelineError>> {
-        let spreads = spreads(owners);
-        let rank = self.comm.rank();
-        let reads = |manifest: &Manifest| PartIndex::of(manifest).read_by(rank, &spreads).into_iter().collect();
+    /// Asks the store to bring back what the ranks will read. Rank 0 returns how the variables of
+    /// each are spread. Collective.
+    fn prepare_store(
+        &self,
+        owners: &[&mut dyn Registered],
+    ) -> Result<Option<Vec<Spreads>>, CommonError<PipelineError>> {
+        let asked: Option<Vec<Spreads>> = collect_json(self.comm.as_ref(), &spreads(owners))?;
+        let reads = |manifest: &Manifest| {
+            let index = PartIndex::of(manifest);
+            let reads = |(rank, spreads): (usize, &Spreads)| index.read_by(rank, spreads).into_iter().collect();
+            asked.iter().flatten().enumerate().map(reads).collect()
+        };
         let prepare = |tiered: &dyn Tiered| tiered.prepare_restore(self.comm.as_ref(), &reads);
-        self.store.as_tiered().map_or(Ok(()), prepare).map_err(CommonError::lift)
+        self.store.as_tiered().map_or(Ok(()), prepare).map_err(CommonError::lift)?;
+        Ok(asked)
     }
 
     /// Gathers what the ranks' stores have to say, on every rank.

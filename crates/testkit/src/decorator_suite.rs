@@ -12,20 +12,21 @@ use std::time::SystemTime;
 use recoup_comm::Solo;
 use recoup_core::{
     Comm, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store,
-    StoreError, Tier, Tiered, VariableRecord, VersionFiles,
+    StoreError, Tier, Tiered, VariableRecord, VersionFiles, VersionLinks,
 };
 
 use crate::store_suite::SampleVersion;
 
 /// The calls of a store, of what it can do with several places and with files, and of its drafts. A
 /// draft's write has two names, as decorators must pass on whether it is the last.
-const CALLS: [&str; 24] = [
+const CALLS: [&str; 25] = [
     "begin",
     "publish",
     "discard_drafts",
     "versions",
     "holds",
     "manifest",
+    "links",
     "read",
     "inspect_damage",
     "set_aside_newer",
@@ -102,6 +103,11 @@ impl Store for Recorder {
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         self.note("manifest");
         Ok(SampleVersion::new(version, 1).manifest(Vec::new()))
+    }
+
+    fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {
+        self.note("links");
+        Ok(VersionLinks { bytes: version, ..VersionLinks::default() })
     }
 
     fn read(&self, _version: u64, _frame: &FrameRecord, _payload: &mut Vec<u8>) -> Result<(), StoreError> {
@@ -211,6 +217,7 @@ pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     store.versions().unwrap();
     assert!(store.holds(UNLISTED).unwrap(), "the store's own answer to holds");
     let manifest = store.manifest(1).unwrap();
+    assert_eq!(store.links(UNLISTED).unwrap().bytes, UNLISTED, "the store's own answer to links");
     store.read(1, &manifest.frames[0], &mut Vec::new()).unwrap();
     store.inspect_damage(1).unwrap();
     store.set_aside_newer(None).unwrap();

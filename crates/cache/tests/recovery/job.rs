@@ -73,7 +73,7 @@ impl Job {
     pub(crate) fn restored_on(&self, machine: &Path, nodes: &[usize]) -> (Vec<u64>, BTreeSet<Note>) {
         let results = Threads::launch(nodes.len(), |comm| {
             let store = self.store_on(machine, nodes[comm.rank()], comm.rank()).forgiving();
-            store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            store.prepare_restore(&comm, &|manifest| needed_by_all(manifest, &comm)).unwrap();
             let versions = store.versions().unwrap();
             for &version in &versions {
                 assert_readable(&store, version, &comm);
@@ -85,12 +85,17 @@ impl Job {
     }
 }
 
+/// The parts that each rank reads.
+pub(crate) fn needed_by_all(manifest: &Manifest, comm: &dyn Comm) -> Vec<Vec<usize>> {
+    (0..comm.size()).map(|rank| needed_by(manifest, rank, comm.size())).collect()
+}
+
 /// The parts a rank reads: its own, or its share where another number wrote them.
-pub(crate) fn needed(manifest: &Manifest, comm: &dyn Comm) -> Vec<usize> {
-    if manifest.ranks == comm.size() {
-        return vec![comm.rank()];
+fn needed_by(manifest: &Manifest, rank: usize, size: usize) -> Vec<usize> {
+    if manifest.ranks == size {
+        return vec![rank];
     }
-    (0..manifest.ranks).filter(|rank| rank % comm.size() == comm.rank() || *rank == 0).collect()
+    (0..manifest.ranks).filter(|part| part % size == rank || *part == 0).collect()
 }
 
 /// Writes one rank's part of a sample, and publishes it with the others'.
@@ -109,7 +114,7 @@ pub(crate) fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Resul
 pub(crate) fn assert_readable(store: &dyn Store, version: u64, comm: &dyn Comm) {
     let manifest = store.manifest(version).unwrap();
     let sample = SampleVersion::new(version, manifest.ranks);
-    let needed = needed(&manifest, comm);
+    let needed = needed_by(&manifest, comm.rank(), comm.size());
     let mut payload = Vec::new();
     let frames = sample.parts.iter().flat_map(|part| &part.frames).filter(|f| needed.contains(&f.record.rank));
     for expected in frames {

@@ -1,15 +1,14 @@
 //! The portions of a version's manifest: what each rank needs of it to restore its variables.
 //!
-//! Of a store that all ranks see, rank 0 alone reads manifests, and hands each rank its portion:
-//! the parts whose frames it reads, and one part of every variable, by which the variable is known.
+//! Rank 0 alone knows whole manifests, and hands each rank its portion: the parts whose frames it
+//! reads, and one part of every variable, by which the variable is known.
 //! Promises: a rank finds in its portion what it would find in the whole. Must not know codecs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use recoup_core::{
-    CommError, CommonError, Distribution, FrameRecord, Manifest, Registered, Variable, VariableRecord, collect_bytes,
-    hand_out_bytes,
+    CommonError, Distribution, FrameRecord, Manifest, RankFailure, Registered, Variable, VariableRecord, hand_out_bytes,
 };
 
 use super::chain_reader::ChainReader;
@@ -89,22 +88,21 @@ impl<'a> PartIndex<'a> {
 
 impl Session {
     /// Returns this rank's portion of the manifest of a version, or why there is none, on rank 0 at
-    /// least. Of what the version is coded against, `reader` gets the portions. Collective.
+    /// least; `asked` has the spreads of all ranks there. Of what the version is coded against,
+    /// `reader` gets the portions. Collective.
     pub(super) fn portion(
         &self,
         version: u64,
-        owners: &[&mut dyn Registered],
+        asked: Option<&[Spreads]>,
         reader: &mut ChainReader<'_>,
     ) -> Result<Result<Manifest, Vec<PipelineError>>, CommonError<PipelineError>> {
         let comm = self.comm.as_ref();
-        // The cost of a restore in virtual time is that of all frames.
-        if comm.size() == 1 || !self.store.is_shared() || self.costs.clock.is_virtual() {
+        if comm.size() == 1 {
             return Ok(self.store.manifest(version).map_err(|error| vec![error.into()]));
         }
-        let asked = collect_bytes(comm, &serde_json::to_vec(&spreads(owners)).unwrap_or_default())?;
         let whole = asked.map(|asked| {
             let manifest = self.store.manifest(version)?;
-            let portions = portions(&manifest, &reader.ancestors(&manifest), &asked)?;
+            let portions = portions(&manifest, &reader.ancestors(&manifest), asked)?;
             Ok::<_, PipelineError>((manifest, portions))
         });
         let all = whole.as_ref().and_then(|whole| whole.as_ref().ok()).map_or(&[][..], |(_, all)| all);
@@ -127,17 +125,16 @@ impl Session {
 fn portions(
     manifest: &Manifest,
     ancestors: &[Arc<Manifest>],
-    asked: &[Vec<u8>],
+    asked: &[Spreads],
 ) -> Result<Vec<Vec<u8>>, PipelineError> {
     let all: Vec<&Manifest> = std::iter::once(manifest).chain(ancestors.iter().map(AsRef::as_ref)).collect();
     let indexed: Vec<(Manifest, PartIndex<'_>)> = all.iter().map(|of| (head(of), PartIndex::of(of))).collect();
     let mut portions = vec![Vec::new()];
-    for (rank, text) in asked.iter().enumerate().skip(1) {
-        let undecodable = |error: serde_json::Error| CommError::Undecodable { rank, what: error.to_string() };
-        let spreads: Spreads = serde_json::from_slice(text).map_err(undecodable)?;
-        let ranks = indexed[0].1.read_by(rank, &spreads);
+    for (rank, spreads) in asked.iter().enumerate().skip(1) {
+        let ranks = indexed[0].1.read_by(rank, spreads);
         let own: Vec<Manifest> = indexed.iter().map(|(head, index)| index.portion(head, &ranks)).collect();
-        portions.push(serde_json::to_vec(&own).map_err(undecodable)?);
+        let text = serde_json::to_vec(&own).map_err(|error| RankFailure::internal(rank, error.to_string()))?;
+        portions.push(text);
     }
     Ok(portions)
 }

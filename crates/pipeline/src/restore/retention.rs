@@ -5,13 +5,11 @@
 //! store never holds more than its number of versions, those they are coded against, and one more
 //! while a version is published; the verdict on bytes is the same on all ranks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 
-use recoup_core::{Comm, CommError, Manifest, Store, StoreError, Tier, Tiered, broadcast_json};
+use recoup_core::{Comm, CommError, Store, StoreError, Tier, Tiered, VersionLinks, broadcast_json};
 use serde::{Deserialize, Serialize};
-
-/// Bytes of a manifest's checksum, next to its text.
-const ENVELOPE_BYTES: u64 = 48;
 
 /// Decides which versions of a store are no longer needed.
 #[derive(Clone, Debug)]
@@ -31,13 +29,6 @@ pub struct PublishedVersion {
     pub version: u64,
     /// The versions it is coded against.
     pub parents: BTreeSet<u64>,
-}
-
-/// One version.
-#[derive(Clone, Debug)]
-struct VersionLinks {
-    parents: BTreeSet<u64>,
-    bytes: u64,
 }
 
 /// The findings of retention in a store.
@@ -204,20 +195,11 @@ impl Retention {
 
     /// Reads what the manifest of a version says; `None` when it cannot be read.
     fn seen(&mut self, store: &dyn Store, version: u64) -> Option<&VersionLinks> {
-        if !self.seen.contains_key(&version) {
-            let manifest = store.manifest(version).ok()?;
-            let bytes = self.max_bytes.map_or(0, |_| stored_bytes(&manifest));
-            self.seen.insert(version, VersionLinks { parents: manifest.parents(), bytes });
-        }
-        self.seen.get(&version)
+        Some(match self.seen.entry(version) {
+            Entry::Occupied(seen) => seen.into_mut(),
+            Entry::Vacant(unseen) => unseen.insert(store.links(version).ok()?),
+        })
     }
-}
-
-/// Returns the bytes of a version's files; of its payloads where it has no files.
-fn stored_bytes(manifest: &Manifest) -> u64 {
-    let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    let text = serde_json::to_vec(manifest).map_or(0, |text| text.len() as u64);
-    files.max(manifest.payload_bytes()) + text + ENVELOPE_BYTES
 }
 
 /// Removes a version. One that another process has removed counts as removed.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use recoup::cache::{MEMORY_DIR, RankShelf, RunMemory, RunPlace};
+use recoup::cache::{MEMORY_DIR, RunMemory, RunPlace, RunVersions};
 use recoup::core::{Bound, CodecId, Manifest, Prediction, Store, StoreError};
 use serde::Serialize;
 
@@ -141,9 +141,8 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         let run = RunPlace { dir: Some(&args.directory.dir), name: &name };
         let memory = RunMemory::new(&args.memory_dir, run).and_then(|memory| memory.shelves()).map_err(refused)?;
         let mut versions: BTreeSet<u64> = store.versions()?.into_iter().collect();
-        for shelf in &memory {
-            versions.extend(shelf.store.versions()?);
-        }
+        let memory = RunVersions::new(memory);
+        versions.extend(memory.versions()?);
         let versions = versions.into_iter().filter_map(|version| describe(store.as_ref(), &memory, version)).collect();
         runs.push(InspectedRun { versions, set_aside: set_aside(store.as_ref())?, name });
     }
@@ -152,13 +151,13 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 }
 
 /// Describes a version; `None` where the run has retired it since it was listed.
-fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Option<InspectedVersion> {
+fn describe(pfs: &dyn Store, memory: &RunVersions, version: u64) -> Option<InspectedVersion> {
     let tiers = places(pfs, memory, version);
-    let mut stores: Vec<&dyn Store> = vec![pfs];
-    stores.extend(memory.iter().map(|shelf| &shelf.store as &dyn Store));
+    // Of memory, as far as the parts are on this machine.
+    let in_memory = memory.described(version).map(|(manifest, _)| manifest);
     let mut damage = None;
-    for store in stores {
-        match store.manifest(version) {
+    for (store, found) in [(pfs, pfs.manifest(version)), (memory, in_memory)] {
+        match found {
             Ok(manifest) => {
                 let content = Some(Content::of(store, &manifest));
                 return Some(InspectedVersion { version, tiers, damage: None, content });
@@ -171,7 +170,7 @@ fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Option<Inspe
 }
 
 /// Lists all places that hold a part of a version.
-fn places(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Vec<PlaceReport> {
+fn places(pfs: &dyn Store, memory: &RunVersions, version: u64) -> Vec<PlaceReport> {
     let damage = |store: &dyn Store| {
         store
             .inspect_damage(version)
@@ -179,7 +178,7 @@ fn places(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Vec<PlaceRepor
     };
     let holds = |store: &dyn Store| store.holds(version).unwrap_or(false);
     let mut places = Vec::new();
-    for shelf in memory.iter().filter(|shelf| holds(&shelf.store)) {
+    for shelf in memory.shelves().iter().filter(|shelf| holds(&shelf.store)) {
         let node = Some(shelf.node.clone());
         let rank = Some(shelf.rank);
         places.push(PlaceReport {
@@ -258,7 +257,7 @@ fn chain(store: &dyn Store, manifest: &Manifest) -> Vec<u64> {
     let mut open = manifest.parents();
     while let Some(version) = open.pop_last() {
         found.insert(version);
-        open.extend(store.manifest(version).map(|manifest| manifest.parents()).unwrap_or_default());
+        open.extend(store.links(version).map(|links| links.parents).unwrap_or_default());
     }
     found.into_iter().collect()
 }
