@@ -114,6 +114,7 @@ def test_what_cannot_be_done_is_an_error_that_names_it(tmp_path):
         memory.commit(0)
         cases = [
             (lambda: open_small(path), "another writer has the file open"),
+            (lambda: recoup.Memory(path), r"opens no file: call Memory.open\("),
             (lambda: memory.array("a", np.zeros(3, np.complex128)), "array a is of type complex128, expected float64"),
             (lambda: memory.array("a", np.zeros((4, 4)).T), "array a is not a NumPy array that is contiguous"),
             (lambda: memory.array("a", [1.0]), "array a is not a NumPy array"),

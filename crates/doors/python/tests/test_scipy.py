@@ -50,7 +50,9 @@ def test_minres_and_lgmres_resume_from_the_iterate(method, problem, tmp_path):
     with recoup.Session(tmp_path, A=a, b=b, scheme="lossy", interval="100it", synchronous=True) as session:
         x, info = solve(a, b, session=session, rtol=1e-10)
     assert info == 0 and np.linalg.norm(b - a @ x) <= 1e-8 * np.linalg.norm(b)
-    assert recoup.scipy.__all__ == dir(recoup.scipy)
+    for module in (recoup.scipy, recoup.model):
+        assert module.__all__ == dir(module)
+    assert not {"Any", "import_module"} & set(dir(recoup))
 
 
 @pytest.mark.long
@@ -254,6 +256,15 @@ def test_memory_is_freed_once_scipy_says_that_the_solve_has_converged(tmp_path, 
         _, info = getattr(recoup.scipy, method)(a, b, session=session, rtol=1e-3)
         assert info == 0 and any(tmp_path.glob("recoup-*/*"))
     assert not any(tmp_path.glob("recoup-*/*")) and list(tmp_path.glob("ckpt/*/v*"))
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab", "minres", "lgmres"])
+def test_a_matrix_may_be_a_list_of_rows_as_in_the_session(tmp_path, method):
+    """SciPy answered `type not understood`."""
+    rows, b = [[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]
+    with recoup.Session(tmp_path, A=rows, b=b, scheme="lossless", interval="1it") as session:
+        x, info = getattr(recoup.scipy, method)(rows, b, session=session, rtol=1e-10)
+    assert info == 0 and np.linalg.norm(np.array(rows) @ x - b) <= 1e-9
 
 
 @pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab"])

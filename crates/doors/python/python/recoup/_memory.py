@@ -38,7 +38,9 @@ class Memory(BoundToProcess):
     ``Memory.open(path, read_only=True)``.
     """
 
-    def __init__(self, path: str | os.PathLike[str], native: _native.Memory) -> None:
+    def __init__(self, path: str | os.PathLike[str], native: _native.Memory | None = None) -> None:
+        if native is None:
+            raise UsageTypeError(f"Memory({path!r}) opens no file: call Memory.open({path!r})")
         self._path = os.fspath(path)
         self._native = native
         self._arrays: dict[str, npt.NDArray[Any]] = {}

@@ -52,6 +52,7 @@ class Callback:
 
     Attributes
     ----------
+    operator: A as a LinearOperator.
     x0: where to start: the restored iterate; the one given, or zeros, where there is no version.
     M: the preconditioner to pass on, a LinearOperator.
     iteration: iterations completed since the start of the solve, over all restarts of the program.
@@ -78,7 +79,7 @@ class Callback:
         A = A if A is session.A else matrix(A)
         self._session, self._method = session, method
         with named("A"):
-            self._operator = spla.aslinearoperator(A)
+            self.operator = spla.aslinearoperator(A)
         wants_complex = is_complex(A) or is_complex(b) or is_complex(x0)
         self._dtype = np.dtype(np.complex128 if wants_complex else np.float64)
         self._b = self._vector("b", b)
@@ -117,7 +118,7 @@ class Callback:
         if method == "cg":
             self._resume()
         self.x0: Vector = self._x
-        self.M = spla.LinearOperator(self._operator.shape, matvec=self._precondition, dtype=self._dtype)
+        self.M = spla.LinearOperator(self.operator.shape, matvec=self._precondition, dtype=self._dtype)
 
     def _vector(self, name: str, values: npt.ArrayLike) -> Vector:
         return numbers(name, values, complex_too=True).astype(self._dtype, copy=False)
@@ -130,8 +131,8 @@ class Callback:
             directions.append(self._p)
         names = ["p"]
         if directions:
-            self._deflation = Deflation(self._operator.matvec, directions)
-            self._deflation.correct(self._x, self._b - self._operator.matvec(self._x))
+            self._deflation = Deflation(self.operator.matvec, directions)
+            self._deflation.correct(self._x, self._b - self.operator.matvec(self._x))
             for name, spare, w in zip(_SPARES, self._spares, self._deflation.w):
                 spare[:] = w
                 names.append(name)
@@ -154,7 +155,7 @@ class Callback:
         return self._norm
 
     def _measure(self, x: Vector) -> float:
-        self._norm = float(np.linalg.norm(self._b - self._operator.matvec(x)))
+        self._norm = float(np.linalg.norm(self._b - self.operator.matvec(x)))
         return self._norm
 
     def __call__(self, xk: Vector) -> None:
@@ -234,7 +235,7 @@ def cg(
     cb = Callback(session, A, b, method="cg", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     both = _both(cb, callback)
-    return _ended(session, spla.cg(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both))
+    return _ended(session, spla.cg(cb.operator, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both))
 
 
 def gmres(
@@ -259,7 +260,7 @@ def gmres(
     left = None if maxiter is None else max(maxiter - cb.iteration // restart, 1)
     both = _both(cb, callback)
     solved = spla.gmres(
-        A, b, x0=cb.x0, rtol=rtol, atol=atol, restart=restart, maxiter=left, M=cb.M, callback=both, callback_type="x"
+        cb.operator, b, x0=cb.x0, rtol=rtol, atol=atol, restart=restart, maxiter=left, M=cb.M, callback=both, callback_type="x"
     )
     return _ended(session, solved)
 
@@ -285,7 +286,7 @@ def bicgstab(
     cb = Callback(session, A, b, method="bicgstab", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     both = _both(cb, callback)
-    return _ended(session, spla.bicgstab(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both))
+    return _ended(session, spla.bicgstab(cb.operator, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both))
 
 
 def minres(
@@ -308,7 +309,7 @@ def minres(
     cb = Callback(session, A, b, method="minres", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     both = _both(cb, callback)
-    return _ended(session, spla.minres(A, b, x0=cb.x0, rtol=rtol, maxiter=left, M=cb.M, callback=both))
+    return _ended(session, spla.minres(cb.operator, b, x0=cb.x0, rtol=rtol, maxiter=left, M=cb.M, callback=both))
 
 
 def lgmres(
@@ -335,7 +336,7 @@ def lgmres(
     cb = Callback(session, A, b, method="lgmres", x0=x0, M=M)
     left, both = max(maxiter - cb.iteration, 1), _both(cb, callback)
     solved = spla.lgmres(
-        A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both, inner_m=inner_m, outer_k=outer_k
+        cb.operator, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=both, inner_m=inner_m, outer_k=outer_k
     )
     return _ended(session, solved)
 
