@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use crate::printable::printable;
 
 /// The exit codes, as the help shows them.
-pub(crate) const HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not converged, 4 no usable checkpoint, \
-                               5 a part is not available here, 75 stopped with a version, by a signal or before the end of \
-                               the job: start it again";
+pub(crate) const HELP: &str = "\
+Exit codes: 0 done, 1 failed, 2 usage, 3 not converged, 4 no usable checkpoint,
+5 a part is not available here, 75 stopped with a version, by a signal or before
+the end of the job: start it again";
 
 /// The code of a program that panicked, as the standard library gives it.
 pub(crate) const PANICKED: u8 = 101;

@@ -46,9 +46,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::execute::survive_file_limits;
 use crate::exit::{Exit, PANICKED};
-use crate::options::help::{asks_for_all, by_depth};
+use crate::options::help::{asks_for_all, by_depth, with_short_usage};
 use crate::options::idle::tell_idle;
 use crate::output::Output;
+use crate::tell::tell;
 
 /// Checkpoints for iterative solvers that drop only what the solver can recover.
 #[derive(Debug, Parser)]
@@ -130,7 +131,8 @@ fn main() -> ExitCode {
 /// Reads the command line, and does what it says.
 fn conducted() -> ExitCode {
     let shows_all = asks_for_all(std::env::args_os());
-    let matches = command_line(shows_all).try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
+    let program = with_short_usage(command_line(shows_all));
+    let matches = program.try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let asked = std::env::var("RECOUP_LOG").ok().and_then(|words| words.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(Level::WARN));
@@ -139,6 +141,11 @@ fn conducted() -> ExitCode {
     let logger = tracing_subscriber::fmt().log_internal_errors(false).with_max_level(Level::TRACE);
     logger.with_writer(log).with_ansi(false).with_target(false).finish().with(filter).init();
 
+    let has_report =
+        !matches!(cli.command, Command::Exec(_) | Command::Annotate(_) | Command::Completions(_) | Command::Man(_));
+    if cli.json && !has_report {
+        tell("--json does nothing here: this command has no report");
+    }
     let output = survive_file_limits().and_then(|()| Output::new(cli.json, cli.json_file));
     let output = output.and_then(|output| tell_idle_options(&cli.command, &matches).map(|()| output));
     let outcome = output.and_then(|output| run(&cli.command, &output));
@@ -223,6 +230,22 @@ mod tests {
                 let is_first = !argument.is_hide_short_help_set() || argument.get_id() == "help_all";
                 assert_ne!(is_first, argument.get_help_heading().is_some(), "{name}: {argument}");
             }
+        }
+    }
+
+    /// clap fills the help of options to the screen, and leaves usage and examples as they are:
+    /// examples that were broken in the middle could not be copied to a shell.
+    #[test]
+    fn usage_and_examples_fit_eighty_columns() {
+        let mut commands = vec![with_short_usage(command_line(true))];
+        while let Some(mut command) = commands.pop() {
+            let examples =
+                [command.get_after_help(), command.get_after_long_help()].map(|it| it.map(ToString::to_string));
+            for text in examples.into_iter().flatten().chain([command.render_usage().to_string()]) {
+                let longest = text.lines().max_by_key(|line| line.len()).unwrap_or_default();
+                assert!(longest.len() <= 80, "{}: {longest}", command.get_name());
+            }
+            commands.extend(command.get_subcommands().cloned());
         }
     }
 

@@ -121,23 +121,23 @@ fn a_share_that_drains_is_told_from_one_that_programs_wait_for() {
 #[test]
 fn errors_of_a_system_name_line_key_and_what_is_expected() {
     let cases = [
-        ("nodes = 14400", "nodes = 0", "line 7: machine.nodes is 0: expected a number above 0"),
+        ("nodes = 14400", "nodes = 0", "line 9: machine.nodes is 0: expected a number above 0"),
         (
             "# waited_share = 0.05 ",
             "waited_share = 1.5 ",
-            "line 18: tier \"host memory\": waited_share is 1.5: expected a share from 0 to 1",
+            "line 20: tier \"host memory\": waited_share is 1.5: expected a share from 0 to 1",
         ),
         (
             "{ node = 2.15e9 }",
             "{}",
-            "line 23: tier \"local disk\": bytes_per_second states no rate: expected one of gpu",
+            "line 25: tier \"local disk\": bytes_per_second states no rate: expected one of gpu",
         ),
         (
             "node = 1.444e-10",
             "node = -1.0",
-            "line 24: tier \"local disk\": failures_per_second is -1: expected a rate of",
+            "line 26: tier \"local disk\": failures_per_second is -1: expected a rate of",
         ),
-        ("nodes = 14400", "nodes = \"many\"", "line 7"),
+        ("nodes = 14400", "nodes = \"many\"", "line 9"),
         ("nodes = 14400", "knots = 14400", "expected one of `nodes`"),
     ];
     for (written, wrong, expected) in cases {

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 /// Options of `recoup completions`.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = "Example: recoup completions bash > ~/.local/share/bash-completion/completions/recoup")]
+#[command(after_help = "Example:\n  recoup completions bash > ~/.local/share/bash-completion/completions/recoup")]
 pub(crate) struct Args {
     /// Shell.
     shell: Shell,

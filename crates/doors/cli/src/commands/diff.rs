@@ -26,7 +26,8 @@ use crate::output::{Output, TextTable, WIDTH, wrapped, write_entry};
 /// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup run --poisson3d 12 --method cg --rtol 1e-8 --dir /tmp/one
-  recoup run --poisson3d 12 --method cg --rtol 1e-8 --dir /tmp/two --failures at:9
+  recoup run --poisson3d 12 --method cg --rtol 1e-8 --dir /tmp/two \\
+      --failures at:9
   recoup diff /tmp/one /tmp/two                  # the newest version of both
   recoup diff /tmp/one/solve /tmp/two/solve --json
 

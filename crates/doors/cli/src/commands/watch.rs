@@ -22,7 +22,8 @@ use crate::printable::printable;
 const EXAMPLES: &str = "Examples:
   recoup watch /tmp/versions
   recoup watch /tmp/versions --every 10s >> progress.txt
-  recoup watch /tmp/versions && recoup export /tmp/versions --solution --to x.npy
+  recoup watch /tmp/versions && \\
+      recoup export /tmp/versions --solution --to x.npy
 
 On a terminal one line is drawn over and over; elsewhere each look is a line.
 `next` is when the next version is due, `left` the time until the tolerance, if

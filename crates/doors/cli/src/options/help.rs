@@ -58,6 +58,37 @@ pub(crate) fn by_depth(program: Command, shows_all: bool) -> Command {
     })
 }
 
+/// The columns of a narrow terminal.
+const SCREEN: usize = 80;
+
+/// The same program, in which a usage line that is longer than a screen is broken before options.
+pub(crate) fn with_short_usage(mut command: Command) -> Command {
+    // Names the command in front of its subcommands.
+    command.build();
+    let usage = command.render_usage().to_string();
+    let command = if usage.len() > SCREEN { command.override_usage(broken(&usage)) } else { command };
+    command.mut_subcommands(with_short_usage)
+}
+
+fn broken(usage: &str) -> String {
+    let (title, usage) = usage.split_at("Usage: ".len());
+    let parts = usage.replace(" --", "\n--").replace(" <--", "\n<--");
+    let mut text = String::new();
+    let mut column = title.len();
+    for part in parts.lines() {
+        if column > title.len() && column + 1 + part.len() > SCREEN {
+            text += &format!("\n{:1$}", "", title.len());
+            column = title.len();
+        } else if column > title.len() {
+            text.push(' ');
+            column += 1;
+        }
+        text += part;
+        column += part.len();
+    }
+    text
+}
+
 /// Returns whether the words of a command line ask for all options.
 pub(crate) fn asks_for_all(mut words: impl Iterator<Item = impl AsRef<std::ffi::OsStr>>) -> bool {
     words.any(|word| word.as_ref() == "--help-all")

@@ -13,10 +13,10 @@ use crate::exit::Exit;
 
 /// Shown below the help.
 pub(super) const EXAMPLE: &str = concat!(
-    "A scenario file, as --scenario takes it (all rates in bytes per second, all times in seconds):\n\n",
+    "A scenario file, as --scenario takes it (all rates in bytes per second, all\ntimes in seconds):\n\n",
     include_str!("../../../scenarios/paper.toml"),
-    "\nTop level: asynchronous = true lets all but a copy drain behind the solver (one level only).\n",
-    "Several [[machine.level]], weakest first: each answers for the failures those before it do not survive."
+    "\nTop level: asynchronous = true lets all but a copy drain behind the solver (one\nlevel only).\n",
+    "Several [[machine.level]], weakest first: each answers for the failures those\nbefore it do not survive."
 );
 
 /// The whole file.

@@ -25,7 +25,7 @@ const TEMPLATE: &str = include_str!("../../../scenarios/gpu-dense.toml");
 
 /// A scenario file, shown below the long help.
 pub(super) const EXAMPLE: &str = concat!(
-    "A scenario file (all rates in bytes or failures per second, of one GPU, CPU or node, or of the system):\n\n",
+    "A scenario file (all rates in bytes or failures per second, of one GPU, CPU or\nnode, or of the system):\n\n",
     include_str!("../../../scenarios/gpu-dense.toml"),
 );
 

@@ -57,7 +57,7 @@ program may use its memory again:
   grown        memory is mapped, and registered by chunks, meanwhile
   no-device    a tape in memory of the host, which fetches each state
   spill        as grown, with a part of the host's memory, and --spill DIR
-  coded        as grown, and states are encoded as they leave the device (--codec)
+  coded        as grown, and states are encoded on the device (--codec)
 
 Ways take turns. Each round measures all of them, and figures are medians of the
 rounds. Processes are threads, each with a tape of its own. Popped states are
