@@ -131,7 +131,7 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
         .with_log_y()
         // Marks at the top are shown whole.
         .with_y_axis_max(2.5 * top)
-        .with_y_tick_format(TickFormat::Custom(Arc::new(power_of_ten)))
+        .with_y_tick_format(TickFormat::Custom(Arc::new(tick)))
         .with_legend_entries(legend)
         .with_x_label(axis.label(unit));
     let layout = if canvas.in_letters { layout } else { layout.with_y_label("relative residual") };
@@ -146,6 +146,21 @@ fn mark(kind: MomentKind) -> (&'static str, MarkerShape, f64) {
     }
 }
 
-fn power_of_ten(value: f64) -> String {
-    format!("1e{:.0}", value.log10())
+/// A power of ten, or what stands between two on a short axis.
+fn tick(value: f64) -> String {
+    let short = format!("{value:.0e}");
+    let is_exact = short.parse::<f64>().is_ok_and(|found| (found / value - 1.0).abs() < 1e-9);
+    if is_exact { short } else { format!("{value:.1e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each tick was named by the nearest power of ten, so an axis of two decades read 1e0, 1e0,
+    /// 1e-0, 1e-1, 1e-1.
+    #[test]
+    fn ticks_of_an_axis_have_names_of_their_own() {
+        assert_eq!([5.0, 1.0, 0.3, 0.1, 0.25, 1e-8].map(tick), ["5e0", "1e0", "3e-1", "1e-1", "2.5e-1", "1e-8"]);
+    }
 }
