@@ -157,6 +157,17 @@ impl Hdf5Store {
         Ok(entries(dir)?.into_iter().filter(|name| is_plain_name(name) && holds_ours(name)).collect())
     }
 
+    /// Returns the directory and the name of the run that `folder` belongs to, where a directory of
+    /// runs is asked for.
+    #[must_use]
+    pub fn run_in(folder: &Path) -> Option<(PathBuf, String)> {
+        let folder = folder.canonicalize().ok()?;
+        let dir = folder.parent()?;
+        let name = folder.file_name()?.to_str()?;
+        let is_run = Self::names(dir).ok()?.iter().any(|run| run == name);
+        is_run.then(|| (dir.to_path_buf(), name.to_owned()))
+    }
+
     /// Reads the [`STATUS`] of the run in `folder`.
     ///
     /// # Errors

@@ -89,6 +89,11 @@ impl DirectoryArgs {
 
     fn empty(&self) -> anyhow::Error {
         let calls = CallLog::summary(&self.dir).ok().flatten().map_or(0, |log| log.calls);
+        if let Some((dir, name)) = Hdf5Store::run_in(&self.dir) {
+            let [folder, dir] = [&self.dir, &dir].map(|path| path.display());
+            return Exit::NoCheckpoint
+                .because(format!("{folder} is the folder of run {name}: expected {dir}, with --name {name}"));
+        }
         let log = if calls > 0 { format!("; recoup has saved {calls} calls there") } else { String::new() };
         Exit::NoCheckpoint.because(format!("{} holds no versions of any run{log}", self.dir.display()))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyList, PyTuple};
 use recoup::core::{
     Bound as ErrorBound, ElementType, ErrorKind, FrameRecord, KindedError, Manifest, Role, Store, StoreError,
     VersionFiles as _,
@@ -60,6 +60,12 @@ impl PyDirectory {
 fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
     let mut names = Hdf5Store::names(path).map_err(failed)?;
     let shown = path.display();
+    if let (0, Some((dir, run))) = (names.len(), Hdf5Store::run_in(path)) {
+        return Err(refused(format!(
+            "{shown} is the folder of run {run}: expected {}, with name={run:?}",
+            dir.display()
+        )));
+    }
     match (name, names.len()) {
         (_, 0) => Err(refused(format!("{shown} holds no versions of any run"))),
         (Some(name), _) if names.contains(&name) => Ok(name),
@@ -102,24 +108,19 @@ impl PyVersion {
     /// Decoded variables, each once, in the order they were saved.
     fn read(&self, names: Option<&[String]>) -> PyResult<Vec<Whole>> {
         let manifest = self.manifest()?;
-        let mut wanted: Vec<&str> = Vec::new();
-        for name in manifest.variables.iter().map(|v| v.name.as_str()) {
-            if !wanted.contains(&name) && names.is_none_or(|names| names.iter().any(|n| n == name)) {
-                wanted.push(name);
-            }
-        }
-        let missing = names.unwrap_or_default().iter().find(|name| !wanted.contains(&name.as_str()));
+        let held = self.keys()?;
+        let missing = names.unwrap_or_default().iter().find(|name| !held.contains(name));
         if let Some(missing) = missing {
-            let held: Vec<&str> = manifest.variables.iter().map(|v| v.name.as_str()).collect();
             let held = held.join(", ");
             return Err(not_held(format!("version {} does not hold {missing}: it holds {held}", self.version)));
         }
+        let wanted = held.iter().filter(|name| names.is_none_or(|names| names.contains(name)));
         let mut reader = ChainReader::new(self.store.as_ref(), Codecs::shared(recoup::compress::codec, 1));
         let damaged = |errors: Vec<PipelineError>| {
             let kind = errors.first().map_or(ErrorKind::Damaged, KindedError::kind);
             of_kind(kind, errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         };
-        wanted.into_iter().map(|name| reader.whole(manifest, name).map_err(damaged)).collect()
+        wanted.map(|name| reader.whole(manifest, name).map_err(damaged)).collect()
     }
 }
 
@@ -273,6 +274,35 @@ impl PyVersion {
             || format!("version {}: expected the name of an array, as [\"x\"], given {name:?}", self.version);
         name.extract::<&str>().map_err(|_| of_other_type(expected()))?;
         self.arrays(py, Some(PyList::new(py, [name])?.into_any()))?.as_any().get_item(name)
+    }
+
+    /// The names of its variables, in the order they were saved.
+    fn keys(&self) -> PyResult<Vec<String>> {
+        let mut names: Vec<String> = Vec::new();
+        for record in &self.manifest()?.variables {
+            if !names.contains(&record.name) {
+                names.push(record.name.clone());
+            }
+        }
+        Ok(names)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.keys()?)?.try_iter()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.keys()?.len())
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let keys = self.keys()?;
+        Ok(name.extract::<String>().is_ok_and(|name| keys.contains(&name)))
+    }
+
+    /// A version that cannot be read is one, too.
+    fn __bool__(&self) -> bool {
+        true
     }
 
     /// Its place is pickled, and the version read there again.

@@ -181,6 +181,20 @@ def test_what_a_notebook_shows_and_what_is_pickled(tmp_path):
     assert max(chosen.plot().lines[0].get_ydata()) == 9
 
 
+def test_version_is_a_mapping_of_its_arrays_and_a_folder_of_a_run_is_named(tmp_path):
+    """`"x" in version` and `list(version)` asked for an array named 0."""
+    with recoup.Session(tmp_path, name="heat", scheme="exact", interval="1it", synchronous=True) as session:
+        session.protect("x", np.ones(3), role="iterate")
+        session.protect("k", np.zeros(1, np.int64))
+        session.step(1, 1.0)
+    version = recoup.open(tmp_path).latest
+    assert list(version) == version.keys() == ["x", "k"] and len(version) == 2 and version
+    assert "x" in version and "y" not in version and 0 not in version
+    assert {name: array.size for name, array in dict(version).items()} == {"x": 3, "k": 1}
+    with pytest.raises(recoup.UsageError, match="is the folder of run heat: expected .*, with name=\"heat\""):
+        recoup.open(tmp_path / "heat")
+
+
 def test_session_of_this_process_that_is_open_is_named_as_such(tmp_path):
     with recoup.Session(tmp_path) as session:
         assert "open" in repr(session)

@@ -24,8 +24,10 @@ pub(crate) const FIGURES: &str = "figures.json";
 
 /// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
-  recoup compare --poisson3d 16 --method cg --paper-regime cg --report reports/cg
-  recoup compare --poisson3d 12 --method jacobi --paper-regime jacobi --report reports/jacobi
+  recoup compare --poisson3d 16 --method cg --paper-regime cg \\
+      --report reports/cg
+  recoup compare --poisson3d 12 --method jacobi --paper-regime jacobi \\
+      --report reports/jacobi
   recoup report reports                       # reports/index.html links both
   recoup report /tmp/versions --to r          # r/index.html shows a run
   recoup report /tmp/versions --plot          # its residual, in the terminal
@@ -77,6 +79,9 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         return of_run::run(&directory, &Wanted { to: args.to.as_deref(), has_plot: args.plot }, output);
     }
     if entries.is_empty() {
+        if Hdf5Store::run_in(&args.folder).is_some() {
+            DirectoryArgs { dir: args.folder.clone(), name: None }.names()?;
+        }
         let target = shell_word(&args.folder.join("NAME").to_string_lossy());
         let folder = args.folder.display();
         if args.folder.join(FIGURES).is_file() {

@@ -1,6 +1,6 @@
 """The native half of the package. The Python half is what programs use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, final, overload
 
@@ -273,6 +273,11 @@ class Version:
         """
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """One variable decoded."""
+    def keys(self) -> list[str]:
+        """The names of its variables, in the order they were saved: ``dict(version)`` decodes them all."""
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, name: object) -> bool: ...
     def verify(self) -> list[str]:
         """Everything that is not as it was written, or does not decode: one line each; empty when whole."""
 
