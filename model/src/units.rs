@@ -76,7 +76,7 @@ pub fn parse_bytes(text: &str) -> Option<f64> {
         _ => 0,
     };
     let number = if power > 0 { &trimmed[..trimmed.len() - 1] } else { trimmed };
-    let number = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    let number = number.trim_end().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
     number.map(|number| number * base.powi(power))
 }
 
@@ -100,6 +100,8 @@ mod tests {
             ("100e6", 100e6),
             ("100M", 100e6),
             (" 100MB ", 100e6),
+            // As reports print them.
+            ("64.00 MiB", 67_108_864.0),
             ("100MiB", 104_857_600.0),
             ("1.5Gi", 1.5 * 1_073_741_824.0),
             ("17476", 17476.0),

@@ -64,6 +64,15 @@ def test_random_program_gets_what_it_pushed(tmp_path):
                 assert all((step in tape) == (step in expected) for step in range(60))
 
 
+def test_a_tape_says_how_much_it_holds_and_takes_bytes_as_reports_write_them():
+    with recoup.Tape(host="64.00 KiB") as tape:
+        for step, expected in enumerate(["Tape(0 states)", "Tape(1 state)", "Tape(2 states)"]):
+            assert repr(tape) == expected
+            tape.push(step, [1.0])
+        while tape:
+            tape.pop()
+
+
 def test_pop_writes_to_the_array_it_is_given():
     with recoup.Tape(host=1 << 20) as tape:
         tape.push(3, field(3))

@@ -226,7 +226,7 @@ class Tape(BoundToProcess):
         return as_html(repr(self), _REPORT, rows)
 
     def __repr__(self) -> str:
-        return "Tape(closed)" if self.closed else f"Tape({len(self)} states)"
+        return "Tape(closed)" if self.closed else f"Tape({len(self)} state{'' if len(self) == 1 else 's'})"
 
     @property
     def closed(self) -> bool:
