@@ -153,7 +153,11 @@ fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> 
         } else if !line.is_empty() {
             let pair = line.split_once(['=', ':']);
             let pair = pair.ok_or_else(|| format!("line {}: neither key = value nor key: value", index + 1))?;
-            values.insert(pair.0.trim().to_ascii_lowercase(), pair.1.trim().to_owned());
+            let key = pair.0.trim().to_ascii_lowercase();
+            let before = values.insert(key.clone(), pair.1.trim().to_owned());
+            if before.is_some() && KEYS.contains(&key.as_str()) {
+                warnings.push(format!("line {}: {key} is given a second time, and counts from here", index + 1));
+            }
         }
     }
     Ok((values, warnings))
@@ -249,6 +253,14 @@ mod tests {
         assert_eq!((config.max_versions, config.scratch_versions, config.persistent_interval), (Some(3), None, None));
         assert_eq!(config.lossy, BTreeMap::from([(1, Bound::Absolute(1e-3)), (-2, Bound::Range(1e-4))]));
         assert_eq!(warnings, [""; 0]);
+    }
+
+    /// The first of two directories was dropped without a word, with the versions looked for there.
+    #[test]
+    fn key_given_twice_is_said_and_the_last_one_counts() {
+        let Parsed { config, warnings } = parse(&format!("{LEAST}scratch = /other\n")).unwrap();
+        assert_eq!(config.scratch, Path::new("/other"));
+        assert_eq!(warnings, ["line 4: scratch is given a second time, and counts from here"]);
     }
 
     /// As the reader of VELOC takes them: whichever of the two signs comes first ends the key.
