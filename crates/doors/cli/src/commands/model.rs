@@ -128,7 +128,7 @@ const NO_PROGRESS: &str =
 const NO_PROGRESS_OVERHEAD: f64 = 99.0;
 
 /// Adds the note if one of the overheads is unbounded, or as good as that.
-fn note_no_progress(table: &mut TextTable, overheads: impl IntoIterator<Item = f64>) {
+pub(crate) fn note_no_progress(table: &mut TextTable, overheads: impl IntoIterator<Item = f64>) {
     if overheads.into_iter().any(|overhead| overhead >= NO_PROGRESS_OVERHEAD) {
         table.note(NO_PROGRESS);
     }
@@ -253,10 +253,18 @@ fn bound(args: &BoundArgs) -> AllowedExtra {
 fn bound_table(found: &AllowedExtra) -> TextTable {
     let mut table = TextTable::pairs();
     let most = found.max_extra_iterations;
-    let most = if most > 0.0 { format!("{most:.1}") } else { "none: it never pays".to_owned() };
-    table.row(["lossy pays up to extra iterations", &most]);
+    let shown = if most > 0.0 { format!("{most:.1}") } else { "none: it never pays".to_owned() };
+    table.row(["lossy pays up to extra iterations", &shown]);
     table.row(["overhead of traditional checkpoints", &percent(found.overhead_traditional)]);
     table.row(["overhead of lossy ones, at best", &percent(found.overhead_lossy)]);
+    table.note(if most > 0.0 {
+        format!(
+            "save lossily if a recovery costs at most {:.0} extra iterations: recoup compare counts yours",
+            most.floor()
+        )
+    } else {
+        "save without loss: lossy versions cost more even if a recovery costs no extra iteration".to_owned()
+    });
     note_no_progress(&mut table, [found.overhead_traditional, found.overhead_lossy]);
     table
 }
@@ -281,6 +289,10 @@ fn stationary_table(found: &ExpectedExtra) -> TextTable {
     let mut table = TextTable::pairs();
     table.row(["extra iterations, mean restart", &format!("{:.2}", found.extra_iterations_low)]);
     table.row(["extra iterations, last restart", &format!("{:.2}", found.extra_iterations_high)]);
+    table.note(format!(
+        "save lossily if {:.0} extra iterations in a recovery are fewer than recoup model bound allows",
+        found.extra_iterations_high.ceil()
+    ));
     table.note("The formula of the paper; it assumes that the error falls by R in every iteration.");
     table
 }

@@ -7,6 +7,7 @@ use recoup::model::overhead::CheckpointTiming;
 use recoup::model::simulate::SavingSimulation;
 use serde::Serialize;
 
+use crate::commands::model::note_no_progress;
 use crate::exit::Exit;
 use crate::options::duration;
 use crate::output::{Output, TextTable, percent, seconds};
@@ -16,8 +17,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   recoup memory advise --cost 1s --mtti 1h
   recoup memory advise --cost 10s --mtti 1d --step 2s --json
 
-Efficiency is the time of the steps divided by all time: of commits, of work that
-failures cost, and of recoveries. A program asks after each step.";
+Efficiency is the time of the steps divided by all time: of commits, of work
+that failures cost, and of recoveries. A program asks after each step.";
 
 /// The commits and failures of a program.
 #[derive(Debug, clap::Args)]
@@ -142,5 +143,6 @@ fn table(advice: &SavingAdvice) -> TextTable {
         ]);
     }
     table.note(advice.why.clone());
+    note_no_progress(&mut table, advice.policies.iter().map(|of| 1.0 / of.efficiency - 1.0));
     table
 }

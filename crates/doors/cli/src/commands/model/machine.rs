@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use recoup::core::{Cost, Scheme};
 use recoup::model::decide::Question;
+use recoup::model::units::parse_bytes;
 
 use super::scenario::Scenario;
 use crate::exit::Exit;
@@ -117,34 +118,34 @@ pub(super) struct MachineArgs {
     #[arg(required_unless_present_any = ["ckpt", "scenario"])]
     bytes: Option<f64>,
     /// Bytes of the iterate on all ranks, which lossy versions save [default: as --bytes].
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with_all = ["ckpt", "scenario"])]
     bytes_lossy: Option<f64>,
     /// Storage bandwidth of all ranks together, per second.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with_all = ["ckpt", "scenario"])]
     bandwidth: Option<f64>,
     /// Number of ranks, which encode and decode in parallel.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     ranks: u32,
     /// Ratio of raw to encoded bytes of the lossless codec.
-    #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "1.2")]
+    #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "1.2", conflicts_with_all = ["ckpt", "scenario"])]
     ratio_lossless: f64,
     /// Ratio of raw to encoded bytes of the lossy codec.
-    #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "10")]
+    #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "10", conflicts_with_all = ["ckpt", "scenario"])]
     ratio_lossy: f64,
     /// Raw bytes that each rank encodes losslessly per second.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "400M")]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "400M", conflicts_with_all = ["ckpt", "scenario"])]
     speed_lossless: f64,
     /// Raw bytes that each rank encodes under a bound per second.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M")]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M", conflicts_with_all = ["ckpt", "scenario"])]
     speed_lossy: f64,
     /// Raw bytes that each rank decodes per second.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M")]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M", conflicts_with_all = ["ckpt", "scenario"])]
     speed_decode: f64,
     /// Encode and write while the solver continues; it waits for a copy only.
     #[arg(long)]
     asynchronous: bool,
     /// Bytes that each rank copies per second: an asynchronous checkpoint blocks for the copy.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "5G")]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "5G", conflicts_with_all = ["ckpt", "scenario"])]
     speed_copy: f64,
 
     /// Time of a traditional checkpoint, instead of sizes and speeds.
@@ -243,21 +244,8 @@ fn number(text: &str) -> Result<f64, String> {
 }
 
 /// Bytes, with or without a unit: `1e9`, `78.8G`, `64Mi`, `64MiB`.
-pub(super) fn size(text: &str) -> Result<f64, String> {
-    const UNITS: [(&str, f64); 8] = [
-        ("Ki", 1024.0),
-        ("Mi", 1_048_576.0),
-        ("Gi", 1_073_741_824.0),
-        ("Ti", 1_099_511_627_776.0),
-        ("K", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-        ("T", 1e12),
-    ];
-    let text = text.strip_suffix('B').unwrap_or(text);
-    let unit = UNITS.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
-    let (digits, scale) = unit.unwrap_or((text, 1.0));
-    positive(digits.trim()).map(|value| value * scale)
+pub(super) fn size(text: &str) -> Result<f64, &'static str> {
+    parse_bytes(text).ok_or("expected bytes above 0, such as 500000, 500k or 2GiB")
 }
 
 #[cfg(test)]
