@@ -62,7 +62,7 @@ impl fmt::Display for BreakdownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotPositiveDefinite { curvature } => {
-                write!(f, "the operator is not positive definite (p . A p = {curvature:e})")
+                write!(f, "the operator is not positive definite (p . A p = {curvature:.2e})")
             }
             Self::Vanished { scalar, restarts: 0 } => write!(f, "{scalar} vanished"),
             Self::Vanished { scalar, restarts } => {

@@ -121,9 +121,10 @@ fn reason(progress: &Progress) -> Option<String> {
     match progress.status {
         Status::Converged => None,
         Status::Running => Some("stopped above the tolerance".to_owned()),
-        Status::Breakdown(reason @ (BreakdownReason::Stagnated | BreakdownReason::Diverged { .. })) => {
-            Some(reason.to_string())
+        Status::Breakdown(reason @ BreakdownReason::Diverged { .. }) => {
+            Some(format!("{reason}; --dtol inf takes the limit away"))
         }
+        Status::Breakdown(reason @ BreakdownReason::Stagnated) => Some(reason.to_string()),
         Status::Breakdown(reason) => Some(format!("breakdown: {reason}")),
     }
 }

@@ -26,6 +26,8 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
     std::fs::write(dir.path().join("afile"), "").unwrap();
     let decide = "model decide --mtti 3600 --t-iter 1 --iterations 100 --ckpt 10";
     let cases = [
+        (format!("{decide} --bandwidth 5G"), "'--ckpt <DURATION>' cannot be used with '--bandwidth <SIZE>'"),
+        ("prune d".to_owned(), "<--keep <K>|--max-bytes <SIZE>>"),
         ("solve --method cg".to_owned(), "<--poisson3d <N>|--matrix <FILE>>"),
         ("solve --poisson3d 4 --matrix a.mtx --method cg".to_owned(), "cannot be used with"),
         ("solve --poisson3d 4 --grid 4x4x4 --method cg".to_owned(), "cannot be used with"),
@@ -205,6 +207,9 @@ fn machines_without_progress_are_named_by_every_question() {
         let (out, _) = told(&format!("model {question}"), dir.path(), 0);
         assert!(out.contains("next to no progress on this machine"), "{question}\n{out}");
     }
+    // It began a recovery again without end.
+    let (out, _) = told("memory advise --cost 100 --mtti 1 --trials 2", dir.path(), 0);
+    assert!(out.contains("next to no progress on this machine"), "{out}");
     assert!(!told("model overhead --mtti 3600 --ckpt 100", dir.path(), 0).0.contains("no progress"));
 }
 
@@ -214,12 +219,16 @@ fn machines_without_progress_are_named_by_every_question() {
 fn wrong_options_and_places_are_told_at_once_with_the_expected_ones() {
     let dir = tempfile::tempdir().unwrap();
     let nowhere = "there is no directory none: expected the --dir of a run";
+    told(&format!("run {CG} {SAVE}"), dir.path(), 0);
     for (command, code, expected) in [
         ("exec --dir d --options bogus=1 -- true", 2, "unknown key \"bogus\": expected one of dir, name"),
         ("exec --dir d --share -1 -- true", 2, "expected a number from 0 to 1"),
         ("status none", 1, nowhere),
         ("inspect none", 1, nowhere),
         ("report none", 1, nowhere),
+        // Each said that no run has versions there.
+        ("status d/solve", 4, "d/solve is the folder of run solve: expected "),
+        ("report d/solve", 4, "/d, with --name solve"),
     ] {
         let words = crate::support::refused(command, dir.path(), code);
         assert!(words.contains(expected), "{command}\n{words}");
@@ -369,6 +378,7 @@ fn options_that_do_nothing_are_said_with_what_they_need() {
             "--seed does nothing here: it needs failures at random",
         ),
         (format!("run {solve} --dir c --async --scheme none"), "--async does nothing here"),
+        ("completions bash --json".to_owned(), "--json does nothing here: this command has no report"),
         (format!("compare {solve} --schemes none,traditional --failures at:3 --codec qb"), "--codec does nothing here"),
     ] {
         let (_, err) = told(&command, dir.path(), 0);
@@ -377,6 +387,16 @@ fn options_that_do_nothing_are_said_with_what_they_need() {
     let used = "run --poisson3d 6 --method gmres --restart 9 --scheme lossy --theta 1 --keep 3 --interval 5it --dir d";
     let (_, err) = told(used, dir.path(), 0);
     assert!(!err.contains("does nothing"), "{err}");
+}
+
+/// A badly scaled matrix reached the limit in its first iteration, and nothing said what to change.
+#[test]
+fn a_solve_that_diverged_names_the_option_of_its_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let matrix = "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n1 2 1e9\n2 2 1\n";
+    std::fs::write(dir.path().join("a.mtx"), matrix).unwrap();
+    let (out, _) = told("solve --matrix a.mtx --method jacobi", dir.path(), 3);
+    assert!(out.replace('\n', " ").contains("; --dtol inf takes the limit away"), "{out}");
 }
 
 /// The command it named exported from a directory of another name: `my versions` had no quotes.

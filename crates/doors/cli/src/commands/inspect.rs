@@ -17,7 +17,9 @@ use crate::output::{Output, TextTable, bytes};
 /// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup inspect /tmp/versions
-  recoup inspect /tmp/versions --name solve --json";
+  recoup inspect /tmp/versions --name solve --json
+
+docs/glossary.md explains the words.";
 
 /// Options of `recoup inspect`.
 #[derive(clap::Args, Debug)]
@@ -346,6 +348,7 @@ fn tables(report: &InspectReport) -> Tables {
     if is_tiered {
         versions.note("in: the tiers that hold it");
     }
+    versions.note("docs/glossary.md explains the other words");
     Tables([versions, variables])
 }
 

@@ -1,6 +1,7 @@
 //! `recoup prune`: removes old versions, versions that were set aside, and abandoned drafts.
 
 use anyhow::Result;
+use clap::ArgGroup;
 use recoup::core::Store;
 use recoup::pipeline::{Retention, Sweep};
 use serde::Serialize;
@@ -19,13 +20,13 @@ const EXAMPLES: &str = "Examples:
 
 /// Options of `recoup prune`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("limit").args(["keep", "max_bytes"]).required(true).multiple(true))]
 pub(crate) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
 
     /// Keep the newest K versions of each run, and the versions they are coded against.
-    #[arg(long, value_name = "K", required_unless_present = "max_bytes")]
+    #[arg(long, value_name = "K")]
     keep: Option<u32>,
 
     /// Keep fewer versions of a run if they take more bytes than this: 500M, 2GiB. The newest whole
