@@ -50,7 +50,6 @@ impl Arena {
     }
 
     /// Returns the bytes of the allocation at an address; none where there is none.
-    #[must_use]
     pub fn bytes(&self, address: u64) -> &[u8] {
         let found = self.allocations.iter().find(|allocation| allocation.address == address);
         found.map_or(&[], |allocation| &allocation.bytes)
@@ -88,27 +87,13 @@ pub struct Arguments {
 
 impl Arguments {
     /// Adds a number of 4 bytes.
-    #[must_use]
     pub fn word(self, value: u32) -> Self {
         self.with(&value.to_le_bytes(), 4)
     }
 
     /// Adds a number or an address of 8 bytes.
-    #[must_use]
     pub fn double_word(self, value: u64) -> Self {
         self.with(&value.to_le_bytes(), 8)
-    }
-
-    /// Adds a double.
-    #[must_use]
-    pub fn real(self, value: f64) -> Self {
-        self.double_word(value.to_bits())
-    }
-
-    /// Adds a structure whose largest member has 8 bytes.
-    #[must_use]
-    pub fn structure(self, bytes: &[u8]) -> Self {
-        self.with(bytes, 8)
     }
 
     fn with(mut self, value: &[u8], alignment: usize) -> Self {
@@ -118,7 +103,6 @@ impl Arguments {
     }
 
     /// Returns all bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -145,7 +129,7 @@ mod tests {
 
     #[test]
     fn arguments_stand_at_multiples_of_their_lengths() {
-        let arguments = Arguments::default().word(1).real(2.0).word(3).double_word(4);
+        let arguments = Arguments::default().word(1).double_word(2).word(3).double_word(4);
         assert_eq!(arguments.bytes().len(), 32);
         assert_eq!(arguments.bytes()[16..20], [3, 0, 0, 0]);
     }

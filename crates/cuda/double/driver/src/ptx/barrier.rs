@@ -14,13 +14,12 @@ const BARRIERS: u32 = 16;
 pub(super) fn release(block: &mut BlockState<'_>) -> Result<bool, ThreadFault> {
     let mut is_released = false;
     for thread in 0..block.lanes.len() {
-        let ThreadStatus::Barrier { number, threads } = block.lanes[thread].status else { continue };
+        let ThreadStatus::Barrier { number } = block.lanes[thread].status else { continue };
         let at = |fault| ThreadFault { thread, fault };
-        let is_whole = threads.is_none_or(|threads| threads > 0 && (threads as usize).is_multiple_of(LANES));
-        if number >= BARRIERS || !is_whole {
-            return Err(at(DeviceFault::Barrier { number, threads }));
+        if number >= BARRIERS {
+            return Err(at(DeviceFault::Barrier { number }));
         }
-        if let Some(arrived) = complete(block, thread, number, threads).map_err(at)? {
+        if let Some(arrived) = complete(block, thread, number).map_err(at)? {
             pass(block, &arrived);
             is_released = true;
         }
@@ -36,58 +35,26 @@ fn barrier<'a>(block: &BlockState<'a>, thread: usize) -> Option<&'a Barrier> {
     }
 }
 
-/// The threads at a barrier, if all have come to it. A warp has come when all its lanes have that
-/// have not ended.
-fn complete(
-    block: &BlockState<'_>,
-    thread: usize,
-    number: u32,
-    threads: Option<u32>,
-) -> Result<Option<Vec<usize>>, DeviceFault> {
+/// The threads at a barrier, if all have come to it that have not ended.
+fn complete(block: &BlockState<'_>, thread: usize, number: u32) -> Result<Option<Vec<usize>>, DeviceFault> {
     let mut arrived = Vec::new();
-    let mut warps = 0;
     for first in (0..block.lanes.len()).step_by(LANES) {
         let warp = first..block.lanes.len().min(first + LANES);
         let lanes: Vec<usize> = warp.filter(|lane| block.lanes[*lane].status != ThreadStatus::Ended).collect();
-        let is_here = |lane: &usize| matches!(block.lanes[*lane].status, ThreadStatus::Barrier { number: own, .. } if own == number);
-        if !lanes.is_empty() && lanes.iter().all(is_here) {
-            check_aligned(block, &lanes, number)?;
-            warps += 1;
-            arrived.extend(lanes);
-        } else if threads.is_none() && !lanes.is_empty() {
+        if !lanes.iter().all(|lane| block.lanes[*lane].status == ThreadStatus::Barrier { number }) {
             return Ok(None);
         }
+        if lanes.iter().any(|lane| block.lanes[*lane].position != block.lanes[lanes[0]].position) {
+            let what = "lanes of a warp come to it at different instructions";
+            return Err(DeviceFault::Disagreement { number, what });
+        }
+        arrived.extend(lanes);
     }
-    if threads.is_some_and(|threads| warps * LANES < threads as usize) || arrived.is_empty() {
-        return Ok(None);
-    }
-    if threads.is_some_and(|threads| warps * LANES > threads as usize) {
-        return Err(DeviceFault::Disagreement { number, what: "more threads come than it is for" });
-    }
-    check_agreement(block, &arrived, thread, number)?;
-    Ok(Some(arrived))
-}
-
-/// Lanes of a warp come to an aligned barrier at one instruction.
-fn check_aligned(block: &BlockState<'_>, lanes: &[usize], number: u32) -> Result<(), DeviceFault> {
-    let is_aligned = |lane: &usize| barrier(block, *lane).is_some_and(|barrier| barrier.is_aligned);
-    let position = block.lanes[lanes[0]].position;
-    let is_together = lanes.iter().all(|lane| block.lanes[*lane].position == position);
-    if is_together || !lanes.iter().any(is_aligned) {
-        return Ok(());
-    }
-    Err(DeviceFault::Disagreement { number, what: "lanes of a warp come to it at different instructions" })
-}
-
-/// All threads name the same number of threads and the same reduction.
-fn check_agreement(block: &BlockState<'_>, arrived: &[usize], thread: usize, number: u32) -> Result<(), DeviceFault> {
     let how = |thread: usize| barrier(block, thread).map(|barrier| barrier.reduction.map(|reduction| reduction.how));
-    let is_same =
-        |other: &usize| block.lanes[*other].status == block.lanes[thread].status && how(*other) == how(thread);
-    if arrived.iter().all(is_same) {
-        return Ok(());
+    if arrived.iter().any(|other| how(*other) != how(thread)) {
+        return Err(DeviceFault::Disagreement { number, what: "threads come to it by instructions that differ" });
     }
-    Err(DeviceFault::Disagreement { number, what: "threads come to it by instructions that differ" })
+    Ok(Some(arrived))
 }
 
 /// Gathers what the threads bring, and lets them continue.

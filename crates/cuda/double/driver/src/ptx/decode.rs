@@ -4,7 +4,7 @@ mod access;
 mod together;
 
 use super::error::ParseError;
-use super::instruction::{Action, Combine, Compare, Instruction};
+use super::instruction::{Action, Instruction};
 use super::names::{Named, Names};
 use super::operand::{Resolver, Width};
 use super::register::{NO_REGISTER, Register, RegisterPlaces};
@@ -30,8 +30,7 @@ fn action(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
     match *words {
         ["mov", scalar] => mov(resolver, scalar),
         ["cvt", ref modifiers @ .., target, source] => convert(resolver, modifiers, target, source),
-        ["setp", comparison, scalar] => compare(resolver, comparison, None, scalar),
-        ["setp", comparison, combine, scalar] => compare(resolver, comparison, Some(combine), scalar),
+        ["setp", comparison, scalar] => compare(resolver, comparison, scalar),
         ["bra"] | ["bra", "uni"] => {
             let [label] = resolver.operands()?;
             Ok(Action::Branch { target: resolver.label(label)? })
@@ -39,14 +38,10 @@ fn action(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
         ["brx", "idx"] | ["brx", "idx", "uni"] => branch_indexed(resolver),
         ["ret"] | ["ret", "uni"] | ["exit"] => resolver.operands::<0>().map(|_| Action::Exit),
         ["trap"] => resolver.operands::<0>().map(|_| Action::Trap),
-        ["nanosleep", "u32"] => {
-            let [time] = resolver.operands()?;
-            resolver.source(time, Width::Exactly(32)).map(|_| Action::Nothing)
-        }
         ["ld", ..] | ["st", ..] | ["atom", ..] | ["red", ..] | ["cvta", ..] | ["membar", ..] | ["fence", ..] => {
             access::decode(resolver)
         }
-        ["bar" | "barrier" | "shfl" | "vote" | "match" | "redux" | "activemask", ..] => together::decode(resolver),
+        ["bar" | "barrier" | "shfl" | "vote" | "redux", ..] => together::decode(resolver),
         _ => compute(resolver),
     }
 }
@@ -134,45 +129,14 @@ fn convert(
     Ok(Action::convert(function, target.register, source, mask(target.bits)))
 }
 
-fn compare(
-    resolver: &mut Resolver<'_, '_, '_>,
-    comparison: &str,
-    combine: Option<&str>,
-    scalar: &str,
-) -> Result<Action, ParseError> {
+fn compare(resolver: &mut Resolver<'_, '_, '_>, comparison: &str, scalar: &str) -> Result<Action, ParseError> {
     let found = table::compare(comparison, scalar).zip(ScalarType::named(scalar));
     let (function, scalar) = found.ok_or_else(|| resolver.refuse("not interpreted"))?;
-    let operands = resolver.statement.operands.as_slice();
-    let expected = if combine.is_some() { 4 } else { 3 };
-    if operands.len() != expected {
-        return Err(resolver.refuse("another number of operands expected"));
-    }
-    let [target, opposite] = resolver.pair(&operands[0], 1)?;
-    let a = resolver.source(&operands[1], Width::Exactly(scalar.bits))?;
-    let b = resolver.source(&operands[2], Width::Exactly(scalar.bits))?;
-    let combine = match combine {
-        None => None,
-        Some(name) => {
-            let function = combination(name).ok_or_else(|| resolver.refuse("not interpreted"))?;
-            Some(Combine { function, predicate: resolver.predicate(&operands[3])? })
-        }
-    };
-    if combine.is_none() && opposite == NO_REGISTER && target != NO_REGISTER {
-        return Ok(Action::Compute {
-            function,
-            places: RegisterPlaces { target, sources: [a, b, a, a], mask: u64::MAX },
-        });
-    }
-    Ok(Action::Compare(Box::new(Compare { function, combine, a, b, target, opposite })))
-}
-
-fn combination(name: &str) -> Option<fn(u64, u64) -> u64> {
-    Some(match name {
-        "and" => |a, b| a & b,
-        "or" => |a, b| a | b,
-        "xor" => |a, b| a ^ b,
-        _ => return None,
-    })
+    let [target, a, b] = resolver.operands()?;
+    let target = resolver.register(target, 1)?;
+    let a = resolver.source(a, Width::Exactly(scalar.bits))?;
+    let b = resolver.source(b, Width::Exactly(scalar.bits))?;
+    Ok(Action::Compute { function, places: RegisterPlaces { target, sources: [a, b, a, a], mask: u64::MAX } })
 }
 
 fn branch_indexed(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {

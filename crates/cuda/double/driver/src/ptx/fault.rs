@@ -62,13 +62,11 @@ pub enum DeviceFault {
         /// The mask.
         mask: u32,
     },
-    /// A barrier whose number, or number of threads, no block has.
-    #[error("barrier {number} of {threads:?} threads: not a barrier")]
+    /// A barrier whose number no block has.
+    #[error("barrier {number}: not a barrier")]
     Barrier {
         /// Number of the barrier.
         number: u32,
-        /// The threads that are to come.
-        threads: Option<u32>,
     },
     /// Threads that came to one barrier by instructions that do not agree.
     #[error("barrier {number}: {what}")]

@@ -3,20 +3,10 @@
 use super::instruction::Gathering;
 
 /// Gathers predicates, each with the number of its lane or thread.
-pub(super) fn gather(how: Gathering, predicates: impl Iterator<Item = (usize, u64)>) -> u64 {
-    let mut n = 0;
-    let mut n_true = 0;
-    let mut lanes = 0;
-    for (number, predicate) in predicates {
-        n += 1;
-        n_true += predicate;
-        lanes |= predicate << (number % 32);
-    }
+pub(super) fn gather(how: Gathering, mut predicates: impl Iterator<Item = (usize, u64)>) -> u64 {
     match how {
-        Gathering::All => u64::from(n_true == n),
-        Gathering::Any => u64::from(n_true > 0),
-        Gathering::Uniform => u64::from(n_true == 0 || n_true == n),
-        Gathering::Count => n_true,
-        Gathering::PricedCandidates => lanes,
+        Gathering::All => u64::from(predicates.all(|(_, predicate)| predicate == 1)),
+        Gathering::Any => u64::from(predicates.any(|(_, predicate)| predicate == 1)),
+        Gathering::Lanes => predicates.fold(0, |lanes, (number, predicate)| lanes | predicate << (number % 32)),
     }
 }

@@ -110,11 +110,6 @@ impl Action {
             Self::Compute { function, places } => places.sources[..function.n_sources].iter_mut().for_each(see),
             Self::Divide { sources, .. } => sources.iter_mut().for_each(see),
             Self::Unpack { source, .. } => see(source),
-            Self::Compare(compare) => {
-                see(&mut compare.a);
-                see(&mut compare.b);
-                compare.combine.iter_mut().for_each(|combine| see(&mut combine.predicate.operand));
-            }
             Self::Pack { parts, .. } => parts.iter_mut().for_each(see),
             Self::Load { access, .. } => see(&mut access.address.base),
             Self::Store { access, sources } => {
@@ -128,7 +123,6 @@ impl Action {
             Self::BranchIndexed { index, .. } => see(index),
             Self::Barrier(barrier) => {
                 see(&mut barrier.number);
-                barrier.threads.iter_mut().for_each(&mut *see);
                 barrier.reduction.iter_mut().for_each(|reduction| see(&mut reduction.predicate.operand));
             }
             Self::Collective(collective) => {
@@ -145,10 +139,6 @@ impl Action {
         match self {
             Self::Compute { places, .. } => one(&mut places.target, usage),
             Self::Divide { target, .. } | Self::Pack { target, .. } => one(target, usage),
-            Self::Compare(compare) => {
-                one(&mut compare.target, usage);
-                one(&mut compare.opposite, usage);
-            }
             Self::Unpack { targets, .. } => targets.iter_mut().for_each(|target| one(target, usage)),
             Self::Load { targets, .. } => targets.iter_mut().for_each(|target| one(&mut target.register, usage)),
             Self::Atomic(atomic) => one(&mut atomic.target, usage),
@@ -182,7 +172,6 @@ pub(super) enum Action {
         function: fn(u64, u64) -> Option<u64>,
         sources: [Register; 2],
     },
-    Compare(Box<Compare>),
     /// Puts parts of `part_bits` bits side by side, the first lowest.
     Pack {
         target: Register,
@@ -215,7 +204,7 @@ pub(super) enum Action {
     },
     Exit,
     Trap,
-    /// A fence, or a rest: nothing where threads run one at a time.
+    /// A fence: nothing where threads run one at a time.
     Nothing,
     Barrier(Box<Barrier>),
     Collective(Box<Collective>),
@@ -226,26 +215,6 @@ pub(super) enum Action {
 pub(super) struct Loaded {
     pub(super) register: Register,
     pub(super) mask: u64,
-}
-
-/// A comparison that writes two predicates, or takes a third.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Compare {
-    pub(super) function: TotalFunction,
-    pub(super) combine: Option<Combine>,
-    pub(super) a: Register,
-    pub(super) b: Register,
-    /// The result.
-    pub(super) target: Register,
-    /// The result of the opposite; [`NO_REGISTER`] where it is not wanted.
-    pub(super) opposite: Register,
-}
-
-/// The third predicate, and how it comes in.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Combine {
-    pub(super) function: fn(u64, u64) -> u64,
-    pub(super) predicate: PredicateOperand,
 }
 
 /// A read and a write that nothing comes between.
@@ -259,14 +228,10 @@ pub(super) struct Atomic {
     pub(super) target: Register,
 }
 
-/// A barrier of a block.
+/// A barrier of all threads of a block; those of a warp come to it at the same instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Barrier {
     pub(super) number: Register,
-    /// The threads that come to it; all where it is not said.
-    pub(super) threads: Option<Register>,
-    /// All threads of a warp must come to the barrier at the same instruction.
-    pub(super) is_aligned: bool,
     pub(super) reduction: Option<BarrierReduction>,
 }
 
@@ -283,11 +248,8 @@ pub(super) struct BarrierReduction {
 pub(super) enum Gathering {
     All,
     Any,
-    /// Tells whether all are the same.
-    Uniform,
-    Count,
     /// A bit for each lane.
-    PricedCandidates,
+    Lanes,
 }
 
 /// An instruction that the lanes of a mask execute together.
@@ -298,7 +260,7 @@ pub(super) struct Collective {
     /// The lane's own value; for votes, a predicate.
     pub(super) source: Register,
     pub(super) is_source_negated: bool,
-    /// ThreadState or distance, and limits, of a shuffle.
+    /// Lane or distance, and limits, of a shuffle.
     pub(super) shuffle: [Register; 2],
     pub(super) target: Register,
     /// The predicate that some of them write; [`NO_REGISTER`] without.
@@ -311,10 +273,6 @@ pub(super) enum CollectiveKind {
     Barrier,
     Shuffle(Shuffle),
     Vote(Gathering),
-    /// The lanes with the same value, of this many bits.
-    MatchAny(u32),
-    /// All lanes where all values, of this many bits, are the same.
-    MatchAll(u32),
     /// A reduction, by its name.
     Reduce {
         name: Reduction,
@@ -329,7 +287,6 @@ impl CollectiveKind {
             (Self::Barrier, Self::Barrier) => true,
             (Self::Shuffle(a), Self::Shuffle(b)) => a == b,
             (Self::Vote(a), Self::Vote(b)) => a == b,
-            (Self::MatchAny(a), Self::MatchAny(b)) | (Self::MatchAll(a), Self::MatchAll(b)) => a == b,
             (Self::Reduce { name: a, .. }, Self::Reduce { name: b, .. }) => a == b,
             _ => false,
         }

@@ -49,13 +49,11 @@ pub struct Kernel {
 
 impl Kernel {
     /// Returns the length of all parameters together, with the gaps between them.
-    #[must_use]
     pub fn parameter_bytes(&self) -> usize {
         self.parameters.last().map_or(0, |last| last.offset + last.bytes)
     }
 
     /// Returns the number of instructions.
-    #[must_use]
     pub fn instructions(&self) -> usize {
         self.code.len()
     }

@@ -114,8 +114,6 @@ fn numbers(launch: &Launch<'_>, block: u64) -> ThreadNumbers {
         blocks: launch.grid,
         block: [block % width, block / width % height, block / width / height].map(|number| number as u32),
         thread: [0; 3],
-        index: 0,
-        dynamic_shared_bytes: launch.dynamic_shared_bytes as u32,
     }
 }
 

@@ -50,20 +50,17 @@ impl Module {
     }
 
     /// Returns the kernel of that name.
-    #[must_use]
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
     /// Returns all kernels, in the order of the text.
-    #[must_use]
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }
 
     /// Returns the variables in global and constant memory. A launch is told an address for each,
     /// in this order.
-    #[must_use]
     pub fn globals(&self) -> &[Global] {
         &self.globals
     }

@@ -17,16 +17,6 @@ pub(super) struct TotalFunction {
     pub(super) apply: fn(&RegisterPlaces, &mut [u64]),
 }
 
-impl TotalFunction {
-    /// Returns the value for operands that are in no registers.
-    pub(super) fn value(self, operands: [u64; 2]) -> u64 {
-        let [a, b] = operands;
-        let mut values = [a, b, 0];
-        (self.apply)(&RegisterPlaces { target: 2, sources: [0, 1, 1, 1], mask: u64::MAX }, &mut values);
-        values[2]
-    }
-}
-
 /// Makes a [`TotalFunction`] of a function of numbers.
 macro_rules! total_function {
     ($n:literal, $kind:ty, $function:expr, $($operand:literal)*) => {

@@ -1,7 +1,7 @@
 //! One thread: it runs until it ends, waits for others, or its turn is over.
 
 use super::fault::DeviceFault;
-use super::instruction::{Action, Address, Atomic, Compare, Instruction, MemoryAccess, PredicateOperand};
+use super::instruction::{Action, Address, Atomic, Instruction, MemoryAccess, PredicateOperand};
 use super::plain::PlainStep;
 use super::register::{NO_REGISTER, Register};
 use super::space::Spaces;
@@ -19,7 +19,6 @@ pub(super) enum ThreadStatus {
     /// Waits at a barrier of the block.
     Barrier {
         number: u32,
-        threads: Option<u32>,
     },
     Ended,
 }
@@ -190,7 +189,6 @@ fn act(action: &Action, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) 
             let value = function(dividend, divisor).ok_or(DeviceFault::Division { dividend, divisor })?;
             registers.values[*target as usize] = value;
         }
-        Action::Compare(compare) => set_predicates(compare, registers),
         Action::Pack { target, part_bits, parts } => {
             let value = parts.iter().rev().fold(0, |value, part| value << part_bits | registers.read(*part));
             registers.values[*target as usize] = value;
@@ -224,9 +222,7 @@ fn act(action: &Action, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) 
         Action::Trap => return Err(DeviceFault::Trap),
         Action::Nothing => {}
         Action::Barrier(barrier) => {
-            let number = registers.read(barrier.number) as u32;
-            let threads = barrier.threads.map(|threads| registers.read(threads) as u32);
-            return Ok(Next::Stand(ThreadStatus::Barrier { number, threads }));
+            return Ok(Next::Stand(ThreadStatus::Barrier { number: registers.read(barrier.number) as u32 }));
         }
         Action::Collective(collective) => {
             return Ok(Next::Stand(ThreadStatus::Collective { mask: registers.read(collective.mask) as u32 }));
@@ -247,18 +243,6 @@ fn value_of(bytes: &[u8], is_signed: bool) -> u64 {
     };
     let unused = 64 - 8 * bytes.len() as u32;
     if is_signed { ((value << unused) as i64 >> unused) as u64 } else { value }
-}
-
-fn set_predicates(compare: &Compare, registers: &mut Registers<'_>) {
-    let holds = compare.function.value([registers.read(compare.a), registers.read(compare.b)]);
-    let combined = |value: u64| match compare.combine {
-        Some(combine) => (combine.function)(value, registers.predicate(combine.predicate)),
-        None => value,
-    };
-    let target = combined(holds);
-    let opposite = combined(holds ^ 1);
-    registers.write(compare.target, target);
-    registers.write(compare.opposite, opposite);
 }
 
 fn store(

@@ -6,7 +6,6 @@ use super::fault::DeviceFault;
 use super::gathering::gather;
 use super::instruction::{Action, Collective, CollectiveKind, Shuffle};
 use super::register::NO_REGISTER;
-use super::scalar::mask as low_bits;
 use super::state::{BlockState, LANES, ThreadFault};
 use super::thread::ThreadStatus;
 
@@ -80,19 +79,16 @@ fn execute(block: &mut BlockState<'_>, first: usize, lanes: u32) {
 }
 
 /// Writes the results of one lane, and lets it continue.
-fn finish(
-    block: &mut BlockState<'_>,
-    meeting: &Meeting,
-    lane: usize,
-    collective: &Collective,
-    common: Option<LaneResult>,
-) {
+fn finish(block: &mut BlockState<'_>, meeting: &Meeting, lane: usize, collective: &Collective, common: u64) {
     let thread = meeting.first + lane;
     let kernel = block.kernel;
     let instruction = &kernel.code[block.lanes[thread].position];
     let mut registers = block.registers(thread);
     let [number, limits] = collective.shuffle.map(|operand| registers.read(operand) as u32);
-    let result = common.unwrap_or_else(|| meeting.own_result(collective.how, lane, number, limits));
+    let result = match collective.how {
+        CollectiveKind::Shuffle(how) => meeting.shuffled(how, lane, number, limits),
+        _ => LaneResult { value: Some(common), predicate: false },
+    };
     registers.write(collective.target, result.value.unwrap_or_default());
     if collective.predicate != NO_REGISTER {
         registers.write(collective.predicate, u64::from(result.predicate));
@@ -119,37 +115,15 @@ impl Meeting {
         (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
     }
 
-    /// The result, where all lanes have the same.
-    fn common(&self, how: CollectiveKind) -> Option<LaneResult> {
-        let plain = |value: u64| LaneResult { value: Some(value), predicate: false };
-        let mut values = self.iter().map(|lane| self.values[lane]);
-        Some(match how {
-            CollectiveKind::Barrier => plain(0),
-            CollectiveKind::Vote(how) => plain(gather(how, self.iter().map(|lane| (lane, self.values[lane])))),
-            CollectiveKind::MatchAll(bits) => {
-                let is_same = self.same_as(values.next()?, bits) == u64::from(self.lanes);
-                LaneResult { value: Some(if is_same { u64::from(self.lanes) } else { 0 }), predicate: is_same }
-            }
-            CollectiveKind::Reduce { function, .. } => plain(values.reduce(function).unwrap_or_default()),
-            CollectiveKind::Shuffle(_) | CollectiveKind::MatchAny(_) => return None,
-        })
-    }
-
-    /// The result of one lane, where each has its own.
-    fn own_result(&self, how: CollectiveKind, lane: usize, number: u32, limits: u32) -> LaneResult {
+    /// The value that all lanes get: of a shuffle, each has its own.
+    fn common(&self, how: CollectiveKind) -> u64 {
         match how {
-            CollectiveKind::Shuffle(how) => self.shuffled(how, lane, number, limits),
-            CollectiveKind::MatchAny(bits) => {
-                LaneResult { value: Some(self.same_as(self.values[lane], bits)), predicate: false }
+            CollectiveKind::Barrier | CollectiveKind::Shuffle(_) => 0,
+            CollectiveKind::Vote(how) => gather(how, self.iter().map(|lane| (lane, self.values[lane]))),
+            CollectiveKind::Reduce { function, .. } => {
+                self.iter().map(|lane| self.values[lane]).reduce(function).unwrap_or_default()
             }
-            _ => self.common(how).expect("a result that all lanes have"),
         }
-    }
-
-    /// The lanes whose value is `value`.
-    fn same_as(&self, value: u64, bits: u32) -> u64 {
-        let is_same = |lane: &usize| (self.values[*lane] ^ value) & low_bits(bits) == 0;
-        self.iter().filter(is_same).fold(0, |lanes, lane| lanes | 1 << lane)
     }
 
     /// The value of the lane a shuffle reads: limits has the lanes of a segment in bits 8 to 12 and

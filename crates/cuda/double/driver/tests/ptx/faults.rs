@@ -15,7 +15,7 @@ fn a_register_without_a_value_is_named() {
         ("@%p7 mov.u32 %r0, 1;", "%p7"),
         ("st.global.u32 [%o], %r6;", "%r6"),
         ("ld.global.u32 %r6, [%d6];", "%d6"),
-        ("bar.red.popc.u32 %r0, 0, %p7;", "%p7"),
+        ("bar.red.or.pred %p2, 0, %p7;", "%p7"),
         ("vote.sync.any.pred %p7, %p8, -1;", "%p8"),
         // Written on one of two ways only.
         ("@%p1 bra SKIP; mov.u32 %r6, 1; SKIP: add.s32 %r0, %r6, 1;", "%r6"),

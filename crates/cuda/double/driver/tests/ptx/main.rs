@@ -7,7 +7,7 @@ mod faults;
 mod floats;
 mod harness;
 mod integers;
+mod mixed;
 mod refused;
 mod spaces;
 mod together;
-mod vectors;

@@ -1,4 +1,4 @@
-//! Instructions that threads execute together: barriers, shuffles, votes, matches, reductions.
+//! Instructions that threads execute together: barriers, shuffles, votes, reductions.
 
 use super::super::error::ParseError;
 use super::super::instruction::{
@@ -7,10 +7,8 @@ use super::super::instruction::{
 use super::super::names::Constant;
 use super::super::operand::{Resolver, Width};
 use super::super::register::NO_REGISTER;
-use super::super::scalar::{Integer, by_integer, mask};
-use super::super::special::Special;
+use super::super::scalar::{Integer, by_integer};
 use super::super::syntax::OperandSyntax;
-use super::super::table::one;
 
 const WORD: Width = Width::Exactly(32);
 
@@ -23,65 +21,38 @@ pub(super) fn decode(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, Pars
             let [mask] = resolver.operands()?;
             Ok(Action::Collective(Box::new(blank(resolver, CollectiveKind::Barrier, mask)?)))
         }
-        ["bar", "sync"] | ["barrier", "sync", "aligned"] => barrier(resolver, true, None),
-        ["barrier", "sync"] => barrier(resolver, false, None),
-        ["bar", "red", name, scalar] | ["barrier", "red", name, "aligned", scalar] => {
-            barrier_reduction(resolver, true, name, scalar)
+        ["bar", "sync"] | ["barrier", "sync", "aligned"] => {
+            let [number] = resolver.operands()?;
+            barrier(resolver, number, None)
         }
-        ["barrier", "red", name, scalar] => barrier_reduction(resolver, false, name, scalar),
+        ["bar", "red", name, "pred"] | ["barrier", "red", name, "aligned", "pred"] => barrier_reduction(resolver, name),
         ["shfl", "sync", how, "b32"] => shuffle(resolver, how),
         ["vote", "sync", how, "pred"] => vote(resolver, how, 1),
         ["vote", "sync", "ballot", "b32"] => vote(resolver, "ballot", 32),
-        ["match", how @ ("any" | "all"), "sync", scalar @ ("b32" | "b64")] => matching(resolver, how, scalar),
         ["redux", "sync", name, scalar] => reduce(resolver, name, scalar),
-        ["activemask", "b32"] => {
-            // Lanes of a warp are together only where they must be.
-            let [target] = resolver.operands()?;
-            let target = resolver.register(target, 32)?;
-            let own = resolver.names.special(Special::OwnLane, "%lanemask_eq");
-            Ok(Action::convert(one!(|mask| mask), target, own, mask(32)))
-        }
         _ => Err(resolver.refuse("not interpreted")),
     }
 }
 
 fn barrier(
     resolver: &mut Resolver<'_, '_, '_>,
-    is_aligned: bool,
+    number: &OperandSyntax<'_>,
     reduction: Option<BarrierReduction>,
 ) -> Result<Action, ParseError> {
-    let operands = resolver.statement.operands.as_slice();
-    // A reduction has its target before, and its predicate behind.
-    let numbers = if reduction.is_some() { &operands[1..operands.len() - 1] } else { operands };
-    let [number, threads @ ..] = numbers else { return Err(resolver.refuse("another number of operands expected")) };
     let number = resolver.source(number, WORD)?;
-    let threads = match threads {
-        [] => None,
-        [threads] => Some(resolver.source(threads, WORD)?),
-        _ => return Err(resolver.refuse("another number of operands expected")),
-    };
-    Ok(Action::Barrier(Box::new(Barrier { number, threads, is_aligned, reduction })))
+    Ok(Action::Barrier(Box::new(Barrier { number, reduction })))
 }
 
-fn barrier_reduction(
-    resolver: &mut Resolver<'_, '_, '_>,
-    is_aligned: bool,
-    name: &str,
-    scalar: &str,
-) -> Result<Action, ParseError> {
-    let (how, bits) = match (name, scalar) {
-        ("and", "pred") => (Gathering::All, 1),
-        ("or", "pred") => (Gathering::Any, 1),
-        ("popc", "u32") => (Gathering::Count, 32),
+fn barrier_reduction(resolver: &mut Resolver<'_, '_, '_>, name: &str) -> Result<Action, ParseError> {
+    let how = match name {
+        "and" => Gathering::All,
+        "or" => Gathering::Any,
         _ => return Err(resolver.refuse("not interpreted")),
     };
-    let operands = resolver.statement.operands.as_slice();
-    let [target, _, .., predicate] = operands else {
-        return Err(resolver.refuse("another number of operands expected"));
-    };
-    let target = resolver.register(target, bits)?;
+    let [target, number, predicate] = resolver.operands()?;
+    let target = resolver.register(target, 1)?;
     let predicate = resolver.predicate(predicate)?;
-    barrier(resolver, is_aligned, Some(BarrierReduction { how, predicate, target }))
+    barrier(resolver, number, Some(BarrierReduction { how, predicate, target }))
 }
 
 /// A collective without a value and without results, for others to fill in.
@@ -122,8 +93,7 @@ fn vote(resolver: &mut Resolver<'_, '_, '_>, how: &str, bits: u32) -> Result<Act
     let how = CollectiveKind::Vote(match how {
         "all" => Gathering::All,
         "any" => Gathering::Any,
-        "uni" => Gathering::Uniform,
-        "ballot" if bits == 32 => Gathering::PricedCandidates,
+        "ballot" if bits == 32 => Gathering::Lanes,
         _ => return Err(resolver.refuse("not interpreted")),
     });
     let [target, source, mask] = resolver.operands()?;
@@ -132,22 +102,6 @@ fn vote(resolver: &mut Resolver<'_, '_, '_>, how: &str, bits: u32) -> Result<Act
     found.source = predicate.operand;
     found.is_source_negated = predicate.is_negated;
     found.target = resolver.register(target, bits)?;
-    Ok(Action::Collective(Box::new(found)))
-}
-
-fn matching(resolver: &mut Resolver<'_, '_, '_>, how: &str, scalar: &str) -> Result<Action, ParseError> {
-    let bits = if scalar == "b32" { 32 } else { 64 };
-    let [target, source, mask] = resolver.operands()?;
-    let source = resolver.source(source, Width::Exactly(bits))?;
-    if how == "any" {
-        let mut found = blank(resolver, CollectiveKind::MatchAny(bits), mask)?;
-        found.source = source;
-        found.target = resolver.register(target, 32)?;
-        return Ok(Action::Collective(Box::new(found)));
-    }
-    let mut found = blank(resolver, CollectiveKind::MatchAll(bits), mask)?;
-    found.source = source;
-    [found.target, found.predicate] = resolver.pair(target, 32)?;
     Ok(Action::Collective(Box::new(found)))
 }
 

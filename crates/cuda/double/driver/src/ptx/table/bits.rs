@@ -11,7 +11,6 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
         ["xor", name] => Operation::uniform(two!(|a, b| a ^ b), logic(name)?),
         ["not", "pred"] => Operation::uniform(one!(|a| a ^ 1), 1),
         ["not", name] => by_integer!(name, bits, T => uniform::<T>(one!(not::<T>))),
-        ["cnot", name] => by_integer!(name, bits, T => uniform::<T>(one!(|a| u64::from(a == 0)))),
         ["shl", name] => by_integer!(name, bits, T => shift::<T>(two!(shl::<T>))),
         ["shr", name @ ("b16" | "b32" | "b64")] => by_integer!(name, bits, T => shift::<T>(two!(shr::<T>))),
         ["shr", name] => by_integer!(name, arithmetic, T => shift::<T>(two!(shr::<T>))),
@@ -28,7 +27,6 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
             Operation::new(four!(bfi::<T>), T::BITS, &[T::BITS, T::BITS, 32, 32])
         }),
         ["prmt", "b32"] => Operation::uniform(three!(prmt), 32),
-        ["lop3", "b32"] => Operation::uniform(four!(lop3), 32),
         ["selp", name] => {
             Operation::new(three!(|a, b, p| if p != 0 { a } else { b }), any(name)?, &[any(name)?, any(name)?, 1])
         }
@@ -159,13 +157,4 @@ fn prmt(a: u64, b: u64, c: u64) -> u64 {
         u64::from(if nibble & 8 == 0 { byte } else { signs }) << (8 * place)
     };
     (0..4).map(chosen).fold(0, |word, byte| word | byte)
-}
-
-/// Any function of three bits, bit by bit: place `4 a + 2 b + c` of the table `d`.
-fn lop3(a: u64, b: u64, c: u64, d: u64) -> u64 {
-    let bit = |place: u32| {
-        let at = (a >> place & 1) << 2 | (b >> place & 1) << 1 | c >> place & 1;
-        (d >> at & 1) << place
-    };
-    (0..32).map(bit).fold(0, |word, bit| word | bit)
 }

@@ -18,7 +18,6 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
         ["rem", name] => by_integer!(name, arithmetic, T => uniform::<T>(ScalarFunction::Partial(rem::<T>))),
         ["min", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(min::<T>))),
         ["max", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(max::<T>))),
-        ["sad", name] => by_integer!(name, arithmetic, T => uniform::<T>(three!(sad::<T>))),
         ["neg", name @ ("s16" | "s32" | "s64")] => {
             by_integer!(name, arithmetic, T => uniform::<T>(one!(neg::<T>)))
         }
@@ -96,11 +95,6 @@ fn min<T: Integer>(a: u64, b: u64) -> u64 {
 
 fn max<T: Integer>(a: u64, b: u64) -> u64 {
     T::of(a).max(T::of(b)).bits()
-}
-
-fn sad<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
-    let difference = T::of(a).wide() - T::of(b).wide();
-    add::<T>(difference.unsigned_abs() as u64, c)
 }
 
 fn neg<T: Integer>(a: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Floats: arithmetic rounded to nearest, and sums rounded to zero; extremes, signs, classes.
+//! Floats: arithmetic rounded to nearest, and sums rounded to zero; extremes, signs.
 //!
 //! Nothing is contracted, and no denormal becomes zero. The payload of a double that is no number
 //! is that of the host.
@@ -6,7 +6,7 @@
 use std::num::FpCategory;
 
 use super::super::scalar::{Real, by_real};
-use super::{Operation, TotalFunction, one, three, two};
+use super::{Operation, one, three, two};
 
 const SIGN: u64 = 1 << 63;
 const SINGLE_SIGN: u64 = 1 << 31;
@@ -33,7 +33,6 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
         ["abs", "f32"] => Operation::uniform(one!(|a| a & !SINGLE_SIGN), bits),
         ["copysign", "f64"] => Operation::uniform(two!(|a, b| a & SIGN | b & !SIGN), bits),
         ["copysign", "f32"] => Operation::uniform(two!(|a, b| a & SINGLE_SIGN | b & !SINGLE_SIGN), bits),
-        ["testp", class, name] => Operation::new(by_real!(name, T => test::<T>(class)?), 1, &[bits]),
         _ => return None,
     })
 }
@@ -154,18 +153,4 @@ fn extreme<T: Arithmetic>(a: T, b: T, second_wins: fn(T, T) -> bool) -> u64 {
 /// Returns whether `a` is below `b`; -0 is below +0.
 fn is_below<T: Arithmetic>(a: T, b: T) -> bool {
     a < b || (a == b && a.is_negative() && !b.is_negative())
-}
-
-/// The test of a class.
-fn test<T: Arithmetic>(class: &str) -> Option<TotalFunction> {
-    use FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
-    Some(match class {
-        "finite" => one!(|a| u64::from(matches!(T::of(a).class(), Normal | Subnormal | Zero))),
-        "infinite" => one!(|a| u64::from(T::of(a).class() == Infinite)),
-        "number" => one!(|a| u64::from(T::of(a).class() != Nan)),
-        "notanumber" => one!(|a| u64::from(T::of(a).class() == Nan)),
-        "normal" => one!(|a| u64::from(T::of(a).class() == Normal)),
-        "subnormal" => one!(|a| u64::from(T::of(a).class() == Subnormal)),
-        _ => return None,
-    })
 }
