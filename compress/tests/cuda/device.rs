@@ -4,12 +4,11 @@ use recoup_compress::{Qb, QbCuda, codec_on_cuda};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Values, ValuesMut};
 use recoup_cuda_double::{Double, Settings};
 use recoup_device::{DeviceVec, Stream};
+use recoup_testkit::Random;
 
 use super::corpus::{BLOCK, each_kind, patchwork};
 use super::frames::{Frame, context};
-
-static BOUNDS: [Bound; 5] =
-    [Bound::Lossless, Bound::Absolute(1e-3), Bound::Absolute(1e-10), Bound::Pointwise(1e-2), Bound::Pointwise(1e-6)];
+use super::shim::{BOUNDS, decoded};
 
 /// Blocks of a slice: few, so that a short vector has several.
 const SLICE_BLOCKS: usize = 2;
@@ -50,21 +49,14 @@ fn compare(device: &QbCuda, label: &str, values: &[f64], bound: Bound, stride: u
         let encoded = device.encode(source, bound, &context, &mut found).unwrap();
         assert_eq!(encoded, ours, "{label}");
         assert!(found == expected, "{label}: {} bytes, expected {}", found.len(), expected.len());
-        if encoded.stored_raw {
-            continue;
+        if !encoded.stored_raw {
+            let values = decoded(&Qb::default(), &found, source, &context);
+            assert!(decoded(device, &found, source, &context) == values, "{label}: decode");
         }
-        let mut a = vec![0f64; source.len()];
-        let mut b = vec![0f64; source.len()];
-        if let Values::F64(_) = source {
-            device.decode(&found, bound, &context, ValuesMut::F64(&mut a)).unwrap();
-            Qb::default().decode(&found, bound, &context, ValuesMut::F64(&mut b)).unwrap();
-        }
-        assert!(a.iter().zip(&b).all(|(a, b)| a.to_bits() == b.to_bits()), "{label}: decode");
     }
 }
 
-/// The bounds for a case. A device takes all. The double takes them in turn, as it is slow: the
-/// tests of interpreted kernels take all.
+/// The bounds for a case. A device takes all; the double takes them in turn, as it is slow.
 fn bounds(case: usize) -> &'static [Bound] {
     let turn = case % BOUNDS.len();
     if std::env::var_os("RECOUP_REAL_DEVICE").is_some() { &BOUNDS } else { &BOUNDS[turn..=turn] }
@@ -72,12 +64,15 @@ fn bounds(case: usize) -> &'static [Bound] {
 
 #[test]
 fn device_writes_the_hosts_bytes_for_every_kind_bound_and_stride() {
-    on_device(0, |device| {
-        for stride in 1..=8 {
-            for bound in bounds(stride) {
+    for stride in 1..=8 {
+        // The order of blocks and threads is drawn from another seed for each.
+        on_device(stride as u64 - 1, |device| {
+            for bound in if stride == 1 { &BOUNDS } else { bounds(stride) } {
                 compare(&device, "patchwork", &patchwork(stride * 500).values, *bound, stride);
             }
-        }
+        });
+    }
+    on_device(0, |device| {
         for (index, n) in [0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 20_000].into_iter().enumerate() {
             for (kind, input) in each_kind(n, 5).into_iter().enumerate() {
                 bounds(index + kind).iter().for_each(|bound| compare(&device, &input.name, &input.values, *bound, 1));
@@ -114,6 +109,33 @@ fn device_names_the_damaged_block() {
         let blocks = vec![frame.words.len() - 1];
         let total = frame.words.len();
         assert_eq!(result, Err(CodecError::Blocks { codec: CodecId::Qb, blocks, total }));
+    });
+}
+
+#[test]
+fn damaged_blocks_are_taken_as_on_the_host() {
+    on_device(3, |device| {
+        let mut n_damaged = 0;
+        for input in each_kind(300, 3) {
+            let values = Values::F64(&input.values);
+            for bound in [Bound::Absolute(1e-3), Bound::Pointwise(1e-2), Bound::Lossless] {
+                let Some(frame) = Frame::of(values, bound, 1) else { continue };
+                let mut random = Random(17);
+                for _ in 0..6 {
+                    let mut blocks = frame.blocks.clone();
+                    // Heads, where most is decided.
+                    let bit = random.bits() as usize % (blocks.len().min(24) * 8);
+                    blocks[bit / 8] ^= 1 << (bit % 8);
+                    let payload = frame.with_blocks(&blocks);
+                    let (damaged, bytes) = decoded(&device, &payload, values, &context(300, 1));
+                    let (expected, expected_bytes) = decoded(&Qb::default(), &payload, values, &context(300, 1));
+                    assert_eq!(damaged, expected, "{}, {bound:?}, bit {bit}", input.name);
+                    assert!(!damaged.is_empty() || bytes == expected_bytes, "{}, {bound:?}, bit {bit}", input.name);
+                    n_damaged += damaged.len();
+                }
+            }
+        }
+        assert!(n_damaged > 50, "only {n_damaged} damaged blocks");
     });
 }
 

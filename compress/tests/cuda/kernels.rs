@@ -1,6 +1,7 @@
 //! All kernels compile for the devices meant, into code whose bytes are the host's.
 
-use super::compiling::compiled;
+use recoup_compress::cuda_source;
+use recoup_device::compile;
 
 /// Bytes each kernel spills, as the assembler's log tells.
 fn spills(log: &str) -> Vec<&str> {
@@ -11,7 +12,7 @@ fn compile_all(architecture: &str, cut: &str) {
     for lattice in ["Absolute", "Relative", "Exact"] {
         for element in ["F64", "F32"] {
             let label = format!("{lattice} of {element} by {cut} for {architecture}");
-            let compiled = compiled(lattice, element, cut, architecture);
+            let compiled = compile(&cuda_source(lattice, element, cut), "qb.cuh", architecture).unwrap();
             for kernel in ["qb_encode", "qb_decode", "qb_scan", "qb_compact"] {
                 assert!(compiled.ptx.contains(&format!(".entry {kernel}(")), "{label}: no {kernel}");
             }

@@ -3,8 +3,6 @@
 
 extern crate self as recoup;
 
-#[cfg(feature = "cuda")]
-mod compiling;
 mod corpus;
 #[cfg(feature = "cuda")]
 mod device;
@@ -14,8 +12,6 @@ mod golden;
 #[cfg(feature = "cuda")]
 mod held;
 #[cfg(feature = "cuda")]
-mod interpreted;
-#[cfg(feature = "cuda")]
 mod kernels;
 #[cfg(feature = "cuda")]
 #[path = "../../../tests/qb_cases.rs"]
@@ -24,8 +20,6 @@ mod qb_cases;
 mod scenarios;
 mod shapes;
 mod shim;
-#[cfg(feature = "cuda")]
-mod sys;
 
 // The names that the frozen cases know the crates by.
 #[cfg(feature = "cuda")]

@@ -1,13 +1,13 @@
 //! Tiles, fitted tiles and frames against a parent: the device's code on fibers, and through the
 //! driver, against the host's codec.
 
-use recoup_compress::QbArrangement;
+use recoup_compress::{Qb, QbArrangement};
 use recoup_core::{Bound, Chain, Context, Parent, Values};
 use recoup_testkit::Random;
 
 use super::corpus::each_kind;
 use super::frames::Frame;
-use super::shim::{Shim, Sources, Twin, compare_frame, decoded};
+use super::shim::{Shim, Sources, compare_frame, decoded};
 
 /// Extents around those of a tile.
 const GRIDS: [[usize; 3]; 4] = [[16, 16, 4], [17, 5, 18], [33, 16, 4], [4, 31, 9]];
@@ -93,7 +93,7 @@ fn damaged_blocks_of_every_arrangement_are_the_hosts() {
         let bit = random.bits() as usize % (blocks.len().min(40) * 8);
         blocks[bit / 8] ^= 1 << (bit % 8);
         let (damaged, bytes) = shim.decode(source, &frame, &blocks);
-        let (expected, expected_bytes) = decoded(&frame.with_blocks(&blocks), source.values, &context);
+        let (expected, expected_bytes) = decoded(&Qb::default(), &frame.with_blocks(&blocks), source.values, &context);
         assert_eq!(damaged, expected, "{label}, bit {bit}");
         assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}, bit {bit}");
         found += usize::from(!damaged.is_empty());

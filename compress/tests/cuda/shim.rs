@@ -22,15 +22,6 @@ pub(crate) const BOUNDS: [Bound; 7] = [
     Bound::Pointwise(0.4),
 ];
 
-/// The device's code, run without a device.
-pub(crate) trait Twin {
-    /// Words of each block, largest error of each, blocks; in the way of a frame of the host.
-    fn encode(&mut self, source: Sources<'_>, frame: &Frame) -> TwinBlocks;
-
-    /// The damaged blocks, and the bytes of the values.
-    fn decode(&mut self, like: Sources<'_>, frame: &Frame, blocks: &[u8]) -> (Vec<usize>, Vec<u8>);
-}
-
 /// Values, and those of the parent, if the frame follows one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources<'a> {
@@ -44,12 +35,12 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The blocks that a twin has encoded.
+/// The blocks that the shim has encoded, with the words and the largest error of each.
 #[derive(Clone, Debug)]
-pub(crate) struct TwinBlocks {
-    pub(crate) words: Vec<u32>,
-    pub(crate) errors: Vec<f64>,
-    pub(crate) bytes: Vec<u8>,
+struct ShimBlocks {
+    words: Vec<u32>,
+    errors: Vec<f64>,
+    bytes: Vec<u8>,
 }
 
 /// The shim, serving requests.
@@ -72,10 +63,9 @@ impl Shim {
         stdout.read_exact(&mut answer).unwrap();
         answer
     }
-}
 
-impl Twin for Shim {
-    fn encode(&mut self, source: Sources<'_>, frame: &Frame) -> TwinBlocks {
+    /// Encodes in the way of a frame of the host.
+    fn encode(&mut self, source: Sources<'_>, frame: &Frame) -> ShimBlocks {
         let mut request = head(0, source, frame);
         append(source.values, &mut request);
         let answer = self.ask(&request);
@@ -84,10 +74,11 @@ impl Twin for Shim {
         let (errors, bytes) = rest.split_at(8 * blocks);
         let words = words.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         let errors = errors.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
-        TwinBlocks { words, errors, bytes: bytes.to_vec() }
+        ShimBlocks { words, errors, bytes: bytes.to_vec() }
     }
 
-    fn decode(&mut self, like: Sources<'_>, frame: &Frame, blocks: &[u8]) -> (Vec<usize>, Vec<u8>) {
+    /// The damaged blocks, and the bytes of the values.
+    pub(crate) fn decode(&mut self, like: Sources<'_>, frame: &Frame, blocks: &[u8]) -> (Vec<usize>, Vec<u8>) {
         let mut request = head(1, like, frame);
         frame.words.iter().for_each(|words| request.extend(words.to_le_bytes()));
         request.extend_from_slice(blocks);
@@ -134,7 +125,7 @@ fn head(what: u32, source: Sources<'_>, frame: &Frame) -> Vec<u8> {
     request
 }
 
-pub(crate) fn append(values: Values<'_>, target: &mut Vec<u8>) {
+fn append(values: Values<'_>, target: &mut Vec<u8>) {
     match values {
         Values::F64(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
         Values::F32(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
@@ -142,13 +133,18 @@ pub(crate) fn append(values: Values<'_>, target: &mut Vec<u8>) {
     }
 }
 
-/// The bytes of a frame's values as the host's codec decodes it; or its damaged blocks.
-pub(crate) fn decoded(payload: &[u8], like: Values<'_>, context: &Context<'_>) -> (Vec<usize>, Vec<u8>) {
+/// The damaged blocks of a frame, and the bytes of its values.
+pub(crate) fn decoded(
+    codec: &dyn Codec,
+    payload: &[u8],
+    like: Values<'_>,
+    context: &Context<'_>,
+) -> (Vec<usize>, Vec<u8>) {
     let mut doubles = vec![0f64; like.len()];
     let mut singles = vec![0f32; like.len()];
     let is_wide = matches!(like, Values::F64(_));
     let target = if is_wide { ValuesMut::F64(&mut doubles) } else { ValuesMut::F32(&mut singles) };
-    let damaged = match Qb::default().decode(payload, Bound::Lossless, context, target) {
+    let damaged = match codec.decode(payload, Bound::Lossless, context, target) {
         Ok(()) => Vec::new(),
         Err(CodecError::Blocks { blocks, .. }) => blocks,
         Err(other) => panic!("{other}"),
@@ -158,23 +154,18 @@ pub(crate) fn decoded(payload: &[u8], like: Values<'_>, context: &Context<'_>) -
     (damaged, bytes)
 }
 
-/// Encodes and decodes on host and twin, and compares; false where the host stores the values raw.
-fn compare(twin: &mut impl Twin, name: &str, values: Values<'_>, bound: Bound, stride: usize) -> bool {
+/// Encodes and decodes on the host and in the shim, and compares; false where the host stores the
+/// values raw.
+fn compare(shim: &mut Shim, name: &str, values: Values<'_>, bound: Bound, stride: usize) -> bool {
     let Some(frame) = Frame::of(values, bound, stride) else { return false };
     let label = format!("{name}, {bound:?}, stride {stride}");
-    compare_frame(twin, &label, Sources::alone(values), &frame, &context(values.len(), stride));
+    compare_frame(shim, &label, Sources::alone(values), &frame, &context(values.len(), stride));
     true
 }
 
-/// Encodes and decodes on the twin as the host made `frame`, and compares.
-pub(crate) fn compare_frame(
-    twin: &mut impl Twin,
-    label: &str,
-    source: Sources<'_>,
-    frame: &Frame,
-    context: &Context<'_>,
-) {
-    let TwinBlocks { words, errors, bytes } = twin.encode(source, frame);
+/// Encodes and decodes in the shim as the host made `frame`, and compares.
+pub(crate) fn compare_frame(shim: &mut Shim, label: &str, source: Sources<'_>, frame: &Frame, context: &Context<'_>) {
+    let ShimBlocks { words, errors, bytes } = shim.encode(source, frame);
     let start = |block: usize| frame.words[..block].iter().sum::<u32>() as usize * 4;
     if let Some(block) = (0..words.len()).find(|block| words[*block] != frame.words[*block]) {
         let ours = &frame.blocks[start(block)..][..4];
@@ -186,11 +177,11 @@ pub(crate) fn compare_frame(
     }
     let error = errors.iter().fold(0.0f64, |largest, error| largest.max(*error));
     assert_eq!(error.to_bits(), frame.encoded.achieved_error.to_bits(), "{label}: error");
-    let expected = decoded(&frame.payload, source.values, context);
-    assert!(twin.decode(source, frame, &frame.blocks) == expected, "{label}: decode");
+    let expected = decoded(&Qb::default(), &frame.payload, source.values, context);
+    assert!(shim.decode(source, frame, &frame.blocks) == expected, "{label}: decode");
 }
 
-pub(crate) fn compare_both_types(shim: &mut impl Twin, input: &Input, bound: Bound, stride: usize) -> bool {
+fn compare_both_types(shim: &mut Shim, input: &Input, bound: Bound, stride: usize) -> bool {
     let singles: Vec<f32> = input.values.iter().map(|x| *x as f32).collect();
     let wide = compare(shim, &format!("f64, {}", input.name), Values::F64(&input.values), bound, stride);
     compare(shim, &format!("f32, {}", input.name), Values::F32(&singles), bound, stride) && wide
@@ -245,7 +236,7 @@ fn damaged_blocks_are_the_same_and_so_is_what_is_decoded_of_others() {
                 blocks[bit / 8] ^= 1 << (bit % 8);
                 let (damaged, bytes) = shim.decode(Sources::alone(values), &frame, &blocks);
                 let context = context(values.len(), stride);
-                let (expected, expected_bytes) = decoded(&frame.with_blocks(&blocks), values, &context);
+                let (expected, expected_bytes) = decoded(&Qb::default(), &frame.with_blocks(&blocks), values, &context);
                 let label = format!("{}, {bound:?}, bit {bit}", input.name);
                 assert_eq!(damaged, expected, "{label}");
                 assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}");
@@ -265,7 +256,8 @@ fn every_bit_in_front_of_a_block_is_taken_as_on_the_host() {
                 let mut blocks = frame.blocks.clone();
                 blocks[bit / 8] ^= 1 << (bit % 8);
                 let (damaged, _) = shim.decode(Sources::alone(values), &frame, &blocks);
-                let (expected, _) = decoded(&frame.with_blocks(&blocks), values, &context(values.len(), 1));
+                let (expected, _) =
+                    decoded(&Qb::default(), &frame.with_blocks(&blocks), values, &context(values.len(), 1));
                 assert_eq!(damaged, expected, "{}, {bound:?}, bit {bit}", input.name);
             }
         }
