@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::files::{files_below, name_below};
 use crate::{cargo, succeed};
 
 const FOLDER: &str = "tests/golden";
@@ -90,18 +91,9 @@ fn listed(folder: &Path) -> Result<Frozen> {
 
 fn found(folder: &Path) -> Result<Frozen> {
     let mut frozen = Frozen::new();
-    let mut pending: Vec<PathBuf> = vec![folder.to_owned()];
-    while let Some(path) = pending.pop() {
-        for entry in fs::read_dir(&path)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path != folder.join(LIST) {
-                let bytes = fs::read(&path)?;
-                let name = path.strip_prefix(folder)?.to_string_lossy().replace('\\', "/");
-                frozen.insert(name, (bytes.len() as u64, crc32c::crc32c(&bytes)));
-            }
-        }
+    for path in files_below(folder)?.iter().filter(|path| **path != folder.join(LIST)) {
+        let bytes = fs::read(path)?;
+        frozen.insert(name_below(folder, path)?, (bytes.len() as u64, crc32c::crc32c(&bytes)));
     }
     Ok(frozen)
 }

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::files::{clear, files_below};
 use crate::{cargo, succeed};
 
 /// Bytes of a pack, at most: what machines are lent with carries little.
@@ -69,17 +70,16 @@ pub(crate) fn run(root: &Path, pack: Option<&Path>, quick: bool) -> Result<()> {
 fn make_pack(root: &Path, folder: &Path) -> Result<()> {
     let built = build(root)?;
     let kernels = folder.join("kernels");
-    if kernels.exists() {
-        fs::remove_dir_all(&kernels)?;
-    }
-    fs::create_dir_all(&kernels).with_context(|| format!("cannot make {}", kernels.display()))?;
+    clear(&kernels)?;
     for (program, path) in PROGRAMS.iter().zip(&built) {
         succeed(Command::new("strip").arg("-o").arg(folder.join(program.name)).arg(path))?;
     }
     fs::copy(root.join(SCRIPT), folder.join("run.sh"))?;
     let compile = ["kernels", "--out"];
     succeed(Command::new(folder.join("recoup-gpu")).args(compile).arg(&kernels).arg(root.join(TEST_KERNEL)))?;
-    let bytes = bytes_below(folder)?;
+    let bytes = files_below(folder)?
+        .iter()
+        .try_fold(0, |sum, file| Ok::<_, std::io::Error>(sum + fs::metadata(file)?.len()))?;
     println!("{}: {:.1} MiB", folder.display(), bytes as f64 / f64::from(1 << 20));
     ensure!(bytes <= PACK_BYTES_MAX, "{bytes} bytes, at most {PACK_BYTES_MAX}: leave a list of tests out");
     Ok(())
@@ -114,16 +114,6 @@ fn executable(messages: &[Value], program: &PackProgram) -> Result<PathBuf> {
         Some(path) => Ok(PathBuf::from(path)),
         None => bail!("cargo has built no program of {}", program.source),
     }
-}
-
-/// Bytes of the files of a folder and of those below it.
-fn bytes_below(folder: &Path) -> Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        bytes += if entry.path().is_dir() { bytes_below(&entry.path())? } else { entry.metadata()?.len() };
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod cluster;
 #[cfg(target_os = "linux")]
 mod faults;
 mod figures;
+mod files;
 mod golden;
 mod gpu;
 mod header;

@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::files::clear;
 use crate::{cargo, ci, succeed};
 
 /// Folder of the files, below the repository.
@@ -62,9 +63,7 @@ fn version(root: &Path) -> Result<String> {
 }
 
 fn make(root: &Path, release: &Release) -> Result<()> {
-    if release.folder.exists() {
-        fs::remove_dir_all(&release.folder)?;
-    }
+    clear(&release.folder)?;
     export(root, release)?;
     vendor::add(&release.tree)?;
     add_pages(root, &release.tree)?;
@@ -93,7 +92,6 @@ fn compare_with_last(root: &Path) -> Result<()> {
 
 /// Copies the files of the commit into the tree.
 fn export(root: &Path, release: &Release) -> Result<()> {
-    fs::create_dir_all(&release.folder)?;
     let prefix = format!("--prefix=recoup-{}/", release.version);
     let mut archive =
         Command::new("git").args(["archive", &prefix, "HEAD"]).current_dir(root).stdout(Stdio::piped()).spawn()?;

@@ -7,7 +7,6 @@
 mod browser;
 mod c_reference;
 mod example_report;
-mod files;
 mod html;
 mod links;
 mod python_reference;
@@ -20,7 +19,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::site::files::clear;
+use crate::files::clear;
 use crate::{cargo, succeed};
 
 /// The folder in which the site is made, below the repository.

@@ -39,6 +39,11 @@ struct Source {
 }
 
 impl Source {
+    #[cfg(test)]
+    fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
     fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::Release;
+use crate::files::files_below;
 use crate::{cargo, succeed};
 
 /// Names of the things that are installed, and the crate each is built from.
@@ -23,28 +24,15 @@ pub(super) fn write(release: &Release) -> Result<()> {
         let file = format!("recoup-{}-{name}.cdx.json", release.version);
         fs::write(release.folder.join(file), without_place(&text, &release.tree))?;
     }
-    remove(&release.tree)
+    // Those that lie beside the manifests.
+    let documents = files_below(&release.tree)?.into_iter().filter(|path| path.ends_with("sbom.json"));
+    let vendored = release.tree.join("vendor");
+    documents.filter(|path| !path.starts_with(&vendored)).try_for_each(|path| Ok(fs::remove_file(path)?))
 }
 
 /// The same document with the folder of the build left out: it differs from machine to machine.
 fn without_place(text: &str, tree: &Path) -> String {
     text.replace(&format!("{}/", tree.display()), "").replace(&tree.display().to_string(), ".")
-}
-
-/// Removes the documents that lie beside the manifests.
-fn remove(tree: &Path) -> Result<()> {
-    let mut pending = vec![tree.to_owned()];
-    while let Some(folder) = pending.pop() {
-        for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.is_dir() && path != tree.join("vendor") {
-                pending.push(path);
-            } else if path.file_name().is_some_and(|name| name == "sbom.json") {
-                fs::remove_file(path)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

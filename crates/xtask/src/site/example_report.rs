@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::files::{clear, copy, copy_all};
 use crate::site::browser;
-use crate::site::files::{clear, copy, copy_all};
 use crate::succeed;
 
 /// The page whose command makes the report.

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
+use crate::files::{files_below, name_below};
 use crate::markdown::beside;
-use crate::site::files::{files_below, name_below};
 use crate::site::html::{self, HtmlTag};
 
 /// Complaints that are printed; the rest is counted.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::site::files::{clear, copy, copy_all, files_below};
+use crate::files::{clear, copy, copy_all, files_below};
 use crate::succeed;
 
 /// The modules with public names. Those that begin with an underscore are shown where they are

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::files::{clear, copy_all, files_below, name_below, put};
 use crate::markdown::beside;
-use crate::site::files::{clear, copy_all, files_below, name_below, put};
 use crate::{cargo, succeed};
 
 /// The crates that a program in Rust sees: the facade, and what it re-exports.

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::files::{copy, put};
 use crate::markdown::{self, beside};
 use crate::site::c_reference;
-use crate::site::files::{copy, put};
 
 /// The list of pages.
 const SUMMARY: &str = "docs/SUMMARY.md";

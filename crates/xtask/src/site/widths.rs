@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::files::{files_below, name_below};
 use crate::site::browser;
-use crate::site::files::{files_below, name_below};
 
 /// Columns of pixels of a phone, a tablet and a desktop.
 const WIDTHS: [u32; 3] = [360, 768, 1280];

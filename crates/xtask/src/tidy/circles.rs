@@ -239,27 +239,23 @@ fn reachable(needs: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
-    }
-
     #[test]
     fn circles_are_found_through_names_passed_on_and_through_parents() {
         let sources = [
-            source("a/src/lib.rs", "mod one;\nmod two;\nmod three;\npub use one::First;\n"),
-            source(
+            Source::new("a/src/lib.rs", "mod one;\nmod two;\nmod three;\npub use one::First;\n"),
+            Source::new(
                 "a/src/one.rs",
                 "use std::fmt;\nuse crate::two::{Second, inner::{self, Deep as Other}};\npub struct First;\n",
             ),
-            source("a/src/two.rs", "pub mod inner;\npub struct Second;\n"),
-            source("a/src/two/inner.rs", "fn f() -> crate::First { crate::three::make() }\n"),
-            source(
+            Source::new("a/src/two.rs", "pub mod inner;\npub struct Second;\n"),
+            Source::new("a/src/two/inner.rs", "fn f() -> crate::First { crate::three::make() }\n"),
+            Source::new(
                 "a/src/three.rs",
                 "// crate::one::First is only spoken of\nfn g() { \"crate::one\"; }\n#[cfg(test)]\nmod tests { use crate::one::First; }\n",
             ),
-            source("b/src/lib.rs", "mod parent;\n"),
-            source("b/src/parent/mod.rs", "mod child;\nuse self::child::Child;\npub struct Parent;\n"),
-            source("b/src/parent/child.rs", "use super::Parent;\npub struct Child;\n"),
+            Source::new("b/src/lib.rs", "mod parent;\n"),
+            Source::new("b/src/parent/mod.rs", "mod child;\nuse self::child::Child;\npub struct Parent;\n"),
+            Source::new("b/src/parent/child.rs", "use super::Parent;\npub struct Child;\n"),
         ];
         let complaints = complaints(&sources);
         assert_eq!(complaints.len(), 3, "{complaints:?}");

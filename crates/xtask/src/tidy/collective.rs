@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<String> {
-        complaints(&[Source { path: "crates/cache/src/a.rs".to_owned(), text: text.to_owned() }])
+        complaints(&[Source::new("crates/cache/src/a.rs", text)])
     }
 
     #[test]

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn of(path: &str, text: &str) -> Vec<String> {
-        complaints(&Source { path: path.to_owned(), text: text.to_owned() })
+        complaints(&Source::new(path, text))
     }
 
     #[test]

@@ -118,12 +118,8 @@ mod tests {
 
     const STORE: Term = Term { say: "tier", not: &["cold store"] };
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
-    }
-
     fn of(path: &str, text: &str) -> Vec<String> {
-        check(&source(path, text), &STORE)
+        check(&Source::new(path, text), &STORE)
     }
 
     #[test]
@@ -140,7 +136,7 @@ mod tests {
     #[test]
     fn the_glossary_notebooks_and_pages_have_rules_of_their_own() {
         let word = THINGS[0].not[0];
-        let n_found = |path: &str, text: &str| complaints(&[source(path, text)]).len();
+        let n_found = |path: &str, text: &str| complaints(&[Source::new(path, text)]).len();
         assert_eq!(
             ["a.md", "a.rs", "a.svg", GLOSSARY, "docs/lab/a.md"].map(|path| n_found(path, word)),
             [1, 1, 0, 0, 0]
@@ -159,7 +155,7 @@ mod tests {
     #[test]
     fn every_word_of_the_lists_can_be_found() {
         for word in THINGS.iter().chain(&ENGLISH).chain(&PAGES).flat_map(|term| term.not) {
-            assert_eq!(said_in(&source("a.md", word), word), [0], "{word}");
+            assert_eq!(said_in(&Source::new("a.md", word), word), [0], "{word}");
         }
     }
 }

@@ -148,19 +148,15 @@ fn unproven_invariants(map: &Source, sources: &[Source]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
-    }
-
     fn manifest(name: &str, uses: &str) -> Source {
         let package = format!("[package]\nname = \"recoup-{name}\"\n[lints]\nworkspace = true\n");
         let text = format!("{package}[dependencies]\n{uses}[features]\nrecoup-no = []\n");
-        source(&format!("crates/family/{name}/Cargo.toml"), &text)
+        Source::new(&format!("crates/family/{name}/Cargo.toml"), &text)
     }
 
     #[test]
     fn crate_without_workspace_lints_is_found() {
-        let lazy = [source("io/Cargo.toml", "[package]\n"), source(MAP, "# Map\n| `io` | stores |\n")];
+        let lazy = [Source::new("io/Cargo.toml", "[package]\n"), Source::new(MAP, "# Map\n| `io` | stores |\n")];
         assert!(complaints(&crate::root(), &lazy).iter().any(|what| what.starts_with("io/Cargo.toml:1")));
     }
 
@@ -172,13 +168,13 @@ mod tests {
             manifest("io", "recoup-core.workspace = true\nlibc = \"1\"\n"),
             manifest("cache", "recoup-core.workspace = true\nrecoup-io = { path = \"x\" }\n"),
         ];
-        let found = wrong_dependencies(&source(MAP, page), &sources);
+        let found = wrong_dependencies(&Source::new(MAP, page), &sources);
         assert_eq!(found, ["ARCHITECTURE.md:5: cache uses core io", "ARCHITECTURE.md:6: gone is no crate"]);
     }
 
     #[test]
     fn families_and_the_pipeline_stay_apart() {
-        let map = source(MAP, "# Map\n### Dependencies\nfamily adjoint: tape\nfamily memory: memory derive\n");
+        let map = Source::new(MAP, "# Map\n### Dependencies\nfamily adjoint: tape\nfamily memory: memory derive\n");
         let uses = |name: &str, used: &str| manifest(name, &format!("recoup-{used} = 1\n"));
         let apart = [uses("tape", "core"), uses("memory", "io"), uses("pipeline", "model"), uses("model", "core")];
         assert_eq!(crossed_families(&map, &apart), [""; 0]);
@@ -194,7 +190,7 @@ mod tests {
     fn map_with_a_lost_entry_or_a_lost_crate_is_found() {
         let page =
             "# Map\n| path | what |\n|---|---|\n| **`io`** | stores |\n| `nowhere` | `more` |\n# Next\n| `else` | |\n";
-        let sources = [source("tests/Cargo.toml", "[lints]\nworkspace = true\n"), source(MAP, page)];
+        let sources = [Source::new("tests/Cargo.toml", "[lints]\nworkspace = true\n"), Source::new(MAP, page)];
         let found = complaints(&crate::root(), &sources);
         assert_eq!(found, ["ARCHITECTURE.md:5: nowhere does not exist", "ARCHITECTURE.md: tests is not on the map"]);
     }
@@ -203,8 +199,8 @@ mod tests {
     fn invariants_without_a_test_are_found() {
         let page =
             "## Invariants\n\n- **`a`**. It holds. Test:\n  `holds`.\n- **`b`**. Test: `lost`.\n- **`c`**. It may.\n";
-        let sources = [source("tests/a.rs", "#[test]\nfn holds() {}\n")];
-        let found = unproven_invariants(&source(MAP, page), &sources);
+        let sources = [Source::new("tests/a.rs", "#[test]\nfn holds() {}\n")];
+        let found = unproven_invariants(&Source::new(MAP, page), &sources);
         assert_eq!(found, ["ARCHITECTURE.md:5: no test lost", "ARCHITECTURE.md:6: an invariant without a test"]);
     }
 }

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<String> {
-        of_file(&Source { path: "a.rs".to_owned(), text: text.to_owned() })
+        of_file(&Source::new("a.rs", text))
     }
 
     #[test]

@@ -55,16 +55,12 @@ fn declared(code: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
-    }
-
     #[test]
     fn names_declared_in_two_modules_are_found() {
         let sources = [
-            source("a/src/one.rs", "pub(crate) struct State<'a> {\n    x: &'a u8,\n}\n"),
-            source("b/src/two.rs", "mod inner {\n    pub(super) enum State {\n        A,\n    }\n}\n"),
-            source("b/src/three.rs", "type Row = u8;\npub unsafe trait State: Sized {}\n"),
+            Source::new("a/src/one.rs", "pub(crate) struct State<'a> {\n    x: &'a u8,\n}\n"),
+            Source::new("b/src/two.rs", "mod inner {\n    pub(super) enum State {\n        A,\n    }\n}\n"),
+            Source::new("b/src/three.rs", "type Row = u8;\npub unsafe trait State: Sized {}\n"),
         ];
         let expected =
             "a/src/one.rs:1: type State is declared in b/src/three.rs, b/src/two.rs as well: name each by what it is";
@@ -74,13 +70,13 @@ mod tests {
     #[test]
     fn associated_types_generics_tests_and_common_names_do_not_count() {
         let sources = [
-            source("a/src/one.rs", "struct Row;\nstruct Args;\nfn f<State>(x: State) {}\n// struct State;\n"),
-            source(
+            Source::new("a/src/one.rs", "struct Row;\nstruct Args;\nfn f<State>(x: State) {}\n// struct State;\n"),
+            Source::new(
                 "b/src/two.rs",
                 "impl T for X {\n    type Row = u8;\n}\nstruct Args;\n#[cfg(test)]\nmod tests {\n    struct Row;\n}\n",
             ),
-            source("b/src/two/tests.rs", "struct Row;\n"),
-            source("b/tests/main.rs", "struct Row;\n"),
+            Source::new("b/src/two/tests.rs", "struct Row;\n"),
+            Source::new("b/tests/main.rs", "struct Row;\n"),
         ];
         assert_eq!(complaints(&sources), [""; 0]);
     }

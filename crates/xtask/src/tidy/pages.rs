@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn of(pages: &[(&str, &str)]) -> Vec<String> {
-        let source = |(path, text): &(&str, &str)| Source { path: (*path).to_owned(), text: (*text).to_owned() };
+        let source = |(path, text): &(&str, &str)| Source::new(path, text);
         complaints(&crate::root(), &pages.iter().map(source).collect::<Vec<_>>())
     }
 

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn of(path: &str, text: &str) -> Vec<String> {
-        complaints(&Source { path: path.to_owned(), text: text.to_owned() })
+        complaints(&Source::new(path, text))
     }
 
     #[test]

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn of(path: &str, text: &str) -> Vec<String> {
-        complaints(&Source { path: path.to_owned(), text: text.to_owned() })
+        complaints(&Source::new(path, text))
     }
 
     fn function(signature: &str, body_lines: usize) -> String {

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     fn of(path: &str, text: &str) -> Vec<String> {
-        of_file(&Source { path: path.to_owned(), text: text.to_owned() })
+        of_file(&Source::new(path, text))
     }
 
     #[test]

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Vec<String> {
-        complaints(&Source { path: "a/b.rs".to_owned(), text: text.to_owned() })
+        complaints(&Source::new("a/b.rs", text))
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         let wide = words(COMMENT_COLUMNS_MAX);
         assert_eq!(of(&format!("/// {}\n", wide.trim_end())).len(), 1);
         assert_eq!(of(&format!("/// | {}|\nlet text = \"{}\";\n", wide, wide.trim_end())), [""; 0]);
-        let page = |text: &str| complaints(&Source { path: "a.md".to_owned(), text: text.to_owned() }).len();
+        let page = |text: &str| complaints(&Source::new("a.md", text)).len();
         let prose = words(PROSE_COLUMNS_MAX);
         assert_eq!(page(&format!("{}\n", prose.trim_end())), 1);
         assert_eq!(page(&format!("| {}|\n```text\n{}\n```\n", prose, prose.trim_end())), 0);

@@ -46,20 +46,16 @@ fn number(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
-    }
-
     #[test]
     fn a_version_left_behind_is_named_with_its_line() {
         let sources = [
-            source(
+            Source::new(
                 "Cargo.toml",
                 "version = \"0.2.0\"\nrecoup-io = { path = \"io\", version = \"0.1.0\" }\nzstd = \"0.13\"\n",
             ),
-            source("docs/install/apt.md", "Get recoup_0.2.0-1_amd64.deb.\nOr recoup-0.1.9.tar.gz.\n"),
-            source("packaging/conda/recipe.yaml", "  version: \"0.2.1\"\n"),
-            source("docs/plan.md", "recoup-0.0.1\n"),
+            Source::new("docs/install/apt.md", "Get recoup_0.2.0-1_amd64.deb.\nOr recoup-0.1.9.tar.gz.\n"),
+            Source::new("packaging/conda/recipe.yaml", "  version: \"0.2.1\"\n"),
+            Source::new("docs/plan.md", "recoup-0.0.1\n"),
         ];
         let found = complaints(&sources);
         assert_eq!(
