@@ -1,5 +1,4 @@
 //! Do solves of b = 0 end at once, and does BiCGSTAB get over scalars that vanish?
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use recoup_comm::Solo;
 use recoup_core::{Iteration, Operator, Registered, Resume, Status};

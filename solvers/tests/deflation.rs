@@ -1,6 +1,5 @@
 //! Does a CG solve, plain or pipelined, continue from a lossy direction with fewer iterations than
 //! from the iterate alone?
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::Path;
 

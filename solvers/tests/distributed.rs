@@ -1,6 +1,5 @@
 //! Do operators shared among ranks compute what one rank computes, and do the methods need the same
 //! iterations on them?
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

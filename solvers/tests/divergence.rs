@@ -1,6 +1,5 @@
 //! Does a solve that runs away end by name, and is one that rises on its way to the solution left
 //! alone?
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! The methods from outside.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod breakdowns;
 mod deflation;

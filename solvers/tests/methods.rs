@@ -1,6 +1,5 @@
 //! Do the methods and preconditioners solve real systems, in the iterations others need, continue
 //! after a restore as promised, and say no to what they cannot do?
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::{Path, PathBuf};
 

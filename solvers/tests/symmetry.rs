@@ -1,5 +1,4 @@
 //! Does the symmetry test tell rounding from an operator that CG cannot solve?
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::Path;
 

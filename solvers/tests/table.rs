@@ -1,5 +1,4 @@
 //! Does every method of the table pass the suite, and is it what its line says?
-#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::path::Path;

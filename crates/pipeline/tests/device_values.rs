@@ -1,6 +1,5 @@
 //! Values that are stored elsewhere: the files and the bits of values that are near, whatever the
 //! codec; and a place that fails costs a version, never a wrong byte.
-#![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Increments of values that are hashed where they are stored: the versions of values that are
 //! near, and no byte fetched of zones that did not change.
-#![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 use std::any::Any;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Values that are frozen without a copy make the versions of values that are copied, while the
 //! solver overwrites them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 use std::sync::Arc;
 

@@ -12,7 +12,6 @@ pub(crate) struct Chance(u64);
 
 impl Chance {
     /// The numbers of a seed, for one purpose of many.
-    #[must_use]
     pub(crate) fn new(seed: u64, purpose: u64) -> Self {
         let mut chance = Self(seed);
         let start = chance.next();
@@ -62,13 +61,11 @@ enum ChoiceSource {
 
 impl ChoiceStream {
     /// Choices drawn from a seed.
-    #[must_use]
     pub(crate) fn drawn(chance: Chance) -> Self {
         Self { source: ChoiceSource::Seed(chance), count: 0, made: ChoiceList::new() }
     }
 
     /// Choices that were made before.
-    #[must_use]
     pub(crate) fn listed(list: ChoiceList) -> Self {
         Self { source: ChoiceSource::List(list), count: 0, made: ChoiceList::new() }
     }
@@ -104,7 +101,6 @@ impl ChoiceStream {
     }
 
     /// Returns the choices made so far.
-    #[must_use]
     pub(crate) fn made(&self) -> &ChoiceList {
         &self.made
     }

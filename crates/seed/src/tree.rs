@@ -65,32 +65,27 @@ impl Default for Tree {
 
 impl Tree {
     /// Returns the number of the next new file or directory.
-    #[must_use]
     pub(crate) fn next(&self) -> NodeNumber {
         self.next
     }
 
     /// Returns a file or directory.
-    #[must_use]
     pub(crate) fn node(&self, node: NodeNumber) -> Option<&TreeNode> {
         self.nodes.get(&node)
     }
 
     /// Returns what a directory has under a name.
-    #[must_use]
     pub(crate) fn lookup(&self, directory: NodeNumber, name: &[u8]) -> Option<NodeNumber> {
         self.names(directory)?.get(name).copied()
     }
 
     /// Returns what is at a path from the top.
-    #[must_use]
     pub(crate) fn find(&self, path: &str) -> Option<NodeNumber> {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.into_iter().try_fold(TOP, |directory, name| self.lookup(directory, name.as_bytes()))
     }
 
     /// Returns the names in a directory.
-    #[must_use]
     pub(crate) fn names(&self, directory: NodeNumber) -> Option<&BTreeMap<Vec<u8>, NodeNumber>> {
         match self.nodes.get(&directory)? {
             TreeNode::Directory { names, .. } => Some(names),

@@ -44,7 +44,6 @@ impl Habits {
     }
 
     /// Draws habits without faults.
-    #[must_use]
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
         Self {
             tick: Duration::from_nanos(1 << (8 + chance.below(12))),

@@ -43,7 +43,6 @@ pub fn peak_of(work: impl FnOnce()) -> usize {
 }
 
 /// Returns the number and the bytes of all allocations so far.
-#[must_use]
 pub fn allocated() -> [u64; 2] {
     [&ALLOCATIONS, &BYTES].map(|count| count.load(Ordering::Relaxed))
 }

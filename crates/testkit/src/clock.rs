@@ -13,7 +13,6 @@ pub struct FakeClock {
 
 impl FakeClock {
     /// A clock at zero.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -38,7 +38,6 @@ pub fn keeps_its_promises(codec: &dyn Codec, judge: CodecJudge) {
 }
 
 /// Every bound the suite asks for.
-#[must_use]
 pub fn bounds() -> Vec<Bound> {
     vec![
         Bound::Lossless,

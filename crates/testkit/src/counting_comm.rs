@@ -30,7 +30,6 @@ pub struct CommCounts {
 
 impl CommCounts {
     /// Collective calls, and messages from one rank to another.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.reductions + self.gathers + self.messages
     }
@@ -64,13 +63,11 @@ pub struct CountingComm {
 
 impl CountingComm {
     /// Counts the calls of `inner`, and of all that are made of it.
-    #[must_use]
     pub fn new(inner: Box<dyn Comm>) -> Self {
         Self { inner, counts: Arc::new(array::from_fn(|_| AtomicU64::new(0))) }
     }
 
     /// Returns the counts of this rank so far.
-    #[must_use]
     pub fn counts(&self) -> CommCounts {
         of(array::from_fn(|index| self.counts[index].load(Ordering::SeqCst)))
     }

@@ -57,7 +57,6 @@ impl<S: Store> CrashingStore<S> {
     }
 
     /// Returns how many operations were asked for so far, failed ones included.
-    #[must_use]
     pub fn operations(&self) -> u64 {
         self.fuse.count.load(Ordering::Acquire)
     }

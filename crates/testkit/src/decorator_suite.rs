@@ -58,13 +58,11 @@ pub struct Recorder {
 
 impl Recorder {
     /// A store without recorded calls.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Returns whether a call of this name was made.
-    #[must_use]
     pub fn was_asked(&self, call: &str) -> bool {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).contains(call)
     }

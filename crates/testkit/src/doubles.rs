@@ -6,7 +6,6 @@ use recoup_core::{Borrowed, BorrowedMut, Values, ValuesMut};
 ///
 /// # Panics
 /// When they are integers, or cannot be fetched.
-#[must_use]
 pub fn doubles(lent: Borrowed<'_>) -> Vec<f64> {
     match lent {
         Borrowed::Host(Values::F64(values)) => values.to_vec(),

@@ -17,20 +17,17 @@ pub struct Scripted {
 
 impl Scripted {
     /// No failure yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a failure at question number `nth`, counted from 0 over all phases.
-    #[must_use]
     pub fn at_question(mut self, nth: u64) -> Self {
         self.strikes.push((None, nth));
         self
     }
 
     /// Adds a failure at the `nth` question, counted from 0, asked in `phase`.
-    #[must_use]
     pub fn in_phase(mut self, phase: Phase, nth: u64) -> Self {
         self.strikes.push((Some(phase), nth));
         self
@@ -38,7 +35,6 @@ impl Scripted {
 
     /// Returns the number of questions asked: run once without failures to learn where one can
     /// strike.
-    #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked
     }

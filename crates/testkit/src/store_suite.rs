@@ -84,7 +84,6 @@ enum Kind {
 
 impl SampleVersion {
     /// A sample whose values depend on version and rank. The last variable is `x`, spread by rows.
-    #[must_use]
     pub fn new(version: u64, ranks: usize) -> Self {
         let parts = (0..ranks).flat_map(|rank| {
             let rows = |len: usize| Distribution::Rows { first: (rank * len) as u64, global: (ranks * len) as u64 };
@@ -103,7 +102,6 @@ impl SampleVersion {
     }
 
     /// A sample of one variable of raw values, `len` on each rank.
-    #[must_use]
     pub fn of_one_variable(version: u64, ranks: usize, len: usize) -> Self {
         let parts = (0..ranks).map(|rank| {
             let distribution = Distribution::Rows { first: (rank * len) as u64, global: (ranks * len) as u64 };
@@ -114,7 +112,6 @@ impl SampleVersion {
     }
 
     /// The manifest of the sample as it stands, frames unplaced.
-    #[must_use]
     pub fn manifest(&self, files: Vec<FileRecord>) -> Manifest {
         Manifest {
             scheme: Scheme::Lossless,
@@ -144,7 +141,6 @@ impl SampleVersion {
     }
 
     /// Returns the variables of one rank alone.
-    #[must_use]
     pub fn of_rank(&self, rank: usize) -> Self {
         Self { parts: self.parts.iter().filter(|part| part.record.rank == rank).cloned().collect(), ..*self }
     }

@@ -21,7 +21,6 @@ pub struct TestDevice {
 
 impl TestDevice {
     /// Returns the number of calls so far.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
@@ -68,7 +67,6 @@ pub struct TestDeviceVec {
 
 impl TestDeviceVec {
     /// Makes a copy of `values` in a place.
-    #[must_use]
     pub fn new(place: &Arc<TestDevice>, values: Values<'_>) -> Self {
         let bytes = Mutex::new(Arc::new(bytes_of(values)));
         Self { place: Arc::clone(place), element: values.element(), bytes }
@@ -86,7 +84,6 @@ impl TestDeviceVec {
     }
 
     /// Returns the values as little-endian bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.bytes().to_vec()
     }
@@ -157,7 +154,6 @@ pub struct TestDeviceCopy {
 
 impl TestDeviceCopy {
     /// Returns the values as little-endian bytes, to a codec that knows the place.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

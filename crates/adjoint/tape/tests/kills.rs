@@ -1,6 +1,6 @@
 //! A forward pass that is killed for real, again and again, continues from the states it has
 //! spilled.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,4 @@
 //! The tape as a program uses it: real memory, a real directory, real codecs.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
 use std::fs;

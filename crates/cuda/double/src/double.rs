@@ -30,7 +30,6 @@ impl Double {
     ///
     /// # Panics
     /// When the library is missing.
-    #[must_use]
     pub fn load() -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let double = Self { library: sys::library(&Self::path()), _turn: turn };
@@ -40,7 +39,6 @@ impl Double {
 
     /// Loads the double, unless the tests are for the machine's own device: where
     /// `RECOUP_REAL_DEVICE` is set.
-    #[must_use]
     pub fn unless_real() -> Option<Self> {
         std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Self::load)
     }
@@ -68,7 +66,6 @@ impl Double {
     ///
     /// # Panics
     /// When it does not compile.
-    #[must_use]
     pub fn path() -> PathBuf {
         if let Some(named) = std::env::var_os("RECOUP_CUDA_DOUBLE") {
             return PathBuf::from(named);
@@ -89,7 +86,6 @@ impl Double {
     }
 
     /// Returns the account since the last reset.
-    #[must_use]
     pub fn report(&self) -> DoubleReport {
         DoubleReport::parse(&self.library.report())
     }

@@ -32,26 +32,22 @@ pub struct Trace {
 
 impl DoubleReport {
     /// Number of calls of all functions.
-    #[must_use]
     pub fn total_calls(&self) -> u64 {
         self.calls.values().sum()
     }
 
     /// Number of calls of one function.
-    #[must_use]
     pub fn count(&self, function: &str) -> u64 {
         self.calls.get(function).copied().unwrap_or(0)
     }
 
     /// Returns whether no rule was broken, nothing raced or leaked, and nothing is alive.
-    #[must_use]
     pub fn is_clean(&self) -> bool {
         let lists = [&self.leaks, &self.races, &self.faults, &self.live];
         lists.into_iter().all(Vec::is_empty)
     }
 
     /// Reads back what [`Display`] writes; lines of another form are left out.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut report = Self::default();
         for line in text.lines() {

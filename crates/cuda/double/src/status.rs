@@ -19,7 +19,6 @@ macro_rules! statuses {
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// Returns the name that `cuGetErrorName` gives, with the zero byte that ends it.
-            #[must_use]
             pub fn c_name(self) -> &'static str {
                 match self {
                     $(Self::$name => concat!($full, "\0"),)*
@@ -27,7 +26,6 @@ macro_rules! statuses {
             }
 
             /// Returns the text that `cuGetErrorString` gives, with the zero byte that ends it.
-            #[must_use]
             pub fn c_text(self) -> &'static str {
                 match self {
                     $(Self::$name => concat!($text, "\0"),)*
@@ -70,13 +68,11 @@ statuses! {
 
 impl CudaStatus {
     /// Returns its number.
-    #[must_use]
     pub fn code(self) -> u32 {
         self as u32
     }
 
     /// Returns the status of a number, if the double knows it.
-    #[must_use]
     pub fn of(code: u32) -> Option<Self> {
         Self::ALL.iter().copied().find(|status| status.code() == code)
     }

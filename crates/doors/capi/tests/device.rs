@@ -1,5 +1,4 @@
 //! A C program whose values are in the memory of a device, on the double of the driver.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,4 +1,5 @@
 //! The C interface from outside: its communicator, its calls, and the programs of examples/embed.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[cfg(test)]
 mod adapters;

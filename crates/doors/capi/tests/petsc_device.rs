@@ -1,7 +1,6 @@
 //! examples/embed with PETSc whose vectors are stored on a device: the counts and bits are those of
 //! vectors of the host. The device is the double of the driver, and `c/vectors_on_device.h` stands
 //! in for the part of PETSc that lends arrays there.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::build::{driver, root};
 use crate::petsc::{CG, Example, Solve};

@@ -3,7 +3,6 @@
 //!
 //! The numerics are real in both; the time is declared in one, so that a seed repeats, and the wall
 //! clock's in the other, where a SIGKILL ends a process at random instants.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -1,6 +1,5 @@
 //! Chains of versions as scripts see them: what inspect, verify, prune and export say of versions
 //! that are coded against others.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 

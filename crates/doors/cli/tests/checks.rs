@@ -1,5 +1,4 @@
 //! `recoup doctor` and `recoup diff`: what they find, and that they change nothing.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! The history of a run: its page, those who watch it, and the metrics for those who scrape.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! The pages of docs/install end with a solve that is killed and resumed. `make packages` follows
 //! whole pages in fresh roots; this runs the lines that need the program alone, once.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

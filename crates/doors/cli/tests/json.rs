@@ -1,5 +1,4 @@
 //! docs/json.md names every key that a command prints, and none that no command prints.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

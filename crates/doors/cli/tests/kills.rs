@@ -1,17 +1,16 @@
 //! Real SIGKILLs at random instants: twenty while frozen vectors drain, and two hundred of each
 //! kind by hand and before a release:
 //! `cargo test --release -p recoup-cli --test main -- --ignored --nocapture kills::`.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use recoup::model::Rng;
 
 use serde_json::Value;
 
-use crate::support::recoup;
+use crate::support::{command, recoup};
 
 /// Kills wanted over all runs.
 const KILLS_WANTED: u64 = 200;
@@ -120,9 +119,7 @@ fn killed_in_tiers(seed: u64, undisturbed: Duration) -> u64 {
     std::fs::create_dir(dir.path().join("m")).unwrap();
     let mut rng = Rng::new(seed);
     for kills in 0..LIVES_MAX {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-        command.args(IN_TIERS.split_whitespace()).current_dir(dir.path());
-        let mut life = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut life = command(IN_TIERS, dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Most lives are killed, and a third of them in the last drain.
         let end = undisturbed.mul_f64(1.1 * rng.uniform());
         let begun = SystemTime::now();

@@ -1,4 +1,5 @@
 //! The program as its users meet it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod annotate;
 mod auto;

@@ -1,5 +1,4 @@
 //! `recoup memory list`, `recoup memory verify` and `recoup memory advise`.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,5 @@
 //! What the program says when something is missing, wrong or surprising: every message names it,
 //! and what to do.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,5 @@
 //! Files of a run and of a versioned memory, changed at random under every command that reads them:
 //! the exit codes that the help names, no panic, no wait, and never another solution.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs::{self, File};
 use std::path::Path;

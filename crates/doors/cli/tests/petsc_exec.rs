@@ -1,5 +1,4 @@
 //! `recoup exec`: programs in plain PETSc, killed and started again by the same line.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

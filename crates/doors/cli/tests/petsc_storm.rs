@@ -1,6 +1,5 @@
 //! Programs of six kinds below `recoup exec` and `recoup.run`, killed until they end: inside
 //! solves, between them, and in saves.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::process::{Command, Output};
 

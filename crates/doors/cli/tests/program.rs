@@ -1,6 +1,5 @@
 //! The program as scripts see it: names, JSON keys, exit codes, and runs that are stopped and
 //! killed.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 use std::process::{Child, Stdio};

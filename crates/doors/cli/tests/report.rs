@@ -1,6 +1,5 @@
 //! What a comparison shows: the same numbers on the terminal, in the JSON and on the page, and
 //! pages that fit their screen.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{json, printed};
+use crate::support::{command, json, printed};
 
 /// Declared rates throughout, so that two runs give the same numbers.
 const COMPARE: &str = "compare --poisson3d 12 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1 \
@@ -273,9 +272,7 @@ fn comparison_that_is_stopped_keeps_its_finished_trials() {
     let endless = COMPARE.replace("--trials 3", "--trials 100000");
     // On a busy machine the first trial may take its time.
     for wait in (1..7).map(|doubled| std::time::Duration::from_millis(500 << doubled)) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-        let arguments = format!("{endless} --schemes traditional,lossy --json");
-        let child = command.args(arguments.split_whitespace()).current_dir(dir.path()).stdin(Stdio::null());
+        let mut child = command(&format!("{endless} --schemes traditional,lossy --json"), dir.path());
         let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(wait);
         let pid = rustix::process::Pid::from_child(&child);

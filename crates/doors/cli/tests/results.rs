@@ -1,6 +1,5 @@
 //! What a solve starts from and what it leaves: first guesses, solutions, logs, and the last
 //! version.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +13,7 @@ use recoup::pipeline::Reference;
 use recoup::solvers::{Csr, METHODS, NamedMethod};
 use serde_json::Value;
 
-use crate::support::{ended, json, recoup, said, told};
+use crate::support::{command, ended, json, recoup, said, told};
 
 const ROWS: usize = 300;
 /// `A x = b` with b = ones and A tridiagonal: 2.01 on the diagonal and -1 beside it.
@@ -253,11 +252,8 @@ fn solution_that_cannot_be_written_costs_no_other_result() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/full", dir.path().join("x.npy")).unwrap();
     for command in ["solve --poisson3d 6 --method cg", "run --poisson3d 6 --method cg --scheme none"] {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_recoup"));
-        let arguments = format!("{command} --solution x.npy --json");
-        let output = program.args(arguments.split_whitespace()).current_dir(dir.path()).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        let output = ended(&format!("{command} --solution x.npy --json"), dir.path(), 1);
+        let stderr = said(&output);
         assert!(stderr.contains("not written: --solution: x.npy: no space left on device"), "{stderr}");
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["converged"], true, "{report}");
@@ -429,9 +425,7 @@ fn a_run_that_goes_on_stands_at_its_version_before_its_first_step_is_done() {
     let dir = directory();
     let run = format!("run {PROBLEM} --method cg --scheme exact --interval 20it --dir d");
     assert_eq!(recoup(&format!("{run} --no-save-last --max-iterations 50"), dir.path()).status.code(), Some(3));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    let arguments = format!("{run} --t-iter 1h");
-    let mut child = command.args(arguments.split_whitespace()).current_dir(dir.path()).spawn().unwrap();
+    let mut child = command(&format!("{run} --t-iter 1h"), dir.path()).spawn().unwrap();
     let standing = || json("status d", dir.path(), 0)["runs"][0].clone();
     let mine = std::iter::repeat_with(standing).take(2000).find(|run| run["process"] == child.id());
     child.kill().unwrap();

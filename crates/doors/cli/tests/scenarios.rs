@@ -1,5 +1,4 @@
 //! The scenario files that come with the program, as a user runs them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 use std::process::{Command, Output};

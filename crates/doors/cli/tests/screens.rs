@@ -1,5 +1,4 @@
 //! What fits on a screen of 80 columns: help, results, tables.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::process::Command;
 

@@ -1,6 +1,5 @@
 //! Is a run at home on a cluster: does it stop before the job's end, say how it stands, and does
 //! the script of docs/slurm.md bring a solve to its end through a requeue?
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

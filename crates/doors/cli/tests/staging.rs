@@ -1,6 +1,5 @@
 //! Runs whose vectors are frozen without a copy end as runs whose vectors are copied, failures or
 //! not.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! The program, started as scripts start it.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

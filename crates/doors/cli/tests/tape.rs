@@ -1,9 +1,8 @@
 //! `recoup tape bench`, on the simulated machine and on this one, and `recoup tape plan`.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use recoup::tape::schedule::{AccessCost, AdjointProblem, CodedState, ReverseNeeds, StateStorage};
 use recoup::tape::simulated::{Approach, MachineScenario, NodeRates, SimulatedCodec};
@@ -167,9 +166,7 @@ const PROGRAM: &str = "--steps 200 --state 1MiB --t-step 2ms --t-reverse 5ms --m
 const DISK_AND_CODEC: &str = "--disk 30MiB --disk-rate 1G --disk-read-rate 2G --ratio 3 --codec-rate 500M";
 
 fn plan(arguments: &str, dir: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    command.args(["tape", "plan"]).args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
-    command.output().unwrap()
+    recoup(&format!("tape plan {arguments}"), dir)
 }
 
 fn planned(arguments: &str, dir: &Path) -> Value {

@@ -1,12 +1,13 @@
 //! `--tiers`: memory that outlives the killed process, and the directory behind it.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+
+use crate::support;
 
 const SOLVE: &str = "run --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --memory-dir m --dir d";
 
@@ -130,12 +131,7 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     assert_eq!(inspect(dir.path()), [(5, both.clone()), (10, both.clone())]);
     // Three vectors of 64 KB that hardly shrink.
     let slow = command("--pfs-bandwidth 10e3 --no-save-last --max-iterations 28");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_recoup"))
-        .args(slow.split_whitespace())
-        .current_dir(dir.path())
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = support::command(&slow, dir.path()).stdout(Stdio::null()).spawn().unwrap();
     let draft = dir.path().join("d/solve/draft-000000000015");
     let newest = node(dir.path()).join("rank-000000/v000000000025/commit");
     let looks = (0..600).find(|_| {
@@ -166,11 +162,7 @@ fn killed_in_the_last_drain_the_solution_is_drained_by_the_next_start_before_mem
         json(&recoup("solve --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --json", dir.path()));
     let last = solved["iterations"].as_u64().unwrap();
     // 10 is on its way to the directory for seconds.
-    let mut child = Command::new(env!("CARGO_BIN_EXE_recoup"))
-        .args(format!("{command} --pfs-bandwidth 10e3").split_whitespace())
-        .current_dir(dir.path())
-        .spawn()
-        .unwrap();
+    let mut child = support::command(&format!("{command} --pfs-bandwidth 10e3"), dir.path()).spawn().unwrap();
     let is_last = |path: &PathBuf| path.ends_with(format!("v{last:012}/commit"));
     let saved = (0..600).find(|_| {
         std::thread::sleep(Duration::from_millis(20));
@@ -301,8 +293,7 @@ fn versions_in_memory_are_found_by_status_and_pruned() {
 fn started(tiers: &str, dir: &Path) -> Child {
     std::fs::create_dir_all(dir.join("m")).unwrap();
     let run = format!("{SOLVE} --tiers {tiers} --scheme exact --interval 5it --t-iter 200ms");
-    let mut child =
-        Command::new(env!("CARGO_BIN_EXE_recoup")).args(run.split_whitespace()).current_dir(dir).spawn().unwrap();
+    let mut child = support::command(&run, dir).spawn().unwrap();
     let has_version = |_: &u32| {
         std::thread::sleep(Duration::from_millis(100));
         let output = recoup("status d --json", dir);

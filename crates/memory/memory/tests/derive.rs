@@ -1,5 +1,4 @@
 //! Structs that derive `Versioned`: what is in their versions, and what a restore makes of them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::PathBuf;
 

@@ -1,5 +1,4 @@
 //! A system that refuses calls: each call of a medium fails once, and no version is lost.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs::File;
 use std::io;

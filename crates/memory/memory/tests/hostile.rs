@@ -1,6 +1,5 @@
 //! Damaged files: every flipped bit and every truncation is named or harmless, and nothing that is
 //! damaged is given out.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io;
 use std::ops::RangeInclusive;

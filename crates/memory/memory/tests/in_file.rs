@@ -1,5 +1,4 @@
 //! Arrays that stay in the file: values, damage, restarts, and sizes beyond the memory.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -1,5 +1,4 @@
 //! A program that is killed for real, again and again, continues from its last promised version.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;

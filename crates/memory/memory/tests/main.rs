@@ -1,4 +1,5 @@
 //! Versioned memory from outside, killed and limited in processes of its own.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod derive;
 mod failures;

@@ -1,5 +1,4 @@
 //! Values of a version without a copy, and large ones read by several threads.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 

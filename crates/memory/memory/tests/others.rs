@@ -1,5 +1,4 @@
 //! Files of others, files that are none, and limits of the process.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};

@@ -1,7 +1,6 @@
 //! Arrays whose owner sees every write: the program marks nothing, and nothing is compared.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::ops::DerefMut;
 use std::path::Path;

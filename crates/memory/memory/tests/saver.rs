@@ -1,5 +1,4 @@
 //! When a saver commits: the work it foresees, the cost it learns, and the time between versions.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs::File;
 use std::io;

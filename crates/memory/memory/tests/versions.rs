@@ -1,5 +1,4 @@
 //! Versions of arrays in a file: what is kept, shared, refused, and given back.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::{Path, PathBuf};
 
