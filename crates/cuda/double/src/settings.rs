@@ -26,8 +26,6 @@ pub struct Settings {
     pub capability: u32,
     /// Registers that a thread of every kernel takes.
     pub registers: u32,
-    /// Memory can be allocated in the order of a stream.
-    pub has_pools: bool,
     /// Memory can be mapped piece by piece.
     pub has_virtual_memory: bool,
 }
@@ -46,14 +44,13 @@ impl Default for Settings {
             // No compiler knows it, so kernels come as PTX.
             capability: 99,
             registers: 32,
-            has_pools: true,
             has_virtual_memory: true,
         }
     }
 }
 
 /// Names of all settings, as [`Settings::set`] takes them.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 11] = [
     "seed",
     "fail_call",
     "error",
@@ -64,7 +61,6 @@ pub const NAMES: [&str; 12] = [
     "driver_version",
     "capability",
     "registers",
-    "has_pools",
     "has_virtual_memory",
 ];
 
@@ -79,7 +75,6 @@ impl Settings {
             "fail_call" => self.fail_call = positive,
             "lost_at" => self.lost_at = positive,
             "memory_bytes" => self.memory_bytes = value,
-            "has_pools" => self.has_pools = value > 0,
             "has_virtual_memory" => self.has_virtual_memory = value > 0,
             _ => return small.is_some_and(|value| self.set_small(name, value)),
         }
@@ -101,7 +96,6 @@ impl Settings {
     }
 
     /// Returns the value that [`Settings::set`] takes for each name of [`NAMES`].
-    #[must_use]
     pub fn values(&self) -> [u64; NAMES.len()] {
         [
             self.seed,
@@ -114,13 +108,11 @@ impl Settings {
             self.driver_version.unwrap_or(0).into(),
             self.capability.into(),
             self.registers.into(),
-            self.has_pools.into(),
             self.has_virtual_memory.into(),
         ]
     }
 
     /// Returns the settings that `values` hold, in the order of [`NAMES`].
-    #[must_use]
     pub fn from_values(values: &[u64]) -> Option<Self> {
         let mut settings = Self::default();
         let is_whole = values.len() == NAMES.len();
@@ -141,7 +133,7 @@ mod tests {
             error: CudaStatus::OutOfMemory,
             driver_version: None,
             devices: 2,
-            has_pools: false,
+            has_virtual_memory: false,
             ..Settings::default()
         };
         assert_eq!(Settings::from_values(&settings.values()), Some(settings));

@@ -61,7 +61,6 @@ statuses! {
     IllegalInstruction = 715, "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was met";
     MisalignedAddress = 716, "CUDA_ERROR_MISALIGNED_ADDRESS", "a misaligned address was accessed";
     LaunchFailed = 719, "CUDA_ERROR_LAUNCH_FAILED", "a kernel failed";
-    NotPermitted = 800, "CUDA_ERROR_NOT_PERMITTED", "the call is not permitted";
     NotSupported = 801, "CUDA_ERROR_NOT_SUPPORTED", "the call is not supported";
     Unknown = 999, "CUDA_ERROR_UNKNOWN", "an unknown error";
 }

@@ -18,8 +18,9 @@
 //! - accesses of the program to its own memory. A pinned buffer that is read too early holds old
 //!   bytes, and one that is written too early sends the new ones; neither is a race in the account.
 //! - races between threads of the program: their calls count as ordered.
-//! - host memory mapped piece by piece, managed memory, graphs, textures, cooperative launches:
-//!   these calls fail, and the account names them.
+//! - host memory mapped piece by piece, managed memory, memory in the order of a stream, functions
+//!   of the host, graphs, textures, cooperative launches: these calls fail, and the account names
+//!   them.
 //!
 //! Calls that came after CUDA 12.2 are missing, as in a driver of that version.
 

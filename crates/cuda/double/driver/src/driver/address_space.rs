@@ -34,8 +34,6 @@ pub(crate) struct OwnedRange {
     pub(crate) bytes: u64,
     pub(crate) context: u64,
     pub(crate) device: u32,
-    /// The program has given the memory back; the end of the memory may be yet to come.
-    pub(crate) is_given_back: bool,
     storage: usize,
 }
 
@@ -113,31 +111,16 @@ impl AddressSpace {
         }
     }
 
-    /// Gives out addresses and memory; [`AddressSpace::begin`] makes them accessible.
+    /// Gives out memory and its addresses.
     pub(crate) fn allocate(&mut self, context: u64, device: u32, bytes: u64) -> u64 {
         let address = self.take_addresses(bytes, ALIGNMENT);
         let storage = self.add_storage(device, bytes);
         if let Some(storage) = &mut self.storages[storage] {
             storage.handles = 1;
         }
-        self.allocations.insert(address, OwnedRange { bytes, context, device, is_given_back: false, storage });
+        self.allocations.insert(address, OwnedRange { bytes, context, device, storage });
+        self.map_span(address, MappedPiece { bytes, storage, can_access: true });
         address
-    }
-
-    /// Makes an allocation accessible.
-    pub(crate) fn begin(&mut self, address: u64) {
-        if let Some(OwnedRange { bytes, storage, .. }) = self.allocations.get(&address).copied() {
-            self.map_span(address, MappedPiece { bytes, storage, can_access: true });
-        }
-    }
-
-    /// Takes an allocation off the program's hands; it stays accessible until
-    /// [`AddressSpace::end`].
-    pub(crate) fn give_back(&mut self, address: u64) -> Refusable<OwnedRange> {
-        let found = self.allocations.get_mut(&address).filter(|allocation| !allocation.is_given_back);
-        let allocation = found.ok_or(CudaStatus::InvalidValue)?;
-        allocation.is_given_back = true;
-        Ok(*allocation)
     }
 
     /// Makes an allocation inaccessible, and its memory free.
@@ -160,8 +143,7 @@ impl AddressSpace {
     /// Returns the allocation of the program that an address lies in, with its first address.
     pub(crate) fn allocation_at(&self, address: u64) -> Option<(u64, OwnedRange)> {
         let (start, allocation) = self.allocations.range(..=address).next_back()?;
-        let is_within = address - start < allocation.bytes && !allocation.is_given_back;
-        is_within.then_some((*start, *allocation))
+        (address - start < allocation.bytes).then_some((*start, *allocation))
     }
 
     /// Returns whether a program may name these bytes in a call: they lie in one allocation, or are
@@ -170,8 +152,7 @@ impl AddressSpace {
         if let Some((start, allocation)) = self.allocation_at(address) {
             return bytes <= allocation.bytes - (address - start);
         }
-        let is_gone = |start: &u64| self.allocations.contains_key(start);
-        self.is_mapped(address, bytes) && !self.span_at(address).is_some_and(|(start, _)| is_gone(&start))
+        self.is_mapped(address, bytes)
     }
 
     fn is_mapped(&self, address: u64, bytes: u64) -> bool {
@@ -349,8 +330,7 @@ impl AddressSpace {
 
     /// Everything a program has not given back, in words.
     pub(crate) fn live(&self) -> Vec<String> {
-        let allocations = self.allocations.iter().filter(|(_, own)| !own.is_given_back);
-        let allocations = allocations.map(|(address, own)| format!("{} bytes at {address:#x}", own.bytes));
+        let allocations = self.allocations.iter().map(|(address, own)| format!("{} bytes at {address:#x}", own.bytes));
         let reservations = self.reservations.iter().map(|(address, len)| format!("{len} addresses at {address:#x}"));
         let is_reserved = |address: u64| {
             let before = self.reservations.range(..=address).next_back();

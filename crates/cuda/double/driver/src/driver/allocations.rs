@@ -6,7 +6,6 @@ use recoup_cuda_double::CudaStatus;
 
 use super::execute::Touched;
 use super::host_memory::HostAddress;
-use super::operation::StreamWork;
 use super::state::Driver;
 use crate::Refusable;
 
@@ -15,15 +14,10 @@ const ON_HOST: u32 = 1;
 const ON_DEVICE: u32 = 2;
 
 impl Driver {
-    /// Refuses more memory than the device has left, once all that was given back is free.
-    pub(crate) fn make_room(&mut self, device: u32, bytes: u64) -> Refusable<()> {
-        let limit = self.settings.memory_bytes;
-        let fits = |driver: &Self| driver.memory.used(device).checked_add(bytes).is_some_and(|sum| sum <= limit);
-        if !fits(self) {
-            let ends = self.backlog.select(|waiting| matches!(waiting.action, StreamWork::End { .. }));
-            self.force(&ends);
-        }
-        fits(self).then_some(()).ok_or(CudaStatus::OutOfMemory)
+    /// Refuses more memory than the device has left.
+    pub(crate) fn make_room(&self, device: u32, bytes: u64) -> Refusable<()> {
+        let sum = self.memory.used(device).checked_add(bytes);
+        sum.filter(|sum| *sum <= self.settings.memory_bytes).map(|_| ()).ok_or(CudaStatus::OutOfMemory)
     }
 
     fn allocate(&mut self, bytes: usize) -> Refusable<u64> {
@@ -33,29 +27,7 @@ impl Driver {
         }
         let device = self.device_of(context)?;
         self.make_room(device, bytes as u64)?;
-        let address = self.memory.allocate(context, device, bytes as u64);
-        self.memory.begin(address);
-        Ok(address)
-    }
-
-    /// Allocates in the order of a stream: operations of other streams that use the memory must
-    /// wait for this one. No bytes are the address 0.
-    fn allocate_in(&mut self, bytes: usize, number: u64) -> Refusable<u64> {
-        self.context()?;
-        let stream = self.stream(number)?;
-        if !self.settings.has_pools {
-            return Err(CudaStatus::NotSupported);
-        }
-        if bytes == 0 {
-            return Ok(0);
-        }
-        let context = self.context_of(stream)?;
-        let device = self.device_of(context)?;
-        self.make_room(device, bytes as u64)?;
-        let bytes = bytes as u64;
-        let address = self.memory.allocate(context, device, bytes);
-        self.submit(stream, StreamWork::Begin { address, bytes })?;
-        Ok(address)
+        Ok(self.memory.allocate(context, device, bytes as u64))
     }
 
     /// Frees memory. Nothing is waited for: work that uses it and has not run will
@@ -65,31 +37,17 @@ impl Driver {
         if address == 0 {
             return Ok(());
         }
-        let bytes = self.given_back(address)?;
+        let Some((_, own)) = self.memory.allocation_at(address).filter(|(start, _)| *start == address) else {
+            self.fault(format!("{address:#x} is given back, and was not asked for or is gone"));
+            return Err(CudaStatus::InvalidValue);
+        };
+        let bytes = own.bytes;
         let touched = Touched { writes: self.memory.physical_ranges(address, bytes), ..Touched::default() };
         let label = format!("release of {bytes} bytes at {address:#x} by the host");
         let before = self.backlog.host.clone();
         self.backlog.history.compare(&label, &touched, &before);
         self.memory.end(address);
         Ok(())
-    }
-
-    fn free_in(&mut self, address: u64, number: u64) -> Refusable<()> {
-        self.context()?;
-        let stream = self.stream(number)?;
-        if address == 0 {
-            return Ok(());
-        }
-        let bytes = self.given_back(address)?;
-        self.submit(stream, StreamWork::End { address, bytes }).map(|_| ())
-    }
-
-    fn given_back(&mut self, address: u64) -> Refusable<u64> {
-        let result = self.memory.give_back(address);
-        if result.is_err() {
-            self.fault(format!("{address:#x} is given back, and was not asked for or is gone"));
-        }
-        result.map(|allocation| allocation.bytes)
     }
 
     /// Bytes free and in all, on the device of the current context.

@@ -44,11 +44,6 @@ impl Driver {
         Ok(())
     }
 
-    fn reset_primary(&mut self, device: i32) -> Refusable<()> {
-        let device = self.device(device)?;
-        self.primaries.get(&device).copied().map_or(Ok(()), |context| self.destroy(context))
-    }
-
     /// Ends a context with all that was made in it. What the program had not given back is a leak.
     fn destroy(&mut self, context: u64) -> Refusable<()> {
         if !self.contexts.contains_key(&context) {
@@ -79,7 +74,7 @@ impl Driver {
     fn end_memory(&mut self, context: u64, is_whole: bool) {
         let of_modules: Vec<u64> = self.modules.values().flat_map(|module| module.globals.iter().copied()).collect();
         for (address, allocation) in self.memory.of_context(context) {
-            if is_whole && !allocation.is_given_back && !of_modules.contains(&address) {
+            if is_whole && !of_modules.contains(&address) {
                 self.leak(format!("{} bytes at {address:#x}, destroyed with their context", allocation.bytes));
             }
             self.memory.end(address);
@@ -97,22 +92,7 @@ impl Driver {
         if context.is_some_and(|context| !self.contexts.contains_key(&context)) {
             return Err(CudaStatus::InvalidContext);
         }
-        self.with_stack(|stack| {
-            stack.pop();
-            stack.extend(context);
-        });
+        self.bind(context);
         Ok(())
-    }
-
-    fn push(&mut self, context: u64) -> Refusable<()> {
-        if !self.contexts.contains_key(&context) {
-            return Err(CudaStatus::InvalidContext);
-        }
-        self.with_stack(|stack| stack.push(context));
-        Ok(())
-    }
-
-    fn pop(&mut self) -> Refusable<u64> {
-        self.with_stack(Vec::pop).ok_or(CudaStatus::InvalidContext)
     }
 }

@@ -94,21 +94,6 @@ impl Driver {
         self.submit(mode.stream, StreamWork::OnDevice { source, target, bytes: bytes as u64 }).map(|_| ())
     }
 
-    /// Copies between addresses of whatever kind.
-    fn copy_any(&mut self, target: HostAddress, source: HostAddress, bytes: usize, mode: CopyMode) -> Refusable<()> {
-        let to = target.number() as u64;
-        let from = source.number() as u64;
-        match (self.memory.is_known(to, bytes as u64), self.memory.is_known(from, bytes as u64)) {
-            (true, true) => self.copy_on_device(to, from, bytes, mode),
-            (true, false) => self.copy_to_device(to, source, bytes, mode),
-            (false, true) => self.copy_to_host(target, from, bytes, mode),
-            (false, false) => {
-                self.fault(format!("a copy of {bytes} bytes from host to host is not known to the double"));
-                Err(CudaStatus::NotSupported)
-            }
-        }
-    }
-
     fn fill(&mut self, target: u64, pattern: &[u8], count: usize, mode: CopyMode) -> Refusable<()> {
         let bytes = count.checked_mul(pattern.len()).ok_or(CudaStatus::InvalidValue)?;
         let Some(mode) = self.mode(mode, bytes)? else { return Ok(()) };

@@ -23,7 +23,7 @@ pub(crate) const SHARED_BYTES_MAX: usize = 227 << 10;
 pub(crate) const BLOCK_REGISTERS: u32 = 65_536;
 
 /// Attributes that are the same for all devices, by their number in the driver's interface.
-const ATTRIBUTES: [(u32, i32); 47] = [
+const ATTRIBUTES: [(u32, i32); 48] = [
     (1, BLOCK_THREADS as i32),
     (2, BLOCK_MAX[0] as i32),
     (3, BLOCK_MAX[1] as i32),
@@ -78,13 +78,14 @@ const ATTRIBUTES: [(u32, i32); 47] = [
     (100, 0),
     (101, 0),
     (106, 32),
+    // No memory is allocated in the order of a stream.
+    (115, 0),
     // The node of the host's memory is not known.
     (134, -1),
 ];
 const CAPABILITY_MAJOR: u32 = 75;
 const CAPABILITY_MINOR: u32 = 76;
 const VIRTUAL_MEMORY: u32 = 102;
-const POOLS: u32 = 115;
 
 impl Driver {
     /// Refuses a number that no device has.
@@ -113,7 +114,6 @@ impl Driver {
             CAPABILITY_MAJOR => return Ok(capability / 10),
             CAPABILITY_MINOR => return Ok(capability % 10),
             VIRTUAL_MEMORY => return Ok(self.settings.has_virtual_memory.into()),
-            POOLS => return Ok(self.settings.has_pools.into()),
             _ => (),
         }
         if let Some((_, value)) = ATTRIBUTES.iter().find(|(number, _)| *number == attribute) {

@@ -57,19 +57,6 @@ pub(crate) fn execute(action: &StreamWork, reach: &mut Reach<'_>) -> Result<Touc
         StreamWork::OnDevice { source, target, bytes } => on_device(*source, *target, *bytes, reach),
         StreamWork::Fill { target, pattern, count } => fill(*target, pattern, *count, reach),
         StreamWork::Kernel(kernel) => run_kernel(kernel, reach),
-        StreamWork::Begin { address, bytes } => {
-            reach.device.begin(*address);
-            Ok(Touched { writes: reach.device.physical_ranges(*address, *bytes), ..Touched::default() })
-        }
-        StreamWork::End { address, bytes } => {
-            let writes = reach.device.physical_ranges(*address, *bytes);
-            reach.device.end(*address);
-            Ok(Touched { writes, ..Touched::default() })
-        }
-        StreamWork::HostCall { function, argument } => {
-            function.call(*argument);
-            Ok(Touched::default())
-        }
         StreamWork::Mark | StreamWork::Record { .. } => Ok(Touched::default()),
     }
 }

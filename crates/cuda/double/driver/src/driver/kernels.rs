@@ -84,7 +84,6 @@ impl Driver {
         self.make_room(device, total as u64)?;
         let place = |global: &ptx::Global| {
             let address = self.memory.allocate(context, device, global.bytes.max(1) as u64);
-            self.memory.begin(address);
             self.memory.write(address, &global.initial).map_err(|_| CudaStatus::InvalidPtx)?;
             Ok(address)
         };
@@ -114,16 +113,6 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Address and length of a variable.
-    fn global(&mut self, module: u64, name: HostAddress) -> Refusable<(u64, usize)> {
-        self.context()?;
-        let state = self.modules.get(&module).ok_or(CudaStatus::InvalidHandle)?;
-        let name = String::from_utf8(name.read_text()).map_err(|_| CudaStatus::NotFound)?;
-        let mut all = state.code.globals().iter().zip(&state.globals);
-        let (global, address) = all.find(|(global, _)| global.name == name).ok_or(CudaStatus::NotFound)?;
-        Ok((*address, global.bytes))
-    }
-
     /// A function with its module.
     fn of_function(&self, function: u64) -> Refusable<(&FunctionState, &ModuleState, &Kernel)> {
         let state = self.functions.get(&function).ok_or(CudaStatus::InvalidHandle)?;
@@ -134,26 +123,6 @@ impl Driver {
 
     fn registers(&self, kernel: &Kernel) -> u32 {
         kernel.registers_max.map_or(self.settings.registers, |most| most.min(self.settings.registers))
-    }
-
-    fn function_attribute(&mut self, function: u64, attribute: u32) -> Refusable<i32> {
-        let (state, _, kernel) = self.of_function(function)?;
-        let threads = kernel.block_max.map_or(devices::BLOCK_THREADS, |block| block.iter().product());
-        let value = match attribute {
-            0 => threads as i32,
-            1 => kernel.static_shared_bytes as i32,
-            // No constant and no local memory.
-            2 | 3 | 7 | 9 => 0,
-            4 => self.registers(kernel) as i32,
-            5 => isa(self.settings.driver_version.unwrap_or(0)) as i32,
-            6 => self.settings.capability as i32,
-            8 => state.dynamic_shared_max as i32,
-            other => {
-                self.fault(format!("cuFuncGetAttribute: attribute {other} is not known to the double"));
-                return Err(CudaStatus::InvalidValue);
-            }
-        };
-        Ok(value)
     }
 
     fn set_function_attribute(&mut self, function: u64, attribute: u32, value: i32) -> Refusable<()> {

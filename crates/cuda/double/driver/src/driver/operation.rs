@@ -44,16 +44,10 @@ pub(crate) enum StreamWork {
     Fill { target: u64, pattern: Vec<u8>, count: u64 },
     /// Runs a kernel.
     Kernel(Box<WaitingKernel>),
-    /// Makes memory of a stream accessible.
-    Begin { address: u64, bytes: u64 },
-    /// Makes memory of a stream inaccessible.
-    End { address: u64, bytes: u64 },
     /// Marks a place in a stream.
     Mark,
     /// Marks a place in a stream, for an event.
     Record { event: u64 },
-    /// Calls a function of the program.
-    HostCall { function: HostAddress, argument: HostAddress },
 }
 
 impl StreamWork {
@@ -75,11 +69,8 @@ impl StreamWork {
                 format!("fill of {} bytes at {target:#x}", pattern.len() as u64 * count)
             }
             Self::Kernel(kernel) => format!("kernel {}", kernel.name),
-            Self::Begin { address, bytes } => format!("allocation of {bytes} bytes at {address:#x}"),
-            Self::End { address, bytes } => format!("release of {bytes} bytes at {address:#x}"),
             Self::Mark => "mark".to_owned(),
             Self::Record { .. } => "record of an event".to_owned(),
-            Self::HostCall { .. } => "call of a host function".to_owned(),
         }
     }
 }

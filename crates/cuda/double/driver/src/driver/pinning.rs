@@ -57,13 +57,6 @@ impl Driver {
         self.host.remove(start);
         Ok(())
     }
-
-    /// The address on the device of page-locked memory: the same.
-    fn device_pointer(&self, address: HostAddress) -> Refusable<u64> {
-        self.context()?;
-        self.host.piece_at(address.number()).ok_or(CudaStatus::InvalidValue)?;
-        Ok(address.number() as u64)
-    }
 }
 
 /// Returns whether a copy reads or writes a piece.

@@ -1,6 +1,6 @@
 //! The driver: its tables, and the rules of its calls that all of them share.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,6 @@ pub(crate) struct StreamState {
     pub(crate) is_blocking: bool,
     /// The program made the stream.
     pub(crate) is_made: bool,
-    pub(crate) priority: i32,
     /// Position among all streams ever made: the name that does not change from run to run.
     pub(crate) place: u64,
     /// The operation added last.
@@ -119,10 +118,8 @@ static NEXT_HANDLE: AtomicU64 = AtomicU64::new(0x5500_0000_0000);
 const HANDLE_STEP: u64 = 16;
 
 thread_local! {
-    /// The contexts that were made current, the one in force last.
-    static CURRENT: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// The driver is running a function of the program on this thread.
-    static IS_CALLING_HOST: Cell<bool> = const { Cell::new(false) };
+    /// The context that was made current.
+    static CURRENT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 fn lock() -> MutexGuard<'static, Option<Driver>> {
@@ -131,9 +128,6 @@ fn lock() -> MutexGuard<'static, Option<Driver>> {
 
 /// Makes a call of the driver: counts it, lets it fail where the settings say so, and runs it.
 pub(crate) fn call(name: &'static str, body: impl FnOnce(&mut Driver) -> Refusable<()>) -> u32 {
-    if IS_CALLING_HOST.get() {
-        return CudaStatus::NotPermitted.code();
-    }
     let mut state = lock();
     let driver = state.get_or_insert_with(|| Driver::new(settings_of_environment()));
     driver.admit(name).and_then(|()| body(driver)).map_or_else(CudaStatus::code, |()| 0)
@@ -156,14 +150,6 @@ pub(crate) fn change(settings: Settings) {
 /// The account so far; `None` if the driver was never called.
 pub(crate) fn report() -> Option<DoubleReport> {
     lock().as_ref().map(Driver::report)
-}
-
-/// Runs `work` while calls of the driver are refused.
-pub(crate) fn while_calling_host<T>(work: impl FnOnce() -> T) -> T {
-    IS_CALLING_HOST.set(true);
-    let result = work();
-    IS_CALLING_HOST.set(false);
-    result
 }
 
 /// The settings that variables called `RECOUP_DOUBLE_SEED` and so on make.
@@ -237,12 +223,12 @@ impl Driver {
 
     /// The context of the calling thread.
     pub(crate) fn bound(&self) -> Option<u64> {
-        CURRENT.with_borrow(|stack| stack.last().copied())
+        CURRENT.get()
     }
 
-    /// Changes the contexts of the calling thread.
-    pub(crate) fn with_stack<T>(&mut self, change: impl FnOnce(&mut Vec<u64>) -> T) -> T {
-        CURRENT.with_borrow_mut(change)
+    /// Changes the context of the calling thread.
+    pub(crate) fn bind(&mut self, context: Option<u64>) {
+        CURRENT.set(context);
     }
 
     /// The context of the calling thread, which is alive and without a fault.

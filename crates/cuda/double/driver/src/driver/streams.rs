@@ -4,7 +4,6 @@ mod sys;
 
 use recoup_cuda_double::CudaStatus;
 
-use super::host_memory::HostAddress;
 use super::operation::StreamWork;
 use super::state::Driver;
 use crate::Refusable;
@@ -13,16 +12,12 @@ use crate::Refusable;
 const NON_BLOCKING: u32 = 1;
 
 impl Driver {
-    fn create_stream(&mut self, flags: u32, priority: i32) -> Refusable<u64> {
+    fn create_stream(&mut self, flags: u32) -> Refusable<u64> {
         let context = self.context()?;
         if flags > NON_BLOCKING {
             return Err(CudaStatus::InvalidValue);
         }
-        let stream = self.add_stream(context, flags != NON_BLOCKING, true);
-        if let Some(state) = self.streams.get_mut(&stream) {
-            state.priority = priority;
-        }
-        Ok(stream)
+        Ok(self.add_stream(context, flags != NON_BLOCKING, true))
     }
 
     /// Takes a stream off the program's hands. Its work still waits: it runs when something else
@@ -65,13 +60,5 @@ impl Driver {
             Some(record) => self.submit_after(stream, StreamWork::Mark, Some(record)).map(|_| ()),
             None => Ok(()),
         }
-    }
-
-    fn call_host(&mut self, number: u64, function: HostAddress, argument: HostAddress) -> Refusable<()> {
-        if function.number() == 0 {
-            return Err(CudaStatus::InvalidValue);
-        }
-        let stream = self.stream(number)?;
-        self.submit(stream, StreamWork::HostCall { function, argument }).map(|_| ())
     }
 }

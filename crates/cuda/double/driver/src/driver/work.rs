@@ -9,7 +9,7 @@ use super::backlog::Waiting;
 use super::execute::{Reach, WorkFault, execute};
 use super::operation::StreamWork;
 use super::races::Turn;
-use super::state::{Driver, Record, StreamState, while_calling_host};
+use super::state::{Driver, Record, StreamState};
 use crate::Refusable;
 
 /// Numbers of streams that every context has.
@@ -25,7 +25,6 @@ impl Driver {
             context,
             is_blocking,
             is_made,
-            priority: 0,
             place: self.n_streams,
             last: None,
             advance: Advance::default(),
@@ -124,7 +123,7 @@ impl Driver {
             seed => seed.wrapping_add(self.backlog.trace.operations),
         };
         let mut reach = Reach { device: &mut self.memory, host: &self.host, seed };
-        let result = while_calling_host(|| execute(&waiting.action, &mut reach));
+        let result = execute(&waiting.action, &mut reach);
         match result {
             Ok(touched) => {
                 let Turn { stream, count } = waiting.turn;

@@ -72,22 +72,3 @@ fn nothing_outlives_its_context() {
     assert_eq!(sys::release(0), Err(CUresult::CUDA_ERROR_INVALID_CONTEXT));
     device.close();
 }
-
-#[test]
-fn a_function_of_the_host_runs_in_its_turn_and_may_not_call_the_driver() {
-    extern "C" fn note(argument: *mut std::ffi::c_void) {
-        let refused = sys::synchronize() == Err(CUresult::CUDA_ERROR_NOT_PERMITTED);
-        sys::bytes_at(argument, 1)[0] = refused.into();
-    }
-    let device = OpenedDevice::new();
-    let stream = device.stream();
-    let mut called = [9u8];
-    let place = called.as_mut_ptr().cast();
-    sys::call_host(stream, Some(note), place).unwrap();
-    assert_eq!(sys::byte_at(place), 9);
-    sys::finish_stream(stream).unwrap();
-    assert_eq!(sys::byte_at(place), 1);
-    assert_eq!(sys::call_host(stream, None, null_mut()), Err(CUresult::CUDA_ERROR_INVALID_VALUE));
-    sys::destroy_stream(stream).unwrap();
-    assert!(device.close().is_clean());
-}

@@ -143,7 +143,6 @@ fn a_device_of_two_has_memory_of_its_own() {
         let one = first.default_stream().alloc_zeros::<u8>(1 << 20)?;
         let two = second.default_stream().alloc_zeros::<u8>(1 << 20)?;
         assert!(first.default_stream().alloc_zeros::<u8>(1).is_err());
-        // A vector is given back in the stream 0 of whatever context is current.
         second.bind_to_thread()?;
         drop(two);
         first.bind_to_thread()?;

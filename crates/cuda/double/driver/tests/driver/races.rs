@@ -1,8 +1,5 @@
 //! Operations that touch the same bytes in no order, and the waits that give them one.
 
-use std::ptr::null_mut;
-
-use cudarc::driver::sys::{CUdeviceptr, CUstream};
 use recoup_cuda_double::{DoubleReport, Settings};
 
 use crate::bench::OpenedDevice;
@@ -75,53 +72,6 @@ fn readers_do_not_race() {
     [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
     sys::free(address).unwrap();
     assert!(device.close().is_clean());
-}
-
-fn allocate_in(bytes: usize, stream: CUstream) -> CUdeviceptr {
-    let mut address = 0;
-    sys::allocate_in(&raw mut address, bytes, stream).unwrap();
-    address
-}
-
-#[test]
-fn memory_of_a_stream_is_there_in_its_order_only() {
-    let device = OpenedDevice::new();
-    let a = device.stream();
-    let b = device.stream();
-    let address = allocate_in(64, a);
-    sys::fill(address, 1, 64, a).unwrap();
-    assert_eq!(device.read(address, 64, a), [1; 64]);
-    sys::free_in(address, a).unwrap();
-    sys::finish_stream(a).unwrap();
-    // In another stream, nothing says that it is there yet.
-    let address = allocate_in(64, a);
-    sys::fill(address, 1, 64, b).unwrap();
-    assert!(sys::finish_stream(b).is_err());
-    let report = device.close();
-    assert!(report.faults[0].contains("not within an allocation"), "{report}");
-}
-
-#[test]
-fn memory_given_back_in_one_stream_while_another_uses_it_is_a_race() {
-    let device = OpenedDevice::new();
-    let a = device.stream();
-    let b = device.stream();
-    let address = allocate_in(64, a);
-    sys::finish_stream(a).unwrap();
-    sys::fill(address, 1, 64, b).unwrap();
-    sys::finish_stream(b).unwrap();
-    sys::fill(address, 2, 64, b).unwrap();
-    sys::query_stream(null_mut()).unwrap();
-    let event = device.recorded(b);
-    sys::free_in(address, a).unwrap();
-    // The coin may say no several times, and then the fill has run.
-    while sys::query_event(event).is_err() {}
-    sys::synchronize().unwrap();
-    sys::destroy_event(event).unwrap();
-    [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
-    let report = device.close();
-    assert_eq!(report.races.len(), 1, "{report}");
-    assert!(report.races[0].contains("release of 64 bytes"), "{report}");
 }
 
 #[test]

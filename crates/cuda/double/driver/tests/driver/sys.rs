@@ -33,8 +33,6 @@ calls! {
     limit(bytes: *mut usize, limit: cuda::CUlimit) = cuCtxGetLimit;
     allocate(address: *mut CUdeviceptr, bytes: usize) = cuMemAlloc_v2;
     free(address: CUdeviceptr) = cuMemFree_v2;
-    allocate_in(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) = cuMemAllocAsync;
-    free_in(address: CUdeviceptr, stream: CUstream) = cuMemFreeAsync;
     room(free: *mut usize, total: *mut usize) = cuMemGetInfo_v2;
     create_stream(stream: *mut CUstream, flags: c_uint) = cuStreamCreate;
     destroy_stream(stream: CUstream) = cuStreamDestroy_v2;
@@ -75,7 +73,6 @@ calls! {
     function_attribute(
         function: CUfunction, attribute: cuda::CUfunction_attribute, value: c_int
     ) = cuFuncSetAttribute;
-    call_host(stream: CUstream, function: cuda::CUhostFn, argument: *mut c_void) = cuLaunchHostFunc;
     load(module: *mut cuda::CUmodule, image: *const c_void) = cuModuleLoadData;
     unload(module: cuda::CUmodule) = cuModuleUnload;
     function(function: *mut CUfunction, module: cuda::CUmodule, name: *const std::ffi::c_char) = cuModuleGetFunction;

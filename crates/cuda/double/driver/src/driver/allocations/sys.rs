@@ -10,22 +10,10 @@ use super::super::interface::{ResultPlace, driver_calls, give};
 driver_calls! { driver:
     cuMemAlloc_v2(address: ResultPlace<'_, u64>, bytes: usize) => give(address, driver.allocate(bytes)?);
     cuMemFree_v2(address: u64) => driver.free(address);
-    cuMemAllocAsync(address: ResultPlace<'_, u64>, bytes: usize, stream: u64) =>
-        give(address, driver.allocate_in(bytes, stream)?);
-    cuMemAllocFromPoolAsync(address: ResultPlace<'_, u64>, bytes: usize, pool: u64, stream: u64) => {
-        driver.device(i32::try_from(pool.wrapping_sub(1)).map_err(|_| CudaStatus::InvalidValue)?)?;
-        give(address, driver.allocate_in(bytes, stream)?)
-    };
-    cuMemFreeAsync(address: u64, stream: u64) => driver.free_in(address, stream);
     cuMemGetInfo_v2(free: ResultPlace<'_, usize>, total: ResultPlace<'_, usize>) => {
         let (left, all) = driver.room()?;
         give(free, left)?;
         give(total, all)
-    };
-    cuMemGetAddressRange_v2(start: ResultPlace<'_, u64>, bytes: ResultPlace<'_, usize>, address: u64) => {
-        let (first, own) = driver.memory.allocation_at(address).ok_or(CudaStatus::NotFound)?;
-        give(start, first)?;
-        give(bytes, own.bytes as usize)
     };
     cuPointerGetAttribute(target: HostAddress, attribute: u32, address: u64) => match target.number() {
         0 => Err(CudaStatus::InvalidValue),

@@ -15,32 +15,12 @@ driver_calls! { driver:
         driver.copy_to_host(target, source, bytes, CopyMode::legacy());
     cuMemcpyDtoHAsync_v2(target: HostAddress, source: u64, bytes: usize, stream: u64) =>
         driver.copy_to_host(target, source, bytes, CopyMode::of(stream));
-    cuMemcpyDtoD_v2(target: u64, source: u64, bytes: usize) =>
-        driver.copy_on_device(target, source, bytes, CopyMode::legacy());
     cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: u64) =>
         driver.copy_on_device(target, source, bytes, CopyMode::of(stream));
-    cuMemcpy(target: HostAddress, source: HostAddress, bytes: usize) =>
-        driver.copy_any(target, source, bytes, CopyMode::legacy());
-    cuMemcpyAsync(target: HostAddress, source: HostAddress, bytes: usize, stream: u64) =>
-        driver.copy_any(target, source, bytes, CopyMode::of(stream));
     cuMemsetD8_v2(target: u64, value: u8, count: usize) =>
         driver.fill(target, &value.to_ne_bytes(), count, CopyMode::legacy());
     cuMemsetD8Async(target: u64, value: u8, count: usize, stream: u64) =>
         driver.fill(target, &value.to_ne_bytes(), count, CopyMode::of(stream));
-    cuMemsetD16_v2(target: u64, value: u16, count: usize) =>
-        driver.fill(target, &value.to_ne_bytes(), count, CopyMode::legacy());
-    cuMemsetD16Async(target: u64, value: u16, count: usize, stream: u64) =>
-        driver.fill(target, &value.to_ne_bytes(), count, CopyMode::of(stream));
-    cuMemsetD32_v2(target: u64, value: u32, count: usize) =>
-        driver.fill(target, &value.to_ne_bytes(), count, CopyMode::legacy());
     cuMemsetD32Async(target: u64, value: u32, count: usize, stream: u64) =>
         driver.fill(target, &value.to_ne_bytes(), count, CopyMode::of(stream));
-    cuMemcpyPeerAsync(
-        target: u64,
-        _target_context: u64,
-        source: u64,
-        _source_context: u64,
-        bytes: usize,
-        stream: u64,
-    ) => driver.copy_on_device(target, source, bytes, CopyMode::of(stream));
 }

@@ -6,9 +6,7 @@ use recoup_cuda_double::CudaStatus;
 
 use super::super::host_memory::HostAddress;
 use super::super::interface::{ResultPlace, driver_calls, give};
-use super::super::state::Driver;
 use super::NAME;
-use crate::Refusable;
 
 driver_calls! { driver:
     cuInit(flags: u32) => match flags {
@@ -26,34 +24,12 @@ driver_calls! { driver:
         name.later(len - 1).write(&[0]);
         Ok(())
     };
-}
-
-fn uuid(driver: &Driver, target: ResultPlace<'_, [u8; 16]>, device: i32) -> Refusable<()> {
-    give(target, *b"recoup double \0\0").and(driver.device(device).map(|_| ()))
-}
-
-driver_calls! { driver:
-    cuDeviceGetUuid(target: ResultPlace<'_, [u8; 16]>, device: i32) => uuid(driver, target, device);
-    cuDeviceGetUuid_v2(target: ResultPlace<'_, [u8; 16]>, device: i32) => uuid(driver, target, device);
     cuDeviceTotalMem_v2(bytes: ResultPlace<'_, usize>, device: i32) => {
         driver.device(device)?;
         give(bytes, driver.settings.memory_bytes as usize)
     };
     cuDeviceGetAttribute(value: ResultPlace<'_, i32>, attribute: u32, device: i32) =>
         give(value, driver.attribute(attribute, device)?);
-}
-
-/// A device has one pool, whose handle is its number and one.
-fn pool(driver: &Driver, pool: ResultPlace<'_, u64>, device: i32) -> Refusable<()> {
-    give(pool, u64::from(driver.device(device)?) + 1)
-}
-
-driver_calls! { driver:
-    cuDeviceGetDefaultMemPool(target: ResultPlace<'_, u64>, device: i32) => pool(driver, target, device);
-    cuDeviceGetMemPool(target: ResultPlace<'_, u64>, device: i32) => pool(driver, target, device);
-    cuMemPoolTrimTo(_pool: u64, _bytes: usize) => Ok(());
-    /// Pools keep nothing, so their attributes change nothing.
-    cuMemPoolSetAttribute(_pool: u64, _attribute: u32, _value: HostAddress) => Ok(());
 }
 
 fn text(

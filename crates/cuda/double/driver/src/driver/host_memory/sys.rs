@@ -45,14 +45,6 @@ impl HostAddress {
         Self(usize::from_ne_bytes(bytes))
     }
 
-    /// Calls the function here.
-    pub(crate) fn call(self, argument: Self) {
-        // SAFETY: the program has said that a function of this kind is here; it is no null pointer,
-        // as the call that passed it has checked.
-        let function: extern "C" fn(usize) = unsafe { std::mem::transmute(self.0) };
-        function(argument.0);
-    }
-
     /// Reads bytes up to a zero, which is left out.
     pub(crate) fn read_text(self) -> Vec<u8> {
         let mut text = Vec::new();

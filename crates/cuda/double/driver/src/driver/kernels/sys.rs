@@ -10,34 +10,11 @@ use super::LaunchCall;
 
 driver_calls! { driver:
     cuModuleLoadData(module: ResultPlace<'_, u64>, image: HostAddress) => give(module, driver.load(image)?);
-    /// Options choose how to compile; none is needed here.
-    cuModuleLoadDataEx(
-        module: ResultPlace<'_, u64>,
-        image: HostAddress,
-        _count: u32,
-        _options: HostAddress,
-        _values: HostAddress,
-    ) => give(module, driver.load(image)?);
     cuModuleUnload(module: u64) => driver.unload(module);
     cuModuleGetFunction(function: ResultPlace<'_, u64>, module: u64, name: HostAddress) => match name.number() {
         0 => Err(CudaStatus::InvalidValue),
         _ => give(function, driver.function(module, name)?),
     };
-    cuModuleGetGlobal_v2(
-        address: ResultPlace<'_, u64>,
-        bytes: ResultPlace<'_, usize>,
-        module: u64,
-        name: HostAddress,
-    ) => {
-        if name.number() == 0 {
-            return Err(CudaStatus::InvalidValue);
-        }
-        let (found, len) = driver.global(module, name)?;
-        address.map_or(Ok(()), |place| give(Some(place), found))?;
-        bytes.map_or(Ok(()), |place| give(Some(place), len))
-    };
-    cuFuncGetAttribute(value: ResultPlace<'_, i32>, attribute: u32, function: u64) =>
-        give(value, driver.function_attribute(function, attribute)?);
     cuFuncSetAttribute(function: u64, attribute: u32, value: i32) =>
         driver.set_function_attribute(function, attribute, value);
     cuLaunchKernel(
