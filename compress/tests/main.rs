@@ -1,7 +1,6 @@
 //! The codecs from outside, all claims that one process can hold.
 
-mod pyramid_fuzz;
+mod damaged_frames;
 mod qb_bounds;
-mod qb_fuzz;
 mod qb_patterns;
 mod suite;
