@@ -1,15 +1,14 @@
 //! Does a CG solve, plain or pipelined, continue from a lossy direction with fewer iterations than
 //! from the iterate alone?
 
-use std::path::Path;
-
-use recoup_comm::Solo;
 use recoup_core::{Iteration, Operator, Resume, Status};
 use recoup_solvers::{
-    Cg, Csr, Ic0, Identity, JacobiPreconditioner, Method, PipelinedCg, Pool, Preconditioner, RightHandSide, Stop,
-    System, random_value, read_matrix,
+    Cg, Csr, Ic0, Identity, JacobiPreconditioner, Method, PipelinedCg, Preconditioner, RightHandSide, Stop,
+    random_value,
 };
 use recoup_testkit::{doubles, set_doubles};
+
+use crate::problem::Problem;
 
 /// The tolerance of every solve here. At 1e-8 rounding decides whether bcsstk14 takes 312
 /// iterations or 321.
@@ -19,25 +18,13 @@ const STOP: Stop = Stop::at(1e-9);
 const THETA: f64 = 0.5;
 const DELTA: f64 = 0.05;
 
-struct Problem {
-    a: Csr,
-    b: Vec<f64>,
-    pool: Pool,
-}
-
 impl Problem {
-    fn new(a: Csr, rhs: RightHandSide) -> Self {
-        let b = rhs.build(&a).unwrap();
-        Self { a, b, pool: Pool::new(2) }
-    }
-
-    fn read(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{name}.mtx.gz"));
-        Self::new(read_matrix(&path).unwrap(), RightHandSide::Smooth)
+    fn read_smooth(name: &str) -> Self {
+        Self::read(name).with_threads(2)
     }
 
     fn random_poisson(n: usize) -> Self {
-        Self::new(Csr::poisson3d(n), RightHandSide::Random { seed: 7 })
+        Self::with_rhs(Csr::poisson3d(n), RightHandSide::Random { seed: 7 }).with_threads(2)
     }
 
     /// The Laplacian of an n by n grid with no flux through its boundary: constants are in its null
@@ -64,15 +51,16 @@ impl Problem {
             values.extend(entries.iter().map(|entry| entry.1));
             rows.push(columns.len());
         }
-        let mut problem = Self::new(Csr::new(rows, columns, values).unwrap(), RightHandSide::Random { seed: 3 });
+        let random = RightHandSide::Random { seed: 3 };
+        let mut problem = Self::with_rhs(Csr::new(rows, columns, values).unwrap(), random).with_threads(2);
         let mean = problem.b.iter().sum::<f64>() / problem.b.len() as f64;
         problem.b.iter_mut().for_each(|b| *b -= mean);
         problem
     }
 
     fn solver<'a>(&'a self, method: &str, m: &'a dyn Preconditioner) -> Box<dyn Method + 'a> {
-        let system = System { a: &self.a, b: &self.b, comm: &Solo, pool: &self.pool };
-        let start = vec![0.0; self.b.len()];
+        let system = self.system();
+        let start = self.zeros();
         match method {
             "cg" => Box::new(Cg::new(system, m, &start, STOP).unwrap()),
             _ => Box::new(PipelinedCg::new(system, m, &start, STOP).unwrap()),
@@ -162,7 +150,7 @@ fn extra(problem: &Problem, by: (&str, &dyn Preconditioner), how: Resume) -> f64
 #[test]
 fn a_deflated_recovery_halves_the_extra_iterations_of_a_restart() {
     for (name, problem) in
-        [("poisson3d 32, random", Problem::random_poisson(32)), ("bcsstk14", Problem::read("bcsstk14"))]
+        [("poisson3d 32, random", Problem::random_poisson(32)), ("bcsstk14", Problem::read_smooth("bcsstk14"))]
     {
         let [_, deflated, restarted] = extras(name, &problem);
         assert!(restarted > 0.05, "{name}: {restarted}");

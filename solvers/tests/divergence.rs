@@ -2,55 +2,36 @@
 //! alone?
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use recoup_comm::Solo;
 use recoup_core::{BorrowedMut, BreakdownReason, Iteration, Registered, Resume, SolveError, Status, ValuesMut};
 use recoup_solvers::{
     Bicgstab, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Identity, Jacobi, JacobiPreconditioner, METHODS, PipelinedCg,
-    Pool, Preconditioner, Relaxation, RightHandSide, Side, Stop, System, read_matrix,
+    Pool, Preconditioner, Relaxation, RightHandSide, Side, Stop, read_matrix,
 };
 
+use crate::problem::{Problem, data};
 use crate::variants::variants;
 
 /// No solve here needs more iterations.
 const LIMIT: u64 = 6000;
 
-/// A matrix and its right-hand side.
-struct Problem {
-    a: Csr,
-    b: Vec<f64>,
-    pool: Pool,
-}
-
 impl Problem {
-    fn new(a: Csr) -> Self {
-        let b = RightHandSide::Random { seed: 1 }.build(&a).unwrap();
-        Self { a, b, pool: Pool::new(1) }
+    fn random(a: Csr) -> Self {
+        Self::with_rhs(a, RightHandSide::Random { seed: 1 })
     }
 
-    fn read(name: &str) -> Self {
-        Self::new(
-            read_matrix(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{name}.mtx.gz"))).unwrap(),
-        )
+    fn read_random(name: &str) -> Self {
+        Self::random(read_matrix(&data(name)).unwrap())
     }
 
     /// From a function of row and column.
-    fn dense(n: usize, entry: impl Fn(usize, usize) -> f64) -> Self {
+    fn of_entries(n: usize, entry: impl Fn(usize, usize) -> f64) -> Self {
         let columns = (0..n).flat_map(|_| 0..n as u32).collect();
         let values = (0..n * n).map(|at| entry(at / n, at % n)).collect();
-        Self::new(Csr::new((0..=n).map(|row| row * n).collect(), columns, values).unwrap())
+        Self::random(Csr::new((0..=n).map(|row| row * n).collect(), columns, values).unwrap())
     }
 
-    fn system(&self) -> System<'_> {
-        System { a: &self.a, b: &self.b, comm: &Solo, pool: &self.pool }
-    }
-
-    fn zeros(&self) -> Vec<f64> {
-        vec![0.0; self.b.len()]
-    }
-
-    fn cg(&self, stop: Stop) -> Cg<'_> {
+    fn plain_cg(&self, stop: Stop) -> Cg<'_> {
         Cg::new(self.system(), &Identity, &self.zeros(), stop).unwrap()
     }
 }
@@ -78,7 +59,7 @@ fn assert_diverges(what: &str, solver: &mut dyn Iteration, dtol: f64) {
 
 /// One entry of every row far above the diagonal.
 fn dominated() -> Problem {
-    Problem::dense(20, |i, j| {
+    Problem::of_entries(20, |i, j| {
         if i == j {
             1.0
         } else if (i + 1) % 20 == j {
@@ -91,7 +72,7 @@ fn dominated() -> Problem {
 
 /// Positive definite and far from symmetric: the identity plus a skew part.
 fn skew(scale: f64) -> Problem {
-    Problem::dense(20, |i, j| match j as i64 - i as i64 {
+    Problem::of_entries(20, |i, j| match j as i64 - i as i64 {
         0 => 1.0,
         1 => scale * (10.0 + i as f64),
         -1 => -scale * (10.0 + j as f64),
@@ -101,7 +82,7 @@ fn skew(scale: f64) -> Problem {
 
 /// Ends as 1 for the last row, which [`Blind`] hardly sees, and which all others feed.
 fn hidden() -> Problem {
-    Problem::dense(21, |i, j| match (i, j) {
+    Problem::of_entries(21, |i, j| match (i, j) {
         (20, 20) => 1.0,
         (20, _) => 1e7 * (1.0 + j as f64),
         (_, 20) => 0.0,
@@ -134,7 +115,7 @@ impl Preconditioner for Blind {
 #[test]
 fn no_method_goes_on_past_its_limit_and_each_reaches_it_somewhere() {
     let mut diverged = BTreeSet::new();
-    for problem in [dominated(), skew(1.0), skew(1e6), hidden(), Problem::read("sherman5")] {
+    for problem in [dominated(), skew(1.0), skew(1e6), hidden(), Problem::read_random("sherman5")] {
         let x0 = problem.zeros();
         for variant in variants(&[&Identity as &dyn Preconditioner, &Blind]) {
             for dtol in [10.0, Stop::DTOL] {
@@ -172,13 +153,13 @@ fn stationary_methods_end_where_they_diverge() {
 /// CG restarted on this matrix continued to 1e150 and published versions with residuals of 1e151.
 #[test]
 fn cg_on_a_matrix_that_is_not_symmetric_ends_where_it_diverges() {
-    let problem = Problem::read("sherman5");
+    let problem = Problem::read_random("sherman5");
     let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
     let cg = Cg::new(problem.system(), &jacobi, &problem.zeros(), Stop::at(1e-8)).unwrap();
     assert_diverges("cg-restarted", &mut cg.restarted_every(30).unwrap(), Stop::DTOL);
     let problem = skew(1.0);
-    assert_diverges("cg", &mut problem.cg(Stop::at(1e-8)), Stop::DTOL);
-    assert_diverges("cg, a lower limit", &mut problem.cg(Stop { rtol: 1e-8, dtol: 50.0 }), 50.0);
+    assert_diverges("cg", &mut problem.plain_cg(Stop::at(1e-8)), Stop::DTOL);
+    assert_diverges("cg, a lower limit", &mut problem.plain_cg(Stop { rtol: 1e-8, dtol: 50.0 }), 50.0);
     let problem = skew(1e6);
     let mut pipelined = PipelinedCg::new(problem.system(), &Identity, &problem.zeros(), Stop::at(1e-8)).unwrap();
     assert_diverges("pipecg", &mut pipelined, Stop::DTOL);
@@ -209,7 +190,7 @@ fn bicgstab_ends_where_its_steps_grow() {
 /// CG minimises the error in the energy norm: on ill-conditioned matrices the residual rises first.
 #[test]
 fn a_residual_that_rises_on_the_way_is_left_alone() {
-    let problem = Problem::read("bcsstk14");
+    let problem = Problem::read_random("bcsstk14");
     let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
     for dtol in [Stop::DTOL, f64::INFINITY] {
         let stop = Stop { rtol: 1e-8, dtol };
@@ -223,12 +204,12 @@ fn a_residual_that_rises_on_the_way_is_left_alone() {
 /// A bad guess raises the limit, a bad version does not.
 #[test]
 fn the_limit_is_that_of_the_initial_guess() {
-    let problem = Problem::new(Csr::poisson3d(6));
+    let problem = Problem::random(Csr::poisson3d(6));
     let far: Vec<f64> = problem.b.iter().map(|b| 1e9 * b).collect();
     let stop = Stop::at(1e-6);
     let mut cg = Cg::new(problem.system(), &Identity, &far, stop).unwrap();
     assert_eq!(end(&mut cg).0, Status::Converged);
-    let mut cg = problem.cg(stop);
+    let mut cg = problem.plain_cg(stop);
     for variable in &mut cg.variables_mut() {
         if let (true, BorrowedMut::Host(ValuesMut::F64(x))) = (variable.name == "x", &mut variable.values) {
             x.copy_from_slice(&far);

@@ -6,6 +6,8 @@ mod deflation;
 mod distributed;
 mod divergence;
 mod methods;
+#[path = "shared/problem.rs"]
+mod problem;
 mod symmetric;
 mod symmetry;
 mod table;

@@ -1,61 +1,28 @@
 //! Do the methods and preconditioners solve real systems, in the iterations others need, continue
 //! after a restore as promised, and say no to what they cannot do?
 
-use std::path::{Path, PathBuf};
-
-use recoup_comm::Solo;
 use recoup_core::{
     BorrowedMut, BreakdownReason, Iteration, Registered, Resume, SafePoint, SolveError, Status, ValuesMut,
 };
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Ic0, Identity, Ilu0, Jacobi,
-    JacobiPreconditioner, METHODS, Method, PipelinedCg, PointBlockJacobi, Pool, Preconditioner, Relaxation,
-    RightHandSide, Side, SsorPreconditioner, Stop, System, read_matrix,
+    JacobiPreconditioner, METHODS, Method, PipelinedCg, PointBlockJacobi, Pool, Preconditioner, Relaxation, Side,
+    SsorPreconditioner, Stop, read_matrix,
 };
 use recoup_testkit::solver_suite::{SolverCase, check_solver};
+
+use crate::problem::{Problem, data};
 
 /// The tolerance on the true relative residual of every solve here.
 const STOP: Stop = Stop::at(1e-8);
 /// No solve here needs more iterations.
 const LIMIT: u64 = 6000;
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{name}.mtx.gz"))
-}
-
-/// A matrix and the right-hand side of its smooth solution.
-struct Problem {
-    a: Csr,
-    b: Vec<f64>,
-    pool: Pool,
-}
-
 impl Problem {
-    fn new(a: Csr) -> Self {
-        let b = RightHandSide::Smooth.build(&a).unwrap();
-        Self { a, b, pool: Pool::new(1) }
-    }
-
-    fn read(name: &str) -> Self {
-        Self::new(read_matrix(&data(name)).unwrap())
-    }
-
     /// From a dense matrix given by rows.
     fn dense<const N: usize>(rows: [[f64; N]; N]) -> Self {
         let columns = (0..N).flat_map(|_| 0..N as u32).collect();
         Self::new(Csr::new((0..=N).map(|row| row * N).collect(), columns, rows.concat()).unwrap())
-    }
-
-    fn with_threads(self, threads: usize) -> Self {
-        Self { pool: Pool::new(threads), ..self }
-    }
-
-    fn system(&self) -> System<'_> {
-        System { a: &self.a, b: &self.b, comm: &Solo, pool: &self.pool }
-    }
-
-    fn zeros(&self) -> Vec<f64> {
-        vec![0.0; self.b.len()]
     }
 
     /// The relative residual computed here, entry by entry.
@@ -298,19 +265,6 @@ mod resume {
     }
 
     #[test]
-    fn gmres_comes_back_from_x_alone_at_every_cycle_end() {
-        let problem = Problem::read("orsirr_1");
-        let ilu = Ilu0::new(&problem.a).unwrap();
-        let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
-        for side in [Side::Left, Side::Right] {
-            let options = GmresOptions { restart: 5, side, stop: STOP };
-            check(&problem, || problem.gmres_with(&ilu, options), &[Resume::Traditional]);
-            check(&problem, || problem.gmres(&jacobi, side), &[Resume::Traditional]);
-            assert_eq!(problem.gmres(&jacobi, side).variables().len(), 1);
-        }
-    }
-
-    #[test]
     fn deflated_gmres_comes_back_with_the_vectors_it_carried_and_without() {
         let problem = Problem::read("orsirr_1");
         let ilu = Ilu0::new(&problem.a).unwrap();
@@ -333,15 +287,6 @@ mod resume {
             gmres.resume(52, Resume::Exact).unwrap();
             assert_eq!(gmres.variables().len(), 1);
         }
-    }
-
-    #[test]
-    fn bicgstab_comes_back_from_every_version() {
-        let problem = Problem::read("orsirr_1");
-        let ilu = Ilu0::new(&problem.a).unwrap();
-        check(&problem, || problem.bicgstab(&ilu), &[Resume::Traditional]);
-        let problem = Problem::read("add32");
-        check(&problem, || problem.bicgstab(&Identity), &[Resume::Traditional]);
     }
 
     #[test]
@@ -470,15 +415,6 @@ mod refusals {
             assert_eq!(iterations(&problem, problem.gmres(&Identity, side)), 1);
         }
         assert_eq!(iterations(&problem, problem.bicgstab(&Identity)), 1);
-    }
-
-    #[test]
-    fn a_zero_right_hand_side_is_solved_by_zero() {
-        let mut problem = Problem::new(Csr::poisson3d(4));
-        problem.b.fill(0.0);
-        assert!(problem.gmres(&Identity, Side::Left).progress().is_converged());
-        assert!(problem.bicgstab(&Identity).progress().is_converged());
-        assert!(problem.relax(Relaxation::GaussSeidel).progress().is_converged());
     }
 
     #[test]

@@ -1,36 +1,15 @@
 //! Does every method of the table pass the suite, and is it what its line says?
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use recoup_comm::Solo;
 use recoup_core::{Operator, Resume};
-use recoup_solvers::{
-    Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, METHODS, Need, Pool, Preconditioner, RightHandSide, Stop, System,
-    read_matrix,
-};
+use recoup_solvers::{Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, METHODS, Need, Preconditioner, Stop};
 use recoup_testkit::solver_suite::{SolverCase, check_solver, exact_resume_is_bitwise_at_every_safe_point};
 
+use crate::problem::Problem;
 use crate::variants::{Variant, variants};
 
-/// A matrix and the right-hand side of its smooth solution.
-struct Problem {
-    a: Csr,
-    b: Vec<f64>,
-    pool: Pool,
-}
-
 impl Problem {
-    fn new(a: Csr) -> Self {
-        let b = RightHandSide::Smooth.build(&a).unwrap();
-        Self { a, b, pool: Pool::new(1) }
-    }
-
-    fn read(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{name}.mtx.gz"));
-        Self::new(read_matrix(&path).unwrap())
-    }
-
     /// Runs the suite.
     fn check(&self, variant: &Variant<'_>) {
         self.with_case(variant, check_solver);
@@ -39,8 +18,8 @@ impl Problem {
     /// Runs a check, with what the table says of the method.
     fn with_case(&self, variant: &Variant<'_>, check: fn(&SolverCase<'_, '_>)) {
         println!("{}", variant.describe());
-        let system = System { a: &self.a, b: &self.b, comm: &Solo, pool: &self.pool };
-        let x0 = vec![0.0; self.b.len()];
+        let system = self.system();
+        let x0 = self.zeros();
         let stop = Stop::at(1e-8);
         let profile = variant.method.profile;
         let deflated = (profile.lossy_resume == Resume::Deflated).then_some(Resume::Deflated);
