@@ -1,7 +1,6 @@
 //! Solvers on a device: the host's bits, pass by pass and step by step.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
-mod failures;
 mod kernels;
 mod lockstep;
 mod operators;

@@ -3,7 +3,7 @@
 
 use recoup_comm::Solo;
 use recoup_core::{Borrowed, DeviceSnapshot, DeviceValuesErrorKind, SolveError, Status, ValuesMut, mix};
-use recoup_cuda_double::{CudaStatus, Settings};
+use recoup_cuda_double::{CudaStatus, DoubleReport, Settings};
 use recoup_device::{Device, FreezeSettings, FreezeWay, device_values_error};
 use recoup_solvers::{Csr, JacobiPreconditioner, Method, Pool, System};
 use recoup_testkit::doubles;
@@ -137,43 +137,60 @@ fn scenario() -> Result<(), SolveError> {
     version?.check("cg")
 }
 
+/// Runs the scenario once for each of its calls, with a fault there. Each run ends well, or with an
+/// error of the kind; returns which, and the accounts.
+fn fail_each_call(fault: impl Fn(u64) -> (Settings, DeviceValuesErrorKind)) -> Vec<(bool, DoubleReport)> {
+    let Some(double) = double() else { return Vec::new() };
+    let run = |settings: &Settings| {
+        double.reset(settings);
+        (scenario(), double.report())
+    };
+    let (whole, report) = run(&Settings::default());
+    whole.unwrap();
+    let calls = report.total_calls();
+    let each = |call| {
+        let (settings, kind) = fault(call);
+        let (result, report) = run(&settings);
+        match &result {
+            Ok(()) => (),
+            Err(SolveError::Device(error)) => {
+                let is_driver = error.message.starts_with("no CUDA here: driver");
+                assert!(is_driver || error.kind == kind, "call {call}: {error:?}");
+            }
+            Err(other) => panic!("call {call}: {other}"),
+        }
+        (result.is_err(), report)
+    };
+    let runs: Vec<(bool, DoubleReport)> = (1..=calls).map(each).collect();
+    let told = runs.iter().filter(|(is_told, _)| *is_told).count() as u64;
+    assert!(calls > 300 && 3 * told > calls, "{told} of {calls} calls");
+    run(&Settings::default()).0.unwrap();
+    runs
+}
+
 #[test]
 fn every_call_that_fails_costs_a_version_or_the_solve_and_changes_no_bit() {
-    let Some(double) = double() else { return };
-    double.reset(&Settings::default());
-    scenario().unwrap();
-    let calls = double.report().total_calls();
-    let mut told = 0;
-    for (call, error) in (1..=calls).zip([CudaStatus::OutOfMemory, CudaStatus::Unknown].into_iter().cycle()) {
-        double.reset(&Settings { fail_call: Some(call), error, ..Settings::default() });
-        told += u64::from(scenario().is_err());
-        let report = double.report();
+    let faults = [
+        (CudaStatus::OutOfMemory, DeviceValuesErrorKind::NoRoom),
+        (CudaStatus::Unknown, DeviceValuesErrorKind::Failed),
+    ];
+    let runs = fail_each_call(|call| {
+        let (error, kind) = faults[call as usize % 2];
+        (Settings { fail_call: Some(call), error, ..Settings::default() }, kind)
+    });
+    // A call that gives something back is made again, and told to no one.
+    for (call, (_, report)) in (1..).zip(&runs) {
         assert!(report.is_clean(), "call {call}: {report}");
     }
-    assert!(calls > 300 && 3 * told > calls, "{told} of {calls} calls");
 }
 
 #[test]
 fn a_device_lost_at_any_call_is_an_error_that_says_so_and_changes_no_bit() {
-    let Some(double) = double() else { return };
-    double.reset(&Settings::default());
-    scenario().unwrap();
-    let calls = double.report().total_calls();
-    let mut told = 0;
-    for call in 1..=calls {
-        double.reset(&Settings { lost_at: Some(call), ..Settings::default() });
-        match scenario() {
-            Err(SolveError::Device(error)) => {
-                let is_driver = error.message.starts_with("no CUDA here: driver");
-                assert!(is_driver || error.kind == DeviceValuesErrorKind::Lost, "call {call}: {error:?}");
-                told += 1;
-            }
-            Err(other) => panic!("call {call}: {other}"),
-            // Only calls that give back are left.
-            Ok(()) => (),
-        }
-        let report = double.report();
+    let lost = |call| Settings { lost_at: Some(call), ..Settings::default() };
+    let runs = fail_each_call(|call| (lost(call), DeviceValuesErrorKind::Lost));
+    for (call, (_, report)) in (1..).zip(&runs) {
         assert!(report.faults.is_empty() && report.races.is_empty(), "call {call}: {report}");
     }
-    assert!(3 * told > calls, "{told} of {calls} calls");
+    // Only a loss after the last result goes unnoticed.
+    assert!(runs.is_sorted_by_key(|(is_told, _)| !is_told));
 }
