@@ -10,13 +10,12 @@
 mod builder;
 mod device_memory;
 mod job_end;
-mod option_words;
+pub mod options;
 mod tiers;
 
 pub use builder::{Builder, CANDIDATE_CODECS, Error, KEY_EVERY, RTOL, default_scheme, open};
 pub use device_memory::device_memory;
 pub use job_end::{JOB_END_VARIABLES, JobEnd};
-pub use option_words::{OPTION_KEYS, option_in_path};
 pub use recoup_cache as cache;
 pub use recoup_comm as comm;
 pub use recoup_compress as compress;

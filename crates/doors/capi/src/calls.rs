@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recoup::core::{Progress, Resume};
+use recoup::options::ParsedOptions;
 use recoup::pipeline::KnownNorms;
 
 use crate::callbacks::RecoupComm;
 use crate::handle::{Handle, RecoupHandle, RecoupStats};
 use crate::lent::lent_comm;
 use crate::operator::{CallbackOperator, RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
-use crate::options::HandleOptions;
 use crate::protected::{RECOUP_STATIC, RecoupRebuild, Region};
 use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_NOT_YET, RECOUP_OK, guarded};
 
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn recoup_open(
 ) -> i32 {
     let open = || {
         // SAFETY: as the caller promises.
-        let options: HandleOptions = unsafe { text("options", options) }?.parse()?;
+        let options: ParsedOptions = unsafe { text("options", options) }?.parse()?;
         // SAFETY: as the caller promises.
         let raw = unsafe { comm.as_ref() }.copied();
         // SAFETY: the program lends its callbacks as long as the handle lives.

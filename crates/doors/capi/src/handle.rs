@@ -8,12 +8,12 @@ use std::time::Duration;
 use recoup::JobEnd;
 use recoup::comm::LentComm;
 use recoup::core::{ErrorKind, Plan, Progress, RankFailure, Registered, Scheme, each, gathered};
+use recoup::options::ParsedOptions;
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session, VariableChanges};
 
 use crate::how::RECOUP_FIRST_GUESS;
 use crate::numbers::Numbered;
 use crate::operator::CallbackOperator;
-use crate::options::HandleOptions;
 use crate::protected::{ApplicationState, ProtectedRegions, RecoupRebuild};
 use crate::statics;
 use crate::status::{
@@ -51,7 +51,7 @@ pub struct RecoupStats {
 /// An open handle.
 pub(crate) struct Handle {
     pub(crate) lent: LentComm,
-    options: HandleOptions,
+    options: ParsedOptions,
     core: Mutex<Core>,
 }
 
@@ -108,7 +108,7 @@ unsafe impl Send for Rebuild {}
 static HANDLES: Numbered<Handle> = Numbered::new("handle");
 
 impl Handle {
-    pub(crate) fn open(mut options: HandleOptions, lent: LentComm) -> RecoupHandle {
+    pub(crate) fn open(mut options: ParsedOptions, lent: LentComm) -> RecoupHandle {
         if !lent.is_free_threaded() {
             options.drain_at_once();
         }
@@ -281,7 +281,7 @@ impl Core {
 
     /// Checks that the session can be opened with what was given on this rank: an operator, and
     /// static variables, on all ranks or on none.
-    fn given(&self, options: &HandleOptions) -> Result<[bool; 2], CallFailure> {
+    fn given(&self, options: &ParsedOptions) -> Result<[bool; 2], CallFailure> {
         if self.protected.is_empty() {
             return Err(CallFailure::new(
                 RECOUP_E_ORDER,
@@ -328,7 +328,7 @@ impl Core {
 
     /// Returns whether the solve has converged, by the program's word or by the last residual. A
     /// norm of 0 is none, and the residual of one system says nothing about those after it.
-    fn has_converged(&self, options: &HandleOptions) -> bool {
+    fn has_converged(&self, options: &ParsedOptions) -> bool {
         let is_met = |at: Progress| at.residual_norm > 0.0 && at.residual_norm <= options.rtol() * at.rhs_norm;
         self.has_converged.unwrap_or_else(|| !options.has_systems && self.last.is_some_and(is_met))
     }
@@ -394,7 +394,7 @@ impl Core {
     }
 
     /// Returns the plan of the next version.
-    fn plan(&self, options: &HandleOptions) -> Plan {
+    fn plan(&self, options: &ParsedOptions) -> Plan {
         let has_operator = self.operator.is_some();
         self.due.unwrap_or_else(|| options.builder(has_operator).plan_of(options.scheme_now(has_operator)))
     }

@@ -19,7 +19,6 @@ mod memory_pace;
 mod memory_view;
 mod numbers;
 mod operator;
-mod options;
 mod protected;
 mod statics;
 mod status;

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use recoup::memory::{MediumKind, Memory, MemoryOptions, SavePolicy};
 use recoup::model::units::{ParseQuantityError, bytes, count, duration};
+use recoup::options::{path, words};
 
 use crate::memory_pace::{MemoryPace, PaceRule};
-use crate::options::{path, refuse, words};
-use crate::status::CallFailure;
+use crate::status::{CallFailure, refuse};
 
 /// Every key, for the message about an unknown one.
 const KEYS: &str = "file, keep, block, medium, interval, mtti";

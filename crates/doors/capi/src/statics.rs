@@ -3,31 +3,31 @@
 use recoup::Builder;
 use recoup::comm::LentComm;
 use recoup::core::{Comm, Progress, Registered, Scheme};
+use recoup::options::ParsedOptions;
 use recoup::pipeline::{Outcome, Session, VariableChanges};
 
-use crate::options::HandleOptions;
 use crate::protected::ProtectedRegions;
 use crate::status::{CallFailure, RECOUP_E_DAMAGED, RECOUP_E_NOT_SAVED};
 
 /// The end of the run's name.
 const SUFFIX: &str = ".static";
 
-fn builder(options: &HandleOptions) -> Builder {
+fn builder(options: &ParsedOptions) -> Builder {
     let name = format!("{}{SUFFIX}", options.name());
     options.builder(false).name(&name).scheme(Scheme::Lossless).keep(1)
 }
 
-fn open(options: &HandleOptions, comm: &dyn Comm) -> Result<Session, CallFailure> {
+fn open(options: &ParsedOptions, comm: &dyn Comm) -> Result<Session, CallFailure> {
     Ok(builder(options).build_on(comm)?)
 }
 
 /// Removes their version in memory. Collective.
-pub(crate) fn forget_memory(options: &HandleOptions, lent: &LentComm) -> Result<(), CallFailure> {
+pub(crate) fn forget_memory(options: &ParsedOptions, lent: &LentComm) -> Result<(), CallFailure> {
     Ok(builder(options).forget_memory(lent.comm())?)
 }
 
 /// Saves them, in place of those that another run left. Collective, inside a call of the program.
-pub(crate) fn save(options: &HandleOptions, lent: &LentComm, statics: &ProtectedRegions) -> Result<(), CallFailure> {
+pub(crate) fn save(options: &ParsedOptions, lent: &LentComm, statics: &ProtectedRegions) -> Result<(), CallFailure> {
     let mut session = open(options, lent.comm())?;
     session.start_over()?;
     let plan = options.builder(false).plan_of(Scheme::Lossless);
@@ -46,7 +46,7 @@ pub(crate) fn save(options: &HandleOptions, lent: &LentComm, statics: &Protected
 /// Restores them. Returns the names of those that were not there yet. Collective, inside a call of
 /// the program.
 pub(crate) fn restore(
-    options: &HandleOptions,
+    options: &ParsedOptions,
     lent: &LentComm,
     statics: &mut ProtectedRegions,
     changes: &VariableChanges,

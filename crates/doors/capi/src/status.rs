@@ -9,6 +9,7 @@ use recoup::core::{
     CodecError, CommError, CommonError, Difference, ErrorKind, KindedError, RankFailure, SolveError, StoreError,
 };
 use recoup::memory::MemoryError;
+use recoup::options::OptionsError;
 use recoup::pipeline::PipelineError;
 use recoup::tape::{PlaceError, TapeError};
 
@@ -100,6 +101,17 @@ impl CallFailure {
 
     pub(crate) fn argument(message: impl Into<String>) -> Self {
         Self::new(RECOUP_E_ARGUMENT, message)
+    }
+}
+
+/// A mistake in an options string.
+pub(crate) fn refuse(message: String) -> CallFailure {
+    CallFailure::new(RECOUP_E_OPTIONS, message)
+}
+
+impl From<OptionsError> for CallFailure {
+    fn from(error: OptionsError) -> Self {
+        refuse(error.0)
     }
 }
 

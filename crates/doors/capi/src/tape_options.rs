@@ -6,10 +6,10 @@ use std::str::FromStr;
 use recoup::compress;
 use recoup::core::{Bound, BoundRule, CodecId};
 use recoup::model::units::{ParseQuantityError, bytes, count};
+use recoup::options::{codec, path, words};
 use recoup::tape::{PageSize, Tape, TapeBuilder};
 
-use crate::options::{codec, path, refuse, words};
-use crate::status::CallFailure;
+use crate::status::{CallFailure, refuse};
 
 /// Every key, for the message about an unknown one.
 const KEYS: &str =

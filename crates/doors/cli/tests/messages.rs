@@ -221,6 +221,7 @@ fn wrong_options_and_places_are_told_at_once_with_the_expected_ones() {
     told(&format!("run {CG} {SAVE}"), dir.path(), 0);
     for (command, code, expected) in [
         ("exec --dir d --options bogus=1 -- true", 2, "unknown key \"bogus\": expected one of dir, name"),
+        ("exec --dir d --options scheme=best -- true", 2, "scheme=best: expected none, traditional"),
         ("exec --dir d --share -1 -- true", 2, "expected a number from 0 to 1"),
         ("status none", 1, nowhere),
         ("inspect none", 1, nowhere),

@@ -9,8 +9,9 @@ use recoup::cache::TierList;
 use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme, short_number};
 use recoup::model::Interval;
 use recoup::model::units::{ParseQuantityError, bytes, bytes_per_second, count, duration};
+use recoup::options::{OPTION_KEYS, option_in_path};
 use recoup::solvers::METHODS;
-use recoup::{Builder, Drain, OPTION_KEYS, TierOptions};
+use recoup::{Builder, Drain, TierOptions};
 
 use crate::refused;
 
@@ -205,7 +206,7 @@ fn resume_of(name: &str) -> PyResult<Resume> {
 /// [`crate::Error`] with the way options are given.
 pub(crate) fn check_directory(dir: &Path) -> PyResult<()> {
     let name = dir.to_string_lossy();
-    let Some(option) = recoup::option_in_path(&name, OPTION_KEYS) else { return Ok(()) };
+    let Some(option) = option_in_path(&name, OPTION_KEYS) else { return Ok(()) };
     let how = format!("{option} reads like an option, and options are arguments, as in Session(\"ckpt\", keep=3)");
     Err(refused(format!("directory {name}: {how}; make it first if this is its name")))
 }

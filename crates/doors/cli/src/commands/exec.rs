@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use recoup::OPTION_KEYS;
+use recoup::options::{OptionsError, ParsedOptions};
 
 use crate::exit::Exit;
 use crate::options::duration_or_zero;
@@ -91,16 +91,10 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
-/// Refuses keys that are none, which would else be found in the first call that takes longer than
-/// `--after`. Values are read there.
+/// Refuses what would else be found in the first call that takes longer than `--after`.
 fn words(text: &str) -> Result<String, String> {
-    let key = |word: &str| word.split('=').next().unwrap_or_default().replace('_', "-");
-    // A quoted value may have blanks.
-    let mut keys = text.split_whitespace().take_while(|word| !word.contains('"')).map(key);
-    match keys.find(|key| OPTION_KEYS.split(", ").all(|known| known != key)) {
-        Some(key) => Err(format!("unknown key {key:?}: expected one of {OPTION_KEYS}")),
-        None => Ok(text.to_owned()),
-    }
+    let options: Result<ParsedOptions, OptionsError> = format!("dir=. {text}").parse();
+    options.map(|_| text.to_owned()).map_err(|error| error.0)
 }
 
 /// Returns the options of the engine, as variables.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use recoup::{OPTION_KEYS, option_in_path};
+use recoup::options::{OPTION_KEYS, option_in_path};
 
 use crate::directory::run_name;
 use crate::exit::Exit;

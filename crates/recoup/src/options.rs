@@ -1,23 +1,61 @@
-//! The options string: `dir=ckpt name=solve scheme=lossy interval=20it`, the words of the program's
-//! flags.
+//! The options string of a session: `dir=ckpt name=solve scheme=lossy interval=20it`, the words of
+//! the program's flags. The C interface opens sessions by it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use recoup::cache::{ParseTiersError, TierList};
-use recoup::core::{BoundRule, CodecError, CodecId, IncrementMode, MethodProfile, Resume, Scheme};
-use recoup::model::Interval;
-use recoup::model::units::{ParseQuantityError, bytes, bytes_per_second, count, duration};
-use recoup::solvers::METHODS;
-use recoup::{Builder, Drain, JobEnd, Nodes, OPTION_KEYS, PfsEvery, TierOptions};
+use recoup_cache::{ParseTiersError, TierList};
+use recoup_core::{BoundRule, CodecError, CodecId, IncrementMode, MethodProfile, Resume, Scheme};
+use recoup_model::Interval;
+use recoup_model::units::{ParseQuantityError, bytes, bytes_per_second, count, duration};
+use recoup_solvers::METHODS;
 
-use crate::status::{CallFailure, RECOUP_E_OPTIONS};
+use crate::{Builder, Drain, JobEnd, Nodes, PfsEvery, RTOL, TierOptions, default_scheme};
 
-/// The options given; the others have their defaults.
+/// The keys of an options string that describes a session, as messages list them.
+pub const OPTION_KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, \
+                               key-every, increments, threads, sync, stay, systems, same-operator, mtti, rtol, \
+                               pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method, \
+                               time-limit";
+
+/// Returns the first part of a path that reads like an option of `keys`, which a list separates by
+/// commas. `dir=x,interval=10it` would otherwise make a directory of the name `x,interval=10it`.
+/// What exists under that name is taken.
+///
+/// ```
+/// use recoup::options::{OPTION_KEYS, option_in_path};
+///
+/// assert_eq!(option_in_path("x,interval=10it", OPTION_KEYS), Some("interval=10it"));
+/// assert_eq!(option_in_path("runs/n=32,dt=0.1", OPTION_KEYS), None);
+/// ```
+#[must_use]
+pub fn option_in_path<'a>(path: &'a str, keys: &str) -> Option<&'a str> {
+    let is_key = |text: &str| keys.split(", ").any(|key| key == text.replace('_', "-"));
+    let is_option = |part: &&str| part.split_once('=').is_some_and(|(key, _)| is_key(key));
+    let found = path.split([',', ';', ' ', '\t', '\n']).find(is_option);
+    found.filter(|_| !Path::new(path).exists())
+}
+
+/// The reason why an options string is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionsError(pub String);
+
+/// The options of a session that are given; the others have their defaults.
+///
+/// ```
+/// use recoup::options::ParsedOptions;
+///
+/// let options: ParsedOptions = "dir=ckpt scheme=lossy interval=20it".parse()?;
+/// assert_eq!(options.dir, "ckpt");
+/// assert!("dir=ckpt scheme=best".parse::<ParsedOptions>().is_err());
+/// # Ok::<(), recoup::options::OptionsError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct HandleOptions {
-    pub(crate) dir: String,
+pub struct ParsedOptions {
+    /// The directory of versions.
+    pub dir: String,
     name: Option<String>,
     /// `Some(None)`: decided from measured costs.
     scheme: Option<Option<Scheme>>,
@@ -33,13 +71,13 @@ pub(crate) struct HandleOptions {
     increments: Option<IncrementMode>,
     threads: Option<usize>,
     /// The program waits for every checkpoint.
-    pub(crate) is_synchronous: bool,
+    pub is_synchronous: bool,
     /// The worker stays on the process' only core.
     stays: bool,
     /// Versions of another problem are first guesses.
     has_other_operators: bool,
-    /// The run solves many systems, each given by recoup_begin_system.
-    pub(crate) has_systems: bool,
+    /// The run solves many systems, each of which is begun.
+    pub has_systems: bool,
     mtti_seconds: Option<f64>,
     rtol: Option<f64>,
     bytes_per_second: Option<f64>,
@@ -51,14 +89,14 @@ pub(crate) struct HandleOptions {
     node_ranks: Option<usize>,
     pfs_every: Option<PfsEvery>,
     drain: Option<Drain>,
-    /// Time that the program has from recoup_open on.
+    /// Time that the program has from the opening on.
     time_limit_seconds: Option<f64>,
 }
 
-impl FromStr for HandleOptions {
-    type Err = CallFailure;
+impl FromStr for ParsedOptions {
+    type Err = OptionsError;
 
-    fn from_str(text: &str) -> Result<Self, CallFailure> {
+    fn from_str(text: &str) -> Result<Self, OptionsError> {
         let mut options = Self::default();
         for word in words(text)? {
             let (key, value) = word.split_once('=').unwrap_or((&word, ""));
@@ -72,8 +110,8 @@ impl FromStr for HandleOptions {
     }
 }
 
-impl HandleOptions {
-    fn set(&mut self, key: &str, value: &str) -> Result<(), CallFailure> {
+impl ParsedOptions {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), OptionsError> {
         let expected = |what: &str| refuse(format!("{key}={value}: expected {what}"));
         let quantity = |error: ParseQuantityError| expected(error.expected);
         match key.replace('_', "-").as_str() {
@@ -115,7 +153,7 @@ impl HandleOptions {
     }
 
     /// Refuses options that contradict each other, or do nothing without others.
-    fn check(&self) -> Result<(), CallFailure> {
+    fn check(&self) -> Result<(), OptionsError> {
         let of_tiers =
             [self.memory_dir.is_some(), self.node_ranks.is_some(), self.pfs_every.is_some(), self.drain.is_some()];
         if self.tiers.is_none() && of_tiers.contains(&true) {
@@ -139,31 +177,35 @@ impl HandleOptions {
     /// operator to verify a bound with, and lossless if there is none.
     fn scheme(&self, has_operator: bool) -> Option<Scheme> {
         let interval = self.interval.unwrap_or(Interval::Auto);
-        self.scheme.unwrap_or_else(|| recoup::default_scheme(interval, has_operator))
+        self.scheme.unwrap_or_else(|| default_scheme(interval, has_operator))
     }
 
     /// Returns whether nothing can be decided, or the bound cannot be kept, without an operator.
-    pub(crate) fn needs_operator(&self) -> bool {
+    #[must_use]
+    pub fn needs_operator(&self) -> bool {
         let is_fixed = matches!(self.bound, Some(BoundRule::Fixed(_)));
         matches!(self.scheme, Some(None)) || (!is_fixed && self.scheme == Some(Some(Scheme::Lossy)))
     }
 
     /// Returns the end of the program's time, if one is known. Its time limit begins now.
-    pub(crate) fn job_end(&self) -> Option<JobEnd> {
+    #[must_use]
+    pub fn job_end(&self) -> Option<JobEnd> {
         JobEnd::known(
             self.time_limit_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
         )
     }
 
     /// Returns the name of the run.
-    pub(crate) fn name(&self) -> &str {
+    #[must_use]
+    pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or("solve")
     }
 
     /// Returns the builder of the session they describe.
-    pub(crate) fn builder(&self, has_operator: bool) -> Builder {
+    #[must_use]
+    pub fn builder(&self, has_operator: bool) -> Builder {
         let interval = self.interval.unwrap_or(Interval::Auto);
-        let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval).pin_worker(self.stays);
+        let mut builder = crate::open(&self.dir).name(self.name()).interval(interval).pin_worker(self.stays);
         builder = builder.same_operator(!self.has_other_operators);
         builder = match self.scheme(has_operator) {
             Some(scheme) => builder.scheme(scheme),
@@ -215,22 +257,25 @@ impl HandleOptions {
 
     /// Lets versions count once the directory has them: drains behind a version make collective
     /// calls of their own, which no call of the program would serve.
-    pub(crate) fn drain_at_once(&mut self) {
+    pub fn drain_at_once(&mut self) {
         self.drain = Some(Drain::Off);
     }
 
     /// Returns whether memory that outlives the process is among the tiers.
-    pub(crate) fn has_memory(&self) -> bool {
+    #[must_use]
+    pub fn has_memory(&self) -> bool {
         self.tiers.as_ref().is_some_and(|tiers| tiers.memory)
     }
 
     /// Returns the relative residual at which a solve has converged.
-    pub(crate) fn rtol(&self) -> f64 {
-        self.rtol.unwrap_or(recoup::RTOL)
+    #[must_use]
+    pub fn rtol(&self) -> f64 {
+        self.rtol.unwrap_or(RTOL)
     }
 
     /// Returns the scheme of a checkpoint for which nothing was decided.
-    pub(crate) fn scheme_now(&self, has_operator: bool) -> Scheme {
+    #[must_use]
+    pub fn scheme_now(&self, has_operator: bool) -> Scheme {
         self.scheme(has_operator).unwrap_or(Scheme::Lossless)
     }
 }
@@ -239,8 +284,8 @@ const SCHEMES: &str = "none, traditional, exact, lossless, lossy or auto";
 const POSITIVE: &str = "a number above 0";
 const INTERVAL: &str = "auto, a duration above 0 as in 30s or 10min, or iterations above 0 as in 15it";
 
-pub(crate) fn refuse(message: String) -> CallFailure {
-    CallFailure::new(RECOUP_E_OPTIONS, message)
+fn refuse(message: String) -> OptionsError {
+    OptionsError(message)
 }
 
 fn scheme(text: &str) -> Option<Option<Scheme>> {
@@ -279,20 +324,29 @@ fn positive(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| *value > 0.0 && value.is_finite())
 }
 
-/// Reads a path, which is no place for the options behind it.
-pub(crate) fn path<'a>(key: &str, value: &'a str, keys: &str) -> Result<&'a str, CallFailure> {
-    let Some(option) = recoup::option_in_path(value, keys) else { return Ok(value) };
+/// Reads a path of an options string, which is no place for the options behind it.
+///
+/// # Errors
+/// [`OptionsError`] where it reads like an option of `keys`, as [`option_in_path`] has it.
+pub fn path<'a>(key: &str, value: &'a str, keys: &str) -> Result<&'a str, OptionsError> {
+    let Some(option) = option_in_path(value, keys) else { return Ok(value) };
     let how = format!("white space separates options, as in \"{key}=PATH {option}\"");
     Err(refuse(format!("{key}={value}: {how}; make it first if this is its name")))
 }
 
 /// Reads the name of a codec.
-pub(crate) fn codec(key: &str, value: &str) -> Result<CodecId, CallFailure> {
+///
+/// # Errors
+/// [`OptionsError`] with the names that there are.
+pub fn codec(key: &str, value: &str) -> Result<CodecId, OptionsError> {
     CodecId::chosen(value).map_err(|error| refuse(format!("{key}={value}: {error}")))
 }
 
-/// Words between white space, which double quotes keep together.
-pub(crate) fn words(text: &str) -> Result<Vec<String>, CallFailure> {
+/// Returns the words between white space, which double quotes keep together.
+///
+/// # Errors
+/// [`OptionsError`] where a quote is not closed.
+pub fn words(text: &str) -> Result<Vec<String>, OptionsError> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut is_quoted = false;
@@ -313,9 +367,7 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> String {
-        let failure = text.parse::<HandleOptions>().unwrap_err();
-        assert_eq!(failure.code, RECOUP_E_OPTIONS);
-        failure.message
+        text.parse::<ParsedOptions>().unwrap_err().0
     }
 
     #[test]
@@ -323,7 +375,7 @@ mod tests {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
                     keep=3 key-every=5 increments=hash threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8 \
                     tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait time-limit=2h";
-        let options: HandleOptions = text.parse().unwrap();
+        let options: ParsedOptions = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
         assert_eq!(
@@ -337,7 +389,7 @@ mod tests {
     #[test]
     fn directories_may_take_more_than_65535_bytes() {
         for (text, expected) in [("70000", 70_000), ("2GiB", 2 << 30)] {
-            let options: HandleOptions = format!("dir=d max-bytes={text}").parse().unwrap();
+            let options: ParsedOptions = format!("dir=d max-bytes={text}").parse().unwrap();
             assert_eq!(options.max_bytes, Some(expected));
         }
         assert!(message("dir=d max-bytes=many").starts_with("max-bytes=many: expected bytes"));
@@ -371,19 +423,19 @@ mod tests {
     /// scheme auto.
     #[test]
     fn options_strings_take_and_refuse_what_the_other_doors_do() {
-        for line in include_str!("../../../../tests/data/option_values.txt").lines().filter(|l| !l.starts_with('#')) {
+        for line in include_str!("../../../tests/data/option_values.txt").lines().filter(|l| !l.starts_with('#')) {
             let (verdict, options) = line.split_once(' ').unwrap();
-            let parsed = format!("dir=d {options}").parse::<HandleOptions>();
+            let parsed = format!("dir=d {options}").parse::<ParsedOptions>();
             assert_eq!(parsed.is_ok(), verdict == "takes", "{line}: {parsed:?}");
         }
-        let options: HandleOptions = "dir=d mtti=12h pfs-bandwidth=1GB/s".parse().unwrap();
+        let options: ParsedOptions = "dir=d mtti=12h pfs-bandwidth=1GB/s".parse().unwrap();
         assert_eq!((options.mtti_seconds, options.bytes_per_second), (Some(43_200.0), Some(1e9)));
     }
 
     /// QB, named for lossy versions, coded lossless ones too, which the program leaves to zstd.
     #[test]
     fn a_codec_for_bounds_leaves_lossless_versions_to_zstd() {
-        let of = |text: &str, scheme| text.parse::<HandleOptions>().unwrap().builder(true).plan_of(scheme).codec;
+        let of = |text: &str, scheme| text.parse::<ParsedOptions>().unwrap().builder(true).plan_of(scheme).codec;
         assert_eq!(of("dir=d codec=qb", Scheme::Lossless), CodecId::Zstd);
         assert_eq!(of("dir=d codec=pco", Scheme::Lossless), CodecId::Pco);
         assert!(message("dir=d codec=qb scheme=lossless").contains("under an error bound only"));
@@ -396,18 +448,18 @@ mod tests {
         let refused = message("dir=x,interval=10it");
         assert!(refused.contains("white space separates options, as in \"dir=PATH interval=10it\""), "{refused}");
         assert!(message("dir=d tiers=memory memory-dir=/dev/shm;pfs_every=2").contains("pfs_every=2"));
-        assert!("dir=runs/n=32,dt=0.1".parse::<HandleOptions>().is_ok());
+        assert!("dir=runs/n=32,dt=0.1".parse::<ParsedOptions>().is_ok());
         let dir = tempfile::tempdir().unwrap();
         let there = dir.path().join("x,theta=1");
-        assert!(format!("dir={}", there.display()).parse::<HandleOptions>().is_err());
+        assert!(format!("dir={}", there.display()).parse::<ParsedOptions>().is_err());
         std::fs::create_dir(&there).unwrap();
-        assert!(format!("dir={}", there.display()).parse::<HandleOptions>().is_ok());
+        assert!(format!("dir={}", there.display()).parse::<ParsedOptions>().is_ok());
     }
 
     /// Every method got the numbers of CG, whatever it was.
     #[test]
     fn a_method_brings_its_own_numbers_and_a_given_one_wins() {
-        let plan = |text: &str| text.parse::<HandleOptions>().unwrap().builder(true).plan_of(Scheme::Lossy);
+        let plan = |text: &str| text.parse::<ParsedOptions>().unwrap().builder(true).plan_of(Scheme::Lossy);
         for method in METHODS {
             let plan = plan(&format!("dir=d method={}", method.name));
             assert_eq!((plan.theta, plan.resume), (method.profile.theta, method.profile.lossy_resume), "{method:?}");
@@ -419,7 +471,7 @@ mod tests {
 
     #[test]
     fn scheme_follows_from_what_is_there() {
-        let of = |text: &str| text.parse::<HandleOptions>().unwrap();
+        let of = |text: &str| text.parse::<ParsedOptions>().unwrap();
         assert_eq!(of("dir=d").scheme(false), Some(Scheme::Lossless));
         assert_eq!(of("dir=d").scheme(true), None);
         assert_eq!(of("dir=d interval=5it").scheme(true), Some(Scheme::Lossy));
