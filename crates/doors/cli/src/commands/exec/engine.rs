@@ -113,23 +113,25 @@ struct Petsc {
     flags: Vec<String>,
 }
 
+/// What pkg-config says of a package, by its name or file.
+fn pkg_config(option: &str, package: &str) -> Option<String> {
+    let said = Command::new("pkg-config").args([option, package]).output().ok()?;
+    said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+}
+
+/// Returns the file of the library of a package, without links.
+fn library_of(package: &str) -> Option<PathBuf> {
+    let folder = PathBuf::from(pkg_config("--variable=libdir", package)?);
+    let names = pkg_config("--libs-only-l", package)?;
+    let mut names = names.split_whitespace().filter_map(|word| word.strip_prefix("-l"));
+    shared_library(&folder, &format!("lib{}.so", names.find(|name| name.starts_with("petsc"))?))
+}
+
 impl Petsc {
-    /// Reads what pkg-config says of a package, by its name or file.
-    fn of(package: &str) -> Option<Self> {
-        let said = |option: &str| {
-            let said = Command::new("pkg-config").args([option, package]).output().ok()?;
-            said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
-        };
-        let folder = PathBuf::from(said("--variable=libdir")?);
-        let names = said("--libs-only-l")?;
-        let name = names
-            .split_whitespace()
-            .filter_map(|word| word.strip_prefix("-l"))
-            .find(|name| name.starts_with("petsc"))?;
-        let library = shared_library(&folder, &format!("lib{name}.so"))?;
-        let compiler =
-            said("--variable=ccompiler").filter(|name| !name.is_empty()).unwrap_or_else(|| "mpicc".to_owned());
-        let flags = said("--cflags")?.split_whitespace().map(str::to_owned).collect();
+    fn of(package: &str, library: PathBuf) -> Option<Self> {
+        let compiler = pkg_config("--variable=ccompiler", package).filter(|name| !name.is_empty());
+        let compiler = compiler.unwrap_or_else(|| "mpicc".to_owned());
+        let flags = pkg_config("--cflags", package)?.split_whitespace().map(str::to_owned).collect();
         Some(Self { library, compiler, flags })
     }
 
@@ -163,33 +165,32 @@ pub(crate) fn petsc_libraries() -> Vec<PathBuf> {
     petscs().into_iter().map(|petsc| petsc.library).collect()
 }
 
-/// Returns the PETScs that can be found, each once.
+/// Returns the PETScs that can be found, each once. Of a package with two names the first counts.
 fn petscs() -> Vec<Petsc> {
-    let mut packages = vec!["PETSc".to_owned(), "petsc".to_owned()];
+    let mut packages = vec![["PETSc", "petsc"].map(str::to_owned)];
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     if let Some(dir) = variable("PETSC_DIR") {
-        let arch = variable("PETSC_ARCH").unwrap_or_default();
-        packages.extend(packages_in(&dir.join(arch)));
+        packages.push(packages_in(&dir.join(variable("PETSC_ARCH").unwrap_or_default())));
     }
     let versions = std::fs::read_dir("/usr/lib/petscdir").into_iter().flatten().flatten();
     for version in versions {
         let builds = std::fs::read_dir(version.path()).into_iter().flatten().flatten();
-        packages.extend(builds.flat_map(|build| packages_in(&build.path())));
+        let builds = builds.map(|build| packages_in(&build.path()));
+        packages.extend(builds.filter(|names| names.iter().any(|file| Path::new(file).exists())));
     }
     let mut found: Vec<Petsc> = Vec::new();
-    for petsc in packages.iter().filter_map(|package| Petsc::of(package)) {
-        if !found.iter().any(|other| other.library == petsc.library) {
-            found.push(petsc);
+    for names in packages {
+        let Some((package, library)) = names.iter().find_map(|name| Some((name, library_of(name)?))) else { continue };
+        if !found.iter().any(|other| other.library == library) {
+            found.extend(Petsc::of(package, library));
         }
     }
     found
 }
 
 /// The files of pkg-config of one installation.
-fn packages_in(build: &Path) -> Vec<String> {
-    let file = |name: &str| build.join("lib/pkgconfig").join(name);
-    let files = ["PETSc.pc", "petsc.pc"].map(file).into_iter().filter(|file| file.exists());
-    files.map(|file| file.display().to_string()).collect()
+fn packages_in(build: &Path) -> [String; 2] {
+    ["PETSc.pc", "petsc.pc"].map(|name| build.join("lib/pkgconfig").join(name).display().to_string())
 }
 
 #[cfg(test)]
