@@ -100,11 +100,11 @@ public:
     {
         if (mode != Teuchos::NO_TRANS) throw std::invalid_argument("a deflated preconditioner has no transpose");
         MV across(source, Teuchos::Copy);
-        deflation_.project_residual(across);
+        const double part = deflation_.project_residual(across);
         MV projected(target.getMap(), target.getNumVectors());
         if (own_.is_null()) projected.update(1.0, across, 0.0);
         else own_->apply(across, projected);
-        deflation_.project(projected);
+        deflation_.project(projected, part);
         target.update(alpha, projected, beta);
     }
 

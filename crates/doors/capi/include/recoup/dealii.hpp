@@ -68,9 +68,9 @@ public:
     {
         if (!deflation_) return own_.vmult(target, source);
         Vector across(source);
-        deflation_->project_residual(across);
+        const double part = deflation_->project_residual(across);
         own_.vmult(target, across);
-        deflation_->project(target);
+        deflation_->project(target, part);
     }
 
 private:

@@ -82,10 +82,10 @@ public:
     void Mult(const mfem::Vector &source, mfem::Vector &target) const override
     {
         mfem::Vector across(source);
-        deflation_.project_residual(across);
+        const double part = deflation_.project_residual(across);
         if (own_) own_->Mult(across, target);
         else target = across;
-        deflation_.project(target);
+        deflation_.project(target, part);
     }
     void SetOperator(const mfem::Operator &A) override
     {

@@ -174,12 +174,18 @@ public:
     /* Solves along w: x += (w . r / w . A w) w */
     void correct(Vector &x, const Vector &r) const { Algebra::add(x, Algebra::dot(w_, r) / wAw_, w_); }
 
-    /* Projects the residual, before the preconditioner: r -= (w . r / w . A w) A w. Only rounding has a part along w,
-     * which costs a large part of the iterations where A is ill-conditioned. */
-    void project_residual(Vector &r) const { Algebra::add(r, -Algebra::dot(w_, r) / wAw_, Aw_); }
+    /* Projects the residual, before the preconditioner: r -= (w . r / w . A w) A w. Returns that part of w. For a symmetric A
+     * only rounding makes one, which costs a large part of the iterations where A is ill-conditioned. */
+    [[nodiscard]] double project_residual(Vector &r) const
+    {
+        const double part = Algebra::dot(w_, r) / wAw_;
+        Algebra::add(r, -part, Aw_);
+        return part;
+    }
 
-    /* Projects what the preconditioner made: z -= (A w . z / w . A w) w */
-    void project(Vector &z) const { Algebra::add(z, -Algebra::dot(Aw_, z) / wAw_, w_); }
+    /* Projects what the preconditioner made, and adds the residual's part of w, so that no norm hides it:
+     * z += (part - A w . z / w . A w) w (BNN of J. M. Tang et al. 2009, doi 10.1007/s10915-009-9272-6) */
+    void project(Vector &z, double part) const { Algebra::add(z, part - Algebra::dot(Aw_, z) / wAw_, w_); }
 
 private:
     Vector w_, Aw_;

@@ -117,8 +117,8 @@ static int solve(const std::string &options, int stopped_after)
     }
     const auto precondition = [&](Vector &z) {
         if (!deflation) return;
-        deflation->project_residual(z);
-        deflation->project(z);
+        const double part = deflation->project_residual(z);
+        deflation->project(z, part);
     };
     const auto monitor = [&](int k, double norm) {
         saved.after(static_cast<std::uint64_t>(k), norm, true, [&] { return recoup::Iterate{x, norm}; });
