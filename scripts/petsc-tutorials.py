@@ -128,8 +128,8 @@ def difference(found, expected, is_resumed):
 
 
 def is_near(one, other):
-    # How short monitors show what is below it.
-    one, other = (line.replace("< 1.e-11", "1.e-11") for line in (one, other))
+    # How short monitors show what is below it, without a blank at the end.
+    one, other = (line.rstrip().replace("< 1.e-11", "1.e-11") for line in (one, other))
     if NUMBER.sub("", one) != NUMBER.sub("", other):
         return False
     pairs = [tuple(map(float, pair)) for pair in zip(NUMBER.findall(one), NUMBER.findall(other))]

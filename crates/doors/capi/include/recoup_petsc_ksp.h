@@ -433,14 +433,17 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
  * Erlangga 2009, doi 10.1007/s10915-009-9272-6), which keeps z A-orthogonal to w. For a symmetric A and in exact arithmetic
  * w . r = 0. Rounding moves r along w: without P', stiff problems then take hundreds of iterations more. Where rows of A are
  * not symmetric, as those of boundaries often are, r has a part along w that P hides: without the last term, the norm that
- * the KSP sees falls, and that of b - A x does not. VecDot conjugates its second vector. */
+ * the KSP sees falls, and that of b - A x does not. b itself, to whose norm tolerances relate, is preconditioned as the program
+ * does it. VecDot conjugates its second vector. */
 static inline PetscErrorCode RecoupPCApply(PC shell, Vec r, Vec z)
 {
     RecoupKSP   saved;
     PetscScalar part, along;
+    Vec         b;
     PetscFunctionBegin;
     PetscCall(PCShellGetContext(shell, &saved));
-    if (!(saved->wAw > 0)) {
+    PetscCall(KSPGetRhs(saved->ksp, &b));
+    if (!(saved->wAw > 0) || r == b) {
         PetscCall(PCApply(saved->pc, r, z));
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }

@@ -389,19 +389,21 @@ fn x_of_another_problem_is_a_verified_first_guess_where_that_is_asked_for() {
     assert!(guessed.from == 0 && 2 * guessed.iterations < alone.iterations, "{guessed:?}, {alone:?}");
 }
 
-/// The deflation hid what r had along the saved direction: with rows of a boundary A is not
-/// symmetric, and the norm that PETSc tested fell to 1e-10 while that of b - A x stayed at 4e-6.
+/// Where rows of a boundary make A other than symmetric, the deflation hid what r had along the
+/// saved direction: the norm that PETSc tested fell to 1e-10, and that of b - A x to 4e-6. The norm
+/// of b, to which the tolerance relates, was taken under the deflation, and that of b - A x ended
+/// ten times above the tolerance.
 #[test]
-fn a_deflated_solve_ends_with_the_residual_that_its_ksp_saw() {
+fn a_deflated_solve_ends_below_the_tolerance_of_an_undisturbed_one() {
     let Some(other) = Example::of("crates/doors/capi/tests/c/other.c") else { return };
-    for ranks in [1, 2] {
+    for (ranks, change) in [(1, "boundary"), (2, "boundary"), (1, "smooth"), (2, "smooth")] {
         let options =
-            format!("dir={} interval=20it scheme=lossy sync", other.dir(&format!("boundary{ranks}")).display());
-        let alone = other.run(ranks, "-change boundary", None).unwrap();
-        other.run(ranks, "-change boundary -max_it 50", Some(&options)).unwrap();
-        let resumed = other.run(ranks, "-change boundary", Some(&options)).unwrap();
+            format!("dir={} interval=20it scheme=lossy sync", other.dir(&format!("{change}{ranks}")).display());
+        let arguments = format!("-change {change}");
+        other.run(ranks, &format!("{arguments} -max_it 50"), Some(&options)).unwrap();
+        let resumed = other.run(ranks, &arguments, Some(&options)).unwrap();
         assert_eq!(resumed.from, 40);
-        assert!(last_number(&resumed.rest) <= 1.1e-10, "{resumed:?}, {alone:?}");
+        assert!(last_number(&resumed.rest) <= 1.1e-10, "{change}: {resumed:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 """A program that solves with petsc4py through a session; killed at an iteration where one is given.
 
-petsc_solve.py DIR N TYPE [KILL_AT]: prints one JSON object. DIR "-" solves without a session.
+petsc_solve.py DIR N TYPE [KILL_AT [ones]]: prints one JSON object. DIR "-" solves without a session; b is random, or ones.
 """
 
 import json
@@ -33,13 +33,15 @@ def laplacian(n):
     return matrix
 
 
-def main(directory, n, kind, kill_at=None):
+def main(directory, n, kind, kill_at=0, rhs="random"):
     a = laplacian(int(n))
     x, b = a.createVecs()
     rng = np.random.default_rng(7)
     b.setArray(rng.standard_normal(b.getSize()).astype(PETSc.ScalarType))
     if np.dtype(PETSc.ScalarType).kind == "c":
         b.setArray(b.getArray() + 1j * rng.standard_normal(b.getSize()))
+    if rhs == "ones":
+        b.set(1.0)
     ksp = PETSc.KSP().create(comm=PETSc.COMM_SELF)
     ksp.setType(kind)
     ksp.setOperators(a)
@@ -53,7 +55,7 @@ def main(directory, n, kind, kill_at=None):
             report.update(base=attached.base, restored=attached.restored and attached.restored.resume)
 
             def kill(ksp, its, norm):
-                if kill_at and its == int(kill_at):
+                if 0 < int(kill_at) == its:
                     attached.session.wait()
                     os.kill(os.getpid(), signal.SIGKILL)
 

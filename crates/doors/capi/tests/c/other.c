@@ -1,5 +1,5 @@
 /* KSPSolve with checkpoints, for a problem that an option changes: shift, scale, entry, coupling, rhs, boundary (whose rows have
- * the diagonal alone, so that A is not symmetric), or rounding, which is no change.
+ * the diagonal alone, so that A is not symmetric), smooth (a constant right-hand side), or rounding, which is no change.
  *
  *     mpirun -n 2 ./other -ckpt "dir=ckpt interval=5it" [-change shift] [-shift 50] [-shell] [-max_it 30]
  *
@@ -59,6 +59,7 @@ static PetscErrorCode right_hand_side(Vec b)
     for (PetscInt i = first; i < end; i++) {
         double value = is_boundary(i, n) ? 30.0 : (double)((i * 7919) % 101 - 50) * rounding(i, 0);
         if (is("rhs") && i == 5) value += 1e-3;
+        if (is("smooth")) value = 1.0;
         PetscCall(VecSetValue(b, i, value, INSERT_VALUES));
     }
     PetscCall(VecAssemblyBegin(b));
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
     }
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetType(ksp, KSPCG));
-    if (!is("boundary")) PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
+    if (!is("boundary") && !is("smooth")) PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
     PetscCall(KSPSetOperators(ksp, operator, operator));
     PetscCall(KSPSetTolerances(ksp, 1e-10, PETSC_DEFAULT, PETSC_DEFAULT, max_it));
     PC pc;

@@ -123,7 +123,7 @@ class Attached:
         self._inner = self._ksp.getPC()
         outer = type(self._inner)().create(comm=self._ksp.getComm())
         outer.setType("python")
-        outer.setPythonContext(_Deflated(self._inner, deflation))
+        outer.setPythonContext(_Deflated(self._ksp, self._inner, deflation))
         matrices = self._ksp.getOperators()
         self._inner.setOperators(*matrices)
         self._ksp.setPC(outer)
@@ -183,13 +183,17 @@ class Attached:
 class _Deflated:
     """PETSc's interface of a preconditioner in Python."""
 
-    def __init__(self, inner: Any, deflation: Deflation) -> None:
-        self._inner, self._deflation = inner, deflation
+    def __init__(self, ksp: Any, inner: Any, deflation: Deflation) -> None:
+        self._ksp, self._inner, self._deflation = ksp, inner, deflation
 
     def setUp(self, pc: Any) -> None:
         self._inner.setUp()
 
     def apply(self, pc: Any, r: Any, z: Any) -> None:
+        # Of b PETSc takes the norm that tolerances relate to.
+        if r.handle == self._ksp.getRhs().handle:
+            self._inner.apply(r, z)
+            return
         across = r.duplicate()
 
         def precondition(values: Vector) -> Vector:
