@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use recoup::compress::{Pyramid, Qb};
-use recoup::core::{Bound, Chain, Codec, CodecId, Context, Values};
+use recoup::core::{Bound, Chain, Codec, CodecId, Context, Store, Values};
+use recoup::io::{Access, Hdf5Store};
 
 use crate::support::{python, said};
 
@@ -112,6 +113,23 @@ fn independent_decoder_reads_every_frozen_version() {
     let of_codec = |id: &CodecId| WAYS.iter().any(|way| way.starts_with(id.name()));
     let unread: Vec<_> = CodecId::ALL.into_iter().filter(|id| *id != CodecId::Sz3 && !of_codec(id)).collect();
     assert!(unread.is_empty(), "no frozen version was coded by {unread:?}");
+}
+
+#[test]
+fn independent_decoder_refuses_a_part_of_the_manifest_with_a_flipped_bit() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("parts");
+    copy_tree(&here().join("golden/v2/parts"), &copy);
+    let store = Hdf5Store::open(&copy, "solve", Access::Read).unwrap();
+    let record = store.manifest(5).unwrap().files[1].clone();
+    let path = store.version_path(5).join(&record.name);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[record.part.unwrap().offset as usize + 40] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let output = decode(&python, &[copy]);
+    let expected = format!("{}: part of the manifest", record.name);
+    assert!(!output.status.success() && said(&output).contains(&expected), "{}", said(&output));
 }
 
 /// A decoder that never complains would pass the test above.

@@ -10,7 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use recoup::comm::Threads;
-use recoup::core::{CodecId, Comm, ElementType, FORMAT_VERSION, Manifest, Scheme, Store, ValuesMut, VariableRecord};
+use recoup::core::{
+    CodecId, Comm, ElementType, FORMAT_VERSION, Manifest, PARTS_FORMAT_VERSION, Scheme, Store, ValuesMut,
+    VariableRecord,
+};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
 
@@ -113,7 +116,9 @@ fn cases() -> Vec<PathBuf> {
 #[test]
 fn every_frozen_version_is_whole_and_restores_to_its_frozen_bits() {
     let cases = cases();
-    assert!(cases.iter().any(|case| case.parent().unwrap().ends_with(format!("v{FORMAT_VERSION}"))));
+    for format in [FORMAT_VERSION, PARTS_FORMAT_VERSION] {
+        assert!(cases.iter().any(|case| case.parent().unwrap().ends_with(format!("v{format}"))));
+    }
     for case in cases {
         let name = case.display();
         let store = Hdf5Store::open(&case, "solve", Access::Read).unwrap();
@@ -171,9 +176,9 @@ fn frozen_block_is_taken_for_its_problem_and_its_system() {
 #[ignore = "writes frozen files: run `cargo xtask golden`"]
 fn write_golden() {
     let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
-    let format = PathBuf::from(golden).join(format!("v{FORMAT_VERSION}"));
     for (name, plan, save) in golden_cases::cases() {
-        let case = format.join(name);
+        let format = if name.contains("parts") { PARTS_FORMAT_VERSION } else { FORMAT_VERSION };
+        let case = Path::new(&golden).join(format!("v{format}")).join(name);
         if case.exists() {
             continue;
         }
@@ -181,6 +186,7 @@ fn write_golden() {
         save(dir.path(), plan);
         copy_versions(dir.path(), &case);
         let manifest = manifest(&case);
+        assert_eq!(manifest.format, format, "{name}");
         let codec = if name.starts_with("chain-increment") { CodecId::Increment } else { plan.codec };
         assert!(manifest.frames.iter().any(|f| f.codec == codec), "{name}");
         assert_eq!(name.starts_with("chain"), !manifest.parents().is_empty(), "{name}");

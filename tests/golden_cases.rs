@@ -1,14 +1,16 @@
 //! The versions that are frozen: small, and together with something of every codec, element type
 //! and kind of bound.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
+use std::sync::Arc;
 
 use recoup::comm::Threads;
 use recoup::core::{
     Bound, BoundRule, CodecId, Comm, DeviceSnapshot, Distribution, Mark, Plan, Registered, Role, Scheme, Values,
     ValuesMut, Variable, VariableMut, Zones,
 };
+use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Reference, Variables};
 use recoup_testkit::progress;
 
@@ -57,6 +59,8 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
         ("increment-types", fixed(CodecId::Increment, BOUND), save_types),
         ("chain-mixed", fixed(CodecId::Qb, BOUND), save_mixed_chain),
         ("block", fixed(CodecId::Qb, BOUND), save_block),
+        ("parts", plan(Scheme::Traditional), save_parts),
+        ("chain-parts", fixed(CodecId::Qb, BOUND), save_chain_in_parts),
     ]
 }
 
@@ -89,6 +93,35 @@ fn save_two_ranks(dir: &Path, plan: Plan) {
         session.checkpoint(plan, progress(VERSION), &[&owner]).unwrap();
         session.wait().unwrap();
     });
+}
+
+/// Three ranks, two to a file, with the manifest in parts, at each of these iterations.
+fn save_in_parts(dir: &Path, plan: Plan, iterations: RangeInclusive<u64>) {
+    let open = |access| Hdf5Store::open(dir, "solve", access).unwrap().with_ranks_per_file(2).with_parts_from(1);
+    Threads::launch(3, |comm| {
+        let rank = comm.rank();
+        let first = (rank == 0).then(|| open(Access::Write));
+        comm.barrier().unwrap();
+        let store = Arc::new(first.unwrap_or_else(|| open(Access::Join)));
+        let mut session = recoup::open(dir).plan(plan).every(1).build_with(store, &comm).unwrap();
+        let rows = Distribution::Rows { first: 200 * rank as u64, global: 600 };
+        for iteration in iterations.clone() {
+            let mut x = link(iteration)[200 * rank..][..200].to_vec();
+            let mut step = [iteration as i64];
+            let owner =
+                Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows).counter("step", &mut step);
+            session.checkpoint(plan, progress(iteration), &[&owner]).unwrap();
+            session.wait().unwrap();
+        }
+    });
+}
+
+fn save_parts(dir: &Path, plan: Plan) {
+    save_in_parts(dir, plan, VERSION..=VERSION);
+}
+
+fn save_chain_in_parts(dir: &Path, plan: Plan) {
+    save_in_parts(dir, plan, VERSION - 1..=VERSION);
 }
 
 /// Iterates of every type.

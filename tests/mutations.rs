@@ -14,10 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use recoup::Builder;
+use recoup::comm::Solo;
 use recoup::compress::Qb;
 use recoup::core::{Bound, CodecId, Plan, Scheme, Values, ValuesMut};
+use recoup::io::{Access, Hdf5Store};
 use recoup::memory::{MediumKind, Memory, MemoryOptions, MemoryReader, VersionedArray};
 use recoup::model::Rng;
+use recoup::pipeline::Session;
 use recoup::tape::{Tape, TapeBuilder};
 use recoup_testkit::doubles;
 use recoup_testkit::mutation::MutatedFolder;
@@ -67,18 +70,20 @@ struct SavedVersions {
     folder: tempfile::TempDir,
     plan: Plan,
     tiers: Option<&'static str>,
+    /// The manifests are in parts.
+    in_parts: bool,
     /// The values that a sound restore gives back, by version.
     restored: BTreeMap<u64, Vec<u64>>,
 }
 
 impl SavedVersions {
-    fn new(plan: Plan, tiers: Option<&'static str>) -> Self {
+    fn new(plan: Plan, tiers: Option<&'static str>, in_parts: bool) -> Self {
         let folder = folder();
         fs::create_dir(folder.path().join("memory")).unwrap();
-        let mut saved = Self { problem: Problem::poisson(4), folder, plan, tiers, restored: BTreeMap::new() };
+        let mut saved = Self { problem: Problem::poisson(4), folder, plan, tiers, in_parts, restored: BTreeMap::new() };
         let mut restored = BTreeMap::new();
         for last in [5, 10] {
-            let mut session = saved.builder().build().unwrap();
+            let mut session = saved.open();
             let mut solver = saved.problem.solver("jacobi").unwrap();
             for _ in 0..last {
                 solver.step().unwrap();
@@ -99,8 +104,17 @@ impl SavedVersions {
         builder.tier_options(recoup::TierOptions { memory_dir, ..recoup::TierOptions::from(list) })
     }
 
+    fn open(&self) -> Session {
+        if !self.in_parts {
+            return self.builder().build().unwrap();
+        }
+        let store = Hdf5Store::open(self.folder.path().join("versions"), "solve", Access::Write).unwrap();
+        let store = store.with_ranks_per_file(2).with_parts_from(1);
+        self.builder().build_with(Arc::new(store), &Solo).unwrap()
+    }
+
     fn restore(&self) -> Option<(u64, Vec<u64>)> {
-        let mut session = self.builder().build().unwrap();
+        let mut session = self.open();
         let mut solver = self.problem.solver("jacobi").unwrap();
         let version = session.restore(solver.as_mut()).unwrap()?.version;
         let values = doubles(solver.variables()[0].values);
@@ -210,9 +224,10 @@ impl MutatedKind for SavedTape {
 
 /// Changes this number of files of all kinds together.
 fn mutate_all_kinds(cases: u64, done: &AtomicU64) {
-    let saved = |plan, tiers| Box::new(SavedVersions::new(plan, tiers)) as Box<dyn MutatedKind>;
+    let saved = |plan, tiers| Box::new(SavedVersions::new(plan, tiers, false)) as Box<dyn MutatedKind>;
     let mut kinds: Vec<(String, Box<dyn MutatedKind>)> = vec![
         ("exact versions".to_owned(), saved(plan(Scheme::Exact), None)),
+        ("manifests in parts".to_owned(), Box::new(SavedVersions::new(plan(Scheme::Exact), None, true))),
         ("versions in memory".to_owned(), saved(plan(Scheme::Exact), Some("memory"))),
         ("versions in memory and behind it".to_owned(), saved(plan(Scheme::Lossless), Some("memory,pfs"))),
         ("versioned memory".to_owned(), Box::new(SavedMemory::new())),

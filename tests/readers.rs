@@ -89,11 +89,15 @@ fn h5py_reads_files_that_ranks_share() {
     let global: u64 = rows.iter().sum();
     let value = |row: u64| (row as f64 * 1e-3).sin();
     let expected: Vec<f64> = (0..global).map(value).collect();
-    for (per_file, plan) in
-        [(2, plan(Scheme::Exact)), (usize::MAX, fixed(CodecId::Qb, 1e-6)), (3, plan(Scheme::Traditional))]
+    let plans = [plan(Scheme::Exact), fixed(CodecId::Qb, 1e-6), plan(Scheme::Traditional)];
+    for (per_file, parts_from, plan) in
+        [(2, 5, plans[0]), (usize::MAX, 5, plans[1]), (3, 5, plans[2]), (2, 4, plans[1]), (3, 4, plans[2])]
     {
         let dir = tempfile::tempdir().unwrap();
-        let open = |access| Hdf5Store::open(dir.path(), "solve", access).unwrap().with_ranks_per_file(per_file);
+        let open = |access| {
+            let store = Hdf5Store::open(dir.path(), "solve", access).unwrap();
+            store.with_ranks_per_file(per_file).with_parts_from(parts_from)
+        };
         let parts = Threads::launch(rows.len(), |comm| {
             let first_store = (comm.rank() == 0).then(|| open(Access::Write));
             comm.barrier().unwrap();
@@ -114,7 +118,7 @@ fn h5py_reads_files_that_ranks_share() {
         let error = restored.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(error <= 1e-6, "{error:e}");
         let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&restored));
-        assert!(output.status.success(), "{per_file}: {}", said(&output));
+        assert!(output.status.success(), "{per_file} to a file, parts from {parts_from} ranks: {}", said(&output));
         let damage = open(Access::Read).inspect_damage(5).unwrap();
         assert!(damage.is_empty(), "{damage:?}");
     }

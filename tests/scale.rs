@@ -256,10 +256,28 @@ fn a_version_of_1024_ranks_has_a_thousand_entries_at_most_and_one_of_few_ranks_t
     }
 }
 
+/// How the files of a version are laid out.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    ranks_per_file: usize,
+    parts_from: usize,
+}
+
+const OWN_FILES: Layout = Layout { ranks_per_file: 1, parts_from: usize::MAX };
+
 /// Saves at iteration 12, or restores from there: each rank from the directory it is given. Returns
 /// the iterates of all ranks in order.
-fn saved_or_restored(ranks: usize, global: usize, plan: Plan, dir: impl Fn(usize) -> PathBuf + Sync) -> Vec<f64> {
-    let open = |rank| Hdf5Store::open(dir(rank), "solve", if rank == 0 { Access::Write } else { Access::Join });
+fn saved_or_restored(
+    ranks: usize,
+    global: usize,
+    layout: Layout,
+    plan: Plan,
+    dir: impl Fn(usize) -> PathBuf + Sync,
+) -> Vec<f64> {
+    let open = |rank| {
+        let store = Hdf5Store::open(dir(rank), "solve", if rank == 0 { Access::Write } else { Access::Join });
+        store.map(|store| store.with_ranks_per_file(layout.ranks_per_file).with_parts_from(layout.parts_from))
+    };
     let parts = Threads::launch(ranks, |comm| {
         let first = (comm.rank() == 0).then(|| open(0).unwrap());
         comm.barrier().unwrap();
@@ -286,10 +304,16 @@ fn saved_or_restored(ranks: usize, global: usize, plan: Plan, dir: impl Fn(usize
 /// Every rank used to read the manifest of the whole version, and of all it is coded against.
 #[test]
 fn ranks_restore_where_rank_0_alone_sees_manifests() {
-    for plan in [plan(Scheme::Traditional), fixed(CodecId::Qb, 1e-3)] {
+    let parts = Layout { ranks_per_file: 2, parts_from: 2 };
+    for (layout, plan) in [
+        (OWN_FILES, plan(Scheme::Traditional)),
+        (OWN_FILES, fixed(CodecId::Qb, 1e-3)),
+        (parts, plan(Scheme::Traditional)),
+        (parts, fixed(CodecId::Qb, 1e-3)),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let [whole, view] = ["whole", "view"].map(|name| dir.path().join(name));
-        saved_or_restored(5, 50, plan, |_| whole.clone());
+        saved_or_restored(5, 50, layout, plan, |_| whole.clone());
         for version in std::fs::read_dir(whole.join("solve")).unwrap().map(|entry| entry.unwrap().path()) {
             let below = view.join("solve").join(version.file_name().unwrap());
             std::fs::create_dir_all(&below).unwrap();
@@ -299,10 +323,14 @@ fn ranks_restore_where_rank_0_alone_sees_manifests() {
                 }
             }
         }
-        let expected = saved_or_restored(1, 50, plan, |_| whole.clone());
+        let expected = saved_or_restored(1, 50, layout, plan, |_| whole.clone());
         for ranks in [5, 3, 8] {
-            let found = saved_or_restored(ranks, 50, plan, |rank| if rank == 0 { whole.clone() } else { view.clone() });
-            assert!(found.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()), "{plan:?} on {ranks} ranks");
+            let seen = |rank| if rank == 0 { whole.clone() } else { view.clone() };
+            let found = saved_or_restored(ranks, 50, layout, plan, seen);
+            assert!(
+                found.iter().zip(&expected).all(|(x, y)| x.to_bits() == y.to_bits()),
+                "{plan:?}, {layout:?} on {ranks} ranks"
+            );
         }
     }
 }
@@ -341,6 +369,16 @@ fn bytes_of_a_rank_in_memory_tiers_grow_no_faster_than_a_tree_is_deep() {
     // What grew with the number of ranks would grow four times as much the second time.
     let [first, second] = [more - few, many - more];
     assert!(second * 2 <= first * 3, "{first} bytes of a restore more on 64 ranks, and {second} more on 256");
+}
+
+/// Where ranks share files, rank 0 received 1,210 bytes of each rank, and 4,840 of four.
+#[test]
+fn rank_0_receives_a_digest_of_each_file_of_a_version_in_the_directory() {
+    let [fewer, more] = [256, 512].map(|ranks| counted("pfs", ranks)[0].version.received_bytes);
+    let of_file = (more - fewer) / (256 / NODE as u64);
+    // A record of the file, and one of at most 200 bytes of each of three variables; 8 bytes of
+    // each rank.
+    assert!(of_file <= 200 + 3 * 200 + 8 * NODE as u64, "{of_file} bytes of a file");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recoup_core::{Distribution, FORMAT_VERSION, FrameRecord, Manifest, Storage, VariableRecord};
+use recoup_core::{Distribution, FORMAT_VERSION, FrameRecord, Manifest, PARTS_FORMAT_VERSION, Storage, VariableRecord};
 
 type Lie = String;
 
@@ -14,15 +14,24 @@ type Lie = String;
 pub fn check(manifest: &Manifest, version: u64) -> Result<(), Lie> {
     check_part(manifest, version)?;
     // Whatever is done for each rank is then bounded by what is listed.
-    let found = manifest.variables.iter().map(|variable| variable.rank).collect::<BTreeSet<_>>().len();
-    let expected = manifest.ranks;
-    require(found == expected, || format!("{expected} ranks, but only {found} of them have a variable"))?;
-    check_rows(manifest)?;
+    check_ranks(manifest, manifest.ranks)?;
+    check_rows(manifest.variables.iter().map(|v| RowsPart {
+        name: &v.name,
+        len: v.len,
+        distribution: v.distribution,
+    }))?;
     check_files(manifest)
+}
+
+/// Checks that as many ranks as expected have a variable.
+pub(crate) fn check_ranks(manifest: &Manifest, expected: usize) -> Result<(), Lie> {
+    let found = manifest.variables.iter().map(|variable| variable.rank).collect::<BTreeSet<_>>().len();
+    require(found == expected, || format!("{expected} ranks, but only {found} of them have a variable"))
 }
 
 /// Checks the part that one rank has of a version, as [`check`] does for all.
 pub fn check_rank(part: &Manifest, version: u64, rank: usize) -> Result<(), Lie> {
+    require(part.format == FORMAT_VERSION, || format!("format version {} found", part.format))?;
     check_part(part, version)?;
     require(!part.variables.is_empty(), || format!("rank {rank} has no variable"))?;
     let foreign = part.variables.iter().find(|variable| variable.rank != rank);
@@ -32,11 +41,17 @@ pub fn check_rank(part: &Manifest, version: u64, rank: usize) -> Result<(), Lie>
 
 /// Checks the variables and frames of some of the ranks of a version, as [`check`] does for all.
 pub(crate) fn check_part(manifest: &Manifest, version: u64) -> Result<(), Lie> {
-    require(manifest.format == FORMAT_VERSION, || format!("format version {} found", manifest.format))?;
-    require(manifest.version == version, || format!("version {version} expected, {} found", manifest.version))?;
-    require(manifest.ranks > 0, || "no ranks".to_owned())?;
+    check_head(manifest, version)?;
     check_variables(manifest)?;
     check_frames(manifest)
+}
+
+/// Checks what the manifest says besides its variables, frames and files.
+pub(crate) fn check_head(manifest: &Manifest, version: u64) -> Result<(), Lie> {
+    let is_known = (FORMAT_VERSION..=PARTS_FORMAT_VERSION).contains(&manifest.format);
+    require(is_known, || format!("format version {} found", manifest.format))?;
+    require(manifest.version == version, || format!("version {version} expected, {} found", manifest.version))?;
+    require(manifest.ranks > 0, || "no ranks".to_owned())
 }
 
 /// Returns whether `name` can be a file or a variable: letters, digits, `_`, `.` and `-`, not
@@ -116,12 +131,19 @@ fn check_runs(variable: &VariableRecord, frames: &[&FrameRecord]) -> Result<(), 
     require(next == len, || format!("variable {name} of rank {rank}: frames hold {next} of {len} values"))
 }
 
+/// Rows of a variable: those of a rank, or of ranks whose rows follow each other.
+pub(crate) struct RowsPart<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) len: u64,
+    pub(crate) distribution: Distribution,
+}
+
 /// The parts of a variable spread by rows cover its global rows exactly.
-fn check_rows(manifest: &Manifest) -> Result<(), Lie> {
+pub(crate) fn check_rows<'a>(all: impl Iterator<Item = RowsPart<'a>>) -> Result<(), Lie> {
     let mut parts: BTreeMap<&str, Vec<(u64, u64, u64)>> = BTreeMap::new();
-    for v in &manifest.variables {
-        if let Distribution::Rows { first, global } = v.distribution {
-            parts.entry(&v.name).or_default().push((first, v.len, global));
+    for part in all {
+        if let Distribution::Rows { first, global } = part.distribution {
+            parts.entry(part.name).or_default().push((first, part.len, global));
         }
     }
     for (name, mut rows) in parts {
@@ -138,20 +160,28 @@ fn check_rows(manifest: &Manifest) -> Result<(), Lie> {
     Ok(())
 }
 
-/// Every frame lies inside a listed file and none overlaps another.
-fn check_files(manifest: &Manifest) -> Result<(), Lie> {
-    let mut sizes = BTreeMap::new();
-    for file in &manifest.files {
-        require(is_plain_name(&file.name), || format!("file {}: not a name", file.name))?;
-        require(sizes.insert(&file.name, file.bytes).is_none(), || format!("file {}: listed twice", file.name))?;
-    }
+/// Every frame and every part of the manifest lies inside a listed file, and none overlaps another.
+pub(crate) fn check_files(manifest: &Manifest) -> Result<(), Lie> {
+    let has_parts = manifest.format == PARTS_FORMAT_VERSION;
+    let mut files = BTreeMap::new();
     let mut taken: BTreeSet<(&str, u64, u64)> = BTreeSet::new();
+    for file in &manifest.files {
+        let at = |what: &str| format!("file {}: {what}", file.name);
+        require(is_plain_name(&file.name), || at("not a name"))?;
+        require(files.insert(&file.name, file).is_none(), || at("listed twice"))?;
+        let Some(part) = file.part else { continue };
+        require(has_parts, || at("a part of the manifest in a version without parts"))?;
+        let end = part.offset.checked_add(part.bytes).filter(|end| *end <= file.bytes);
+        let end = end.ok_or_else(|| at("its part of the manifest ends behind it"))?;
+        taken.insert((&file.name, part.offset, end));
+    }
     for frame in &manifest.frames {
         let at = |what: &str| format!("frame {}/{} of rank {}: {what}", frame.variable, frame.run, frame.rank);
         let place = frame.place.as_ref().ok_or_else(|| at("no place"))?;
-        let bytes = sizes.get(&place.file).ok_or_else(|| at("its file is not listed"))?;
+        let file = files.get(&place.file).ok_or_else(|| at("its file is not listed"))?;
+        require(file.part.is_some() == has_parts, || at("its file has no part of the manifest"))?;
         let end = place.offset.checked_add(frame.payload_bytes);
-        require(end.is_some_and(|end| end <= *bytes), || at("beyond the end of its file"))?;
+        require(end.is_some_and(|end| end <= file.bytes), || at("beyond the end of its file"))?;
         if frame.payload_bytes > 0 {
             let fresh = taken.insert((&place.file, place.offset, place.offset + frame.payload_bytes));
             require(fresh, || at("lies where another frame lies"))?;
@@ -166,10 +196,12 @@ fn check_files(manifest: &Manifest) -> Result<(), Lie> {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{FileRecord, Place};
+    use recoup_core::{FileRecord, PartRecord, Place};
     use recoup_testkit::store_suite::SampleVersion;
 
     use super::*;
+
+    const PART: PartRecord = PartRecord { offset: 0, bytes: 1, crc32c: 0 };
 
     /// A sample whose frames lie back to back in one file.
     fn placed() -> Manifest {
@@ -179,7 +211,7 @@ mod tests {
             frame.place = Some(Place { file: "f".into(), offset });
             offset += frame.payload_bytes;
         }
-        manifest.files = vec![FileRecord { name: "f".into(), bytes: offset, structure_crc32c: 0, opaque: vec![] }];
+        manifest.files = vec![FileRecord::new("f", offset, 0)];
         manifest
     }
 
@@ -188,14 +220,20 @@ mod tests {
         assert_eq!(check(&placed(), 7), Ok(()));
         assert!(check(&placed(), 8).unwrap_err().contains("version 8 expected, 7 found"));
         type Tell = fn(&mut Manifest);
-        let lies: [(&str, Tell); 21] = [
+        let lies: [(&str, Tell); 25] = [
             ("its own parent", |m| m.frames[0].parents = vec![7]),
             ("two parents", |m| m.frames[0].parents = vec![5, 6]),
             ("raw, with a parent", |m| {
                 m.frames[0].storage = Storage::Raw;
                 m.frames[0].parents = vec![6];
             }),
-            ("format", |m| m.format = 2),
+            ("format", |m| m.format = 3),
+            ("parts that are nowhere", |m| m.format = 2),
+            ("a part of the other format", |m| m.files[0].part = Some(PART)),
+            ("a part behind the end", |m| {
+                (m.format, m.files[0].part) = (2, Some(PartRecord { offset: m.files[0].bytes, ..PART }));
+            }),
+            ("a part on a frame", |m| (m.format, m.files[0].part) = (2, Some(PART))),
             ("ranks", |m| m.ranks = 1),
             ("ranks without variables", |m| m.ranks = 1_000_000_000),
             ("length", |m| m.variables[0].len += 1),

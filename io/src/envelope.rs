@@ -3,9 +3,14 @@
 //! The text is exactly `{"checksum":"crc32c:xxxxxxxx","manifest":BODY}` and a line feed; every
 //! other byte sequence is refused, so no flipped bit passes. See FORMAT.md.
 
-use recoup_core::{FORMAT_VERSION, Manifest};
-use serde::Deserialize;
+use std::ops::RangeInclusive;
 
+use recoup_core::{FORMAT_VERSION, Manifest, PARTS_FORMAT_VERSION};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Most bytes of a manifest, and of all its parts together.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 const OPENING: &str = "{\"checksum\":\"crc32c:";
 const MIDDLE: &str = "\",\"manifest\":";
 const CLOSING: &str = "}\n";
@@ -21,10 +26,7 @@ struct Format {
 /// # Errors
 /// When the manifest does not survive its own text, as with an infinite norm.
 pub fn seal(manifest: &Manifest) -> Result<String, String> {
-    let body = serde_json::to_string(manifest).map_err(|e| e.to_string())?;
-    if serde_json::from_str::<Manifest>(&body).ok().as_ref() != Some(manifest) {
-        return Err("holds a number that is NaN or infinite".to_owned());
-    }
+    let body = to_text(manifest)?;
     Ok(format!("{OPENING}{:08x}{MIDDLE}{body}{CLOSING}", crc32c::crc32c(body.as_bytes())))
 }
 
@@ -39,11 +41,24 @@ pub fn open(text: &[u8]) -> Result<Manifest, String> {
         let expected = String::from_utf8_lossy(checksum);
         return Err(format!("checksum {expected} expected, {found} found"));
     }
-    let Format { format } = serde_json::from_slice(body).map_err(|e| e.to_string())?;
-    if format != FORMAT_VERSION {
-        return Err(format!("format version {FORMAT_VERSION} expected, {format} found"));
+    from_text(body, FORMAT_VERSION..=PARTS_FORMAT_VERSION)
+}
+
+/// Returns a manifest or a part of one as text.
+pub(crate) fn to_text<T: Serialize + DeserializeOwned + PartialEq>(value: &T) -> Result<String, String> {
+    let text = serde_json::to_string(value).map_err(|e| e.to_string())?;
+    let is_same = serde_json::from_str::<T>(&text).is_ok_and(|found| found == *value);
+    if is_same { Ok(text) } else { Err("holds a number that is NaN or infinite".to_owned()) }
+}
+
+/// Returns what a text of one of these formats holds.
+pub(crate) fn from_text<T: DeserializeOwned>(text: &[u8], formats: RangeInclusive<u32>) -> Result<T, String> {
+    let Format { format } = serde_json::from_slice(text).map_err(|e| e.to_string())?;
+    if !formats.contains(&format) {
+        let newest = formats.end();
+        return Err(format!("format version {newest} expected, {format} found"));
     }
-    serde_json::from_slice(body).map_err(|e| e.to_string())
+    serde_json::from_slice(text).map_err(|e| e.to_string())
 }
 
 fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -79,9 +94,9 @@ mod tests {
 
     #[test]
     fn newer_format_is_named_before_its_fields_are_read() {
-        let body = "{\"format\":2,\"novelty\":true}";
+        let body = "{\"format\":3,\"novelty\":true}";
         let text = format!("{OPENING}{:08x}{MIDDLE}{body}{CLOSING}", crc32c::crc32c(body.as_bytes()));
-        assert_eq!(open(text.as_bytes()), Err("format version 1 expected, 2 found".to_owned()));
+        assert_eq!(open(text.as_bytes()), Err("format version 2 expected, 3 found".to_owned()));
     }
 
     #[test]

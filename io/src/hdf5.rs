@@ -15,16 +15,20 @@ mod damage;
 mod drafts;
 mod encode;
 mod entries;
+mod index_part;
 mod lookup3;
+mod part;
 mod plain;
 mod rank_file;
 mod read_back;
 mod shared_file;
+mod stored_bytes;
 mod version_file;
+mod version_index;
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -34,17 +38,19 @@ use recoup_core::{
 
 use self::entries::entries;
 use crate::check::{check, is_plain_name};
-use crate::envelope;
+use crate::envelope::{self, MANIFEST_BYTES_MAX};
 use crate::lock::FileLock;
 use crate::publish;
 use crate::regular;
-use crate::throttle::{Throttle, in_slices};
+use crate::throttle::Throttle;
 
 use drafts::Drafts;
 pub(crate) use plain::plain_file;
 use rank_file::RankFile;
 use read_back::written_files;
-use shared_file::{HeldParts, SharedFiles};
+use shared_file::{HeldParts, SharedFiles, Written};
+use stored_bytes::StoredBytes;
+use version_index::VersionIndex;
 
 /// Name of the manifest in the directory of a version: written last in every version.
 const MANIFEST: &str = "manifest.json";
@@ -59,9 +65,10 @@ const STATUS_DRAFT: &str = "status.json.new";
 const VERSION_FILE: &str = "version.h5";
 const LOCK: &str = "lock";
 const SET_ASIDE: &str = "damaged";
+/// Ranks of a job from which on files that they share have the manifest in parts.
+const PARTS_RANKS: usize = 256;
 /// Looks at a version that others change meanwhile, at most.
 const LOOKS_MAX: u32 = 8;
-const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
 /// The purpose a store is opened for.
@@ -84,6 +91,8 @@ pub struct Hdf5Store {
     replaces: bool,
     /// Ranks in a row that share a file.
     ranks_per_file: usize,
+    /// Ranks from which on the manifest is in parts, where they share files.
+    parts_ranks: usize,
     parts: HeldParts,
     drafts: Drafts,
     /// Held, never read: the operating system releases it with the process.
@@ -116,9 +125,10 @@ impl Hdf5Store {
         }
         let replaces = false;
         let ranks_per_file = 1;
+        let parts_ranks = PARTS_RANKS;
         let parts = HeldParts::default();
         let drafts = Drafts::new(&root);
-        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts, drafts, _lock: lock })
+        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts_ranks, parts, drafts, _lock: lock })
     }
 
     /// Puts a bandwidth limit on payloads, both ways.
@@ -145,6 +155,14 @@ impl Hdf5Store {
     pub fn with_ranks_per_file(self, ranks: usize) -> Self {
         assert!(ranks > 0, "a file has at least one rank");
         Self { ranks_per_file: ranks, ..self }
+    }
+
+    /// Writes the manifest in parts, one in each file, where at least `ranks` ranks share files;
+    /// 256 if this is not called. Rank 0 then knows the files alone. All ranks give the same
+    /// number.
+    #[must_use]
+    pub fn with_parts_from(self, ranks: usize) -> Self {
+        Self { parts_ranks: ranks, ..self }
     }
 
     /// Returns the runs that have versions, drafts or a lock in `dir`, in alphabetical order.
@@ -188,17 +206,15 @@ impl Hdf5Store {
         !self.replaces && self.ranks_per_file == 1
     }
 
-    /// Checks that a manifest is sound and one of this run.
-    fn require_sound(&self, manifest: &Manifest, version: u64) -> Result<(), StoreError> {
-        let lie = |what| StoreError::Manifest { version, what };
-        check(manifest, version).map_err(lie)?;
+    /// Checks that a manifest is one of this run.
+    fn require_own(&self, manifest: &Manifest) -> Result<(), String> {
         let run = self.root.file_name().unwrap_or_default();
         let found = &manifest.name;
         if run == found.as_str() {
             return Ok(());
         }
         let run = run.to_string_lossy();
-        Err(lie(format!("run {run} expected, {found} found: a run's directory keeps the run's name")))
+        Err(format!("run {run} expected, {found} found: a run's directory keeps the run's name"))
     }
 
     fn require_write(&self) -> Result<(), StoreError> {
@@ -231,20 +247,28 @@ impl Hdf5Store {
 
     /// Makes the sealed draft a version, and prepares the next draft if ranks may begin it in any
     /// order. Returns whether they may.
-    fn publish_sealed(&self, manifest: &Manifest, draft: &Path, ranks: usize) -> Result<bool, StoreError> {
+    fn publish_sealed(
+        &self,
+        index: Result<VersionIndex, StoreError>,
+        draft: &Path,
+        ranks: usize,
+    ) -> Result<bool, StoreError> {
         self.require_write()?;
-        self.publish_draft(manifest, draft).inspect_err(|_| abandon(draft))?;
-        Ok(self.is_plain() && (ranks == 1 || self.drafts.prepare_after(manifest.version)))
+        let publish = |index: VersionIndex| {
+            let version = index.manifest.version;
+            self.publish_draft(index, draft).map(|()| version)
+        };
+        let version = index.and_then(publish).inspect_err(|_| abandon(draft))?;
+        Ok(self.is_plain() && (ranks == 1 || self.drafts.prepare_after(version)))
     }
 
     /// Everything of `publish` that comes after the files were read back.
-    fn publish_draft(&self, manifest: &Manifest, draft: &Path) -> Result<(), StoreError> {
-        let version = manifest.version;
+    fn publish_draft(&self, index: VersionIndex, draft: &Path) -> Result<(), StoreError> {
+        let version = index.manifest.version;
         let lie = |what| StoreError::Manifest { version, what };
-        let (bytes, record) = version_file::version_file(manifest);
-        let mut manifest = manifest.clone();
-        manifest.files.push(record);
-        self.require_sound(&manifest, version)?;
+        let (bytes, record) = version_file::version_file(&index);
+        let manifest = index.with_file(record).map_err(lie)?;
+        self.require_own(&manifest).map_err(lie)?;
         let text = envelope::seal(&manifest).map_err(lie)?;
         let index = draft.join(VERSION_FILE);
         let text_file = draft.join(MANIFEST);
@@ -289,17 +313,22 @@ fn put_aside(path: &Path, aside: &Path) -> Result<(), StoreError> {
 
 impl Hdf5Store {
     /// Writes the files that ranks share, and has every file read back by another rank than wrote
-    /// it. Returns this rank's part, with the places in shared files. Collective.
-    fn complete(&self, part: &Manifest, draft: &Path, comm: &dyn Comm) -> Result<Manifest, CommonError<StoreError>> {
-        let (placed, written) = match self.ranks_per_file {
-            1 => (part.clone(), written_files(part)),
-            per_file => {
-                let target = SharedFiles { draft, per_file, throttle: self.throttle.as_ref() };
-                shared_file::write(&target, &self.parts, part, comm)?
-            }
-        };
-        read_back::check(draft, part.version, &written, comm)?;
-        Ok(placed)
+    /// it. Returns what rank 0 is to know of the version, or why it does not. Collective.
+    fn complete(
+        &self,
+        part: &Manifest,
+        draft: &Path,
+        comm: &dyn Comm,
+    ) -> Result<Option<Result<VersionIndex, StoreError>>, CommonError<StoreError>> {
+        if self.ranks_per_file == 1 {
+            read_back::check(draft, part.version, &written_files(part), comm)?;
+            return VersionIndex::of_ranks(part, comm);
+        }
+        let in_parts = part.ranks >= self.parts_ranks;
+        let target = SharedFiles { draft, per_file: self.ranks_per_file, in_parts, throttle: self.throttle.as_ref() };
+        let Written { placed, files, parts } = shared_file::write(&target, &self.parts, part, comm)?;
+        read_back::check(draft, part.version, &files, comm)?;
+        if in_parts { VersionIndex::of_files(&placed, &parts, comm) } else { VersionIndex::of_ranks(&placed, comm) }
     }
 }
 
@@ -330,14 +359,13 @@ impl Store for Hdf5Store {
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, CommonError<StoreError>> {
         let draft = self.drafts.place(manifest.version);
-        let part = self.complete(manifest, &draft, comm).inspect_err(|_| {
+        let index = self.complete(manifest, &draft, comm).inspect_err(|_| {
             if comm.rank() == 0 {
                 abandon(&draft);
             }
         })?;
-        let whole = part.collected(comm)?.transpose();
-        let is_ready = from_rank_0(comm, || match whole? {
-            Some(whole) => self.publish_sealed(&whole, &draft, comm.size()),
+        let is_ready = from_rank_0(comm, || match index {
+            Some(index) => self.publish_sealed(index, &draft, comm.size()),
             None => Ok(false),
         })?;
         if !self.is_plain() {
@@ -366,17 +394,17 @@ impl Store for Hdf5Store {
         let read = |path: &Path| {
             let lie = |what| StoreError::Manifest { version, what };
             let text = regular::read(&path.join(MANIFEST), MANIFEST_BYTES_MAX);
-            let manifest =
-                envelope::open(&text.map_err(|source| lie(format!("{MANIFEST}: {source}")))?).map_err(lie)?;
-            self.require_sound(&manifest, version)?;
-            Ok(manifest)
+            let text = text.map_err(|source| lie(format!("{MANIFEST}: {source}")))?;
+            let found = envelope::open(&text).and_then(|manifest| part::joined(path, manifest));
+            found.and_then(|whole| check(&whole, version).and(self.require_own(&whole)).map(|()| whole)).map_err(lie)
         };
         self.read_version(version, read, |_| true)
     }
 
     fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
         let read = |path: &Path| {
-            read_frame(path, frame, self.throttle.as_ref(), payload).map_err(|what| {
+            let stored = StoredBytes::of_frame(frame);
+            stored.and_then(|stored| stored.read(path, self.throttle.as_ref(), payload)).map_err(|what| {
                 payload.clear();
                 StoreError::frame(version, frame, what)
             })
@@ -448,43 +476,6 @@ impl VersionFiles for Hdf5Store {
 fn identity(path: &Path) -> Option<(u64, u64, i64, i64)> {
     let found = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec()))
-}
-
-/// One positioned read; the checksum decides whether it counts.
-fn read_frame(
-    version: &Path,
-    frame: &FrameRecord,
-    throttle: Option<&Throttle>,
-    payload: &mut Vec<u8>,
-) -> Result<(), String> {
-    let place = frame.place.as_ref().ok_or("no place")?;
-    if !is_plain_name(&place.file) {
-        return Err(format!("file {}: not a name", place.file));
-    }
-    let failed = |e: io::Error| format!("file {}: {e}", place.file);
-    let file = regular::open(&version.join(&place.file)).map_err(failed)?;
-    let bytes = file.metadata().map_err(failed)?.len();
-    let fits = place.offset.checked_add(frame.payload_bytes).is_some_and(|end| end <= bytes);
-    if !fits {
-        let offset = place.offset;
-        let len = frame.payload_bytes;
-        return Err(format!("file {}: {len} bytes at {offset} expected, file ends at {bytes}", place.file));
-    }
-    payload.clear();
-    let no_room = |_| format!("file {}: no memory for {} bytes", place.file, frame.payload_bytes);
-    payload.try_reserve_exact(frame.payload_bytes as usize).map_err(no_room)?;
-    payload.resize(frame.payload_bytes as usize, 0);
-    in_slices(throttle, payload.len(), |range| {
-        let offset = place.offset + range.start as u64;
-        file.read_exact_at(&mut payload[range], offset)
-    })
-    .map_err(failed)?;
-    let found = crc32c::crc32c(payload);
-    if found == frame.crc32c {
-        Ok(())
-    } else {
-        Err(format!("checksum {:08x} expected, {found:08x} found", frame.crc32c))
-    }
 }
 
 fn version_name(version: u64) -> String {

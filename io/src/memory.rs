@@ -166,12 +166,7 @@ impl Draft for MemoryDraft {
 
     fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {
         let Self { store, version, file, bytes } = *self;
-        let record = FileRecord {
-            name: file.clone(),
-            bytes: bytes.len() as u64,
-            structure_crc32c: crc32c::crc32c(&[]),
-            opaque: Vec::new(),
-        };
+        let record = FileRecord::new(file.clone(), bytes.len() as u64, crc32c::crc32c(&[]));
         let mut state = store.lock();
         // A draft that was discarded meanwhile takes no more parts.
         state.drafts.get_mut(&version).ok_or(StoreError::Missing { version })?.insert(file, bytes);

@@ -31,11 +31,29 @@ def manifest_of(version):
     checksum, body = sealed.groups()
     require(int(checksum, 16) == crc32c(body), "manifest.json: checksum")
     manifest = json.loads(body)
-    require(manifest["format"] == 1, f"format {manifest['format']}")
+    require(manifest["format"] in (1, 2), f"format {manifest['format']}")
+    if manifest["format"] == 2:
+        join_parts(version, manifest)
     number = int(version.name[1:])
     require((manifest["version"], manifest["name"]) == (number, version.parent.name), "another version's or run's manifest")
     require({v["rank"] for v in manifest["variables"]} == set(range(manifest["ranks"])), "ranks")
     return manifest
+
+
+def join_parts(version, manifest):
+    """Puts the variables and frames in the parts of the files into the manifest."""
+    require(not manifest["variables"] and not manifest["frames"], "lists in a manifest that is in parts")
+    for file in manifest["files"]:
+        if "part" not in file:
+            continue
+        place = file["part"]
+        text = (version / file["name"]).read_bytes()[place["offset"] :][: place["bytes"]]
+        require(crc32c(text) == place["crc32c"], f"{file['name']}: part of the manifest")
+        part = json.loads(text)
+        require([part[key] for key in ("format", "name", "version")] == [2, manifest["name"], manifest["version"]], "part")
+        require(all(frame["place"]["file"] == file["name"] for frame in part["frames"]), "frame of another file")
+        manifest["variables"] += part["variables"]
+        manifest["frames"] += part["frames"]
 
 
 class Run:

@@ -56,12 +56,7 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
         place: Some(recoup_core::Place { file: format!("blob-{rank:06}"), offset: 0 }),
         ..variable(rank).raw_frame(0, &payload, 0)
     };
-    let file = |rank: usize| recoup_core::FileRecord {
-        name: format!("blob-{rank:06}"),
-        bytes: VERSION_BYTES as u64,
-        structure_crc32c: 0,
-        opaque: Vec::new(),
-    };
+    let file = |rank: usize| recoup_core::FileRecord::new(format!("blob-{rank:06}"), VERSION_BYTES as u64, 0);
     let manifest = Manifest {
         variables: (0..RANKS).map(variable).collect(),
         frames: (0..RANKS).map(record).collect(),

@@ -172,12 +172,7 @@ impl Draft for NodeDraft {
     }
 
     fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {
-        let file = recoup_core::FileRecord {
-            name: self.name,
-            bytes: self.file.len(),
-            structure_crc32c: crc32c::crc32c(&[]),
-            opaque: Vec::new(),
-        };
+        let file = recoup_core::FileRecord::new(self.name, self.file.len(), crc32c::crc32c(&[]));
         self.file.finish()?;
         Ok(Sealed { files: vec![file] })
     }

@@ -72,8 +72,7 @@ mod tests {
             frame.place = Some(Place { file: "file".to_owned(), offset });
             offset += frame.payload_bytes;
         }
-        manifest.files =
-            vec![FileRecord { name: "file".to_owned(), bytes: offset, structure_crc32c: 0, opaque: Vec::new() }];
+        manifest.files = vec![FileRecord::new("file", offset, 0)];
         let text = recoup_io::manifest::seal(&manifest).unwrap();
         let bytes = join(payloads.clone(), text.as_bytes());
         assert_eq!(split(&bytes).unwrap(), (payloads.as_slice(), text.as_bytes()));

@@ -62,7 +62,10 @@ pub use fingerprint::{
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use increment_mode::{IncrementMode, UnknownIncrementMode};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SafePoint, SolveError, Status};
-pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, SystemRecord, VariableRecord};
+pub use manifest::{
+    FORMAT_VERSION, FileRecord, Manifest, PARTS_FORMAT_VERSION, PartRecord, ResidualRecord, SystemRecord,
+    VariableRecord,
+};
 pub use mix::mix;
 pub use note::Note;
 pub use operator::{BLOCK, JacobiSweep, Operator, chunk_rows, slice_rows};

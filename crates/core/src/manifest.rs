@@ -9,13 +9,17 @@ use crate::{
     Scheme, Storage,
 };
 
-/// Version of the on-disk format written by this build; see FORMAT.md.
+/// Version of the on-disk format of a version whose manifest is one text; see FORMAT.md.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// Version of the on-disk format of a version whose manifest is in parts, one in each file.
+pub const PARTS_FORMAT_VERSION: u32 = 2;
 
 /// The contents of a version. FORMAT.md states every field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the format; a newer one is refused by name.
+    /// Version of the format: 1, or 2 where the manifest is in parts; a newer one is refused by
+    /// name.
     pub format: u32,
     /// Name of the run.
     pub name: String,
@@ -224,4 +228,26 @@ pub struct FileRecord {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opaque: Vec<String>,
+    /// The part of the manifest that is in the file, where it is in parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartRecord>,
+}
+
+impl FileRecord {
+    /// Makes the record of a file without encoded bytes.
+    #[must_use]
+    pub fn new(name: impl Into<String>, bytes: u64, structure_crc32c: u32) -> Self {
+        Self { name: name.into(), bytes, structure_crc32c, opaque: Vec::new(), part: None }
+    }
+}
+
+/// A part of a manifest in the file of its ranks: their variables and frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// First byte of its text in the file.
+    pub offset: u64,
+    /// Bytes of its text.
+    pub bytes: u64,
+    /// CRC-32C of its text.
+    pub crc32c: u32,
 }

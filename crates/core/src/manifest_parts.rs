@@ -7,18 +7,41 @@
 use std::collections::BTreeSet;
 
 use crate::collective::{collect_bytes, gather_unlike};
-use crate::{Comm, CommError, Distribution, FileRecord, FrameRecord, Manifest, VariableRecord, mix, text_hash};
+use crate::{
+    Comm, CommError, Distribution, FORMAT_VERSION, FileRecord, FrameRecord, Manifest, VariableRecord, mix, text_hash,
+};
 
 /// The lists of one part, as they are sent.
 type PartLists = (Vec<VariableRecord>, Vec<FrameRecord>, Vec<FileRecord>);
 
 impl Manifest {
-    /// Returns the part of one rank, without its files.
+    /// Returns the part of one rank, without its files: a manifest of one text.
     #[must_use]
     pub fn part_of(&self, rank: usize) -> Self {
         let variables = self.variables.iter().filter(|variable| variable.rank == rank).cloned().collect();
         let frames = self.frames.iter().filter(|frame| frame.rank == rank).cloned().collect();
-        Self { variables, frames, files: Vec::new(), ..self.clone() }
+        Self { format: FORMAT_VERSION, variables, frames, ..self.head() }
+    }
+
+    /// Returns everything of a manifest but its lists, which may have a hundred thousand ranks and
+    /// are not copied.
+    #[must_use]
+    pub fn head(&self) -> Self {
+        Self {
+            format: self.format,
+            fingerprint: self.fingerprint,
+            nonzeros: self.nonzeros,
+            method: self.method.clone(),
+            scheme: self.scheme,
+            resume: self.resume,
+            rule: self.rule,
+            residual: self.residual,
+            columns: self.columns.clone(),
+            system: self.system,
+            extra_iterations_predicted: self.extra_iterations_predicted,
+            measured: self.measured.clone(),
+            ..Self::new(&self.name, self.version, self.ranks)
+        }
     }
 
     /// Brings the parts of all ranks to rank 0, and returns there the whole, or why there is none.

@@ -209,7 +209,10 @@ impl VersionLinks {
     #[must_use]
     pub fn of(manifest: &Manifest) -> Self {
         let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-        let text = serde_json::to_vec(manifest).map_or(0, |text| text.len() as u64);
+        let is_in_parts = manifest.files.iter().any(|file| file.part.is_some());
+        // Parts are in the files.
+        let listed = is_in_parts.then(|| Manifest { files: manifest.files.clone(), ..manifest.head() });
+        let text = serde_json::to_vec(listed.as_ref().unwrap_or(manifest)).map_or(0, |text| text.len() as u64);
         Self { parents: manifest.parents(), bytes: files.max(manifest.payload_bytes()) + text + ENVELOPE_BYTES }
     }
 }

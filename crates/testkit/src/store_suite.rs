@@ -215,7 +215,7 @@ fn bytes_part(version: u64, rank: usize) -> SamplePart {
     let dims = [5, 1, 1];
     let shape = Shape { kind: Kind::Raw, dims, frame_dims: dims, distribution: Distribution::RankLocal };
     let record = VariableRecord { element: ElementType::Bytes, ..part(version, rank, "note", shape).record };
-    let payload = (0..5).map(|i| version as u8 ^ (rank as u8 * 16 + i)).collect();
+    let payload = (0..5).map(|i| version as u8 ^ (rank as u8).wrapping_mul(16).wrapping_add(i)).collect();
     let frames = vec![frame(&record, 0, encode(Kind::Raw, 0, payload))];
     SamplePart { record, values: Vec::new(), frames }
 }

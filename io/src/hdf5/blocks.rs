@@ -31,7 +31,7 @@ impl Tail {
     }
 
     /// Adds a block at the next multiple of 8 and gives its address.
-    fn put(&mut self, block: &[u8]) -> u64 {
+    pub(super) fn put(&mut self, block: &[u8]) -> u64 {
         let address = (self.start + self.bytes.len() as u64).next_multiple_of(8);
         self.bytes.resize((address - self.start) as usize, 0);
         self.bytes.extend(block);

@@ -83,7 +83,7 @@ impl RankFile {
         if frames.len() != 1 || self.throttle.is_some() {
             return Ok(false);
         }
-        let (mut head, mut tail) = structure(self.end, self.version, &self.written);
+        let (mut head, mut tail) = structure(self.end, self.version, &self.written, |_| Vec::new());
         head.resize(head.len() + self.gaps as usize, 0);
         let whole = WholeFile { head: &head, payload, tail: &tail };
         let bytes = whole.padded_bytes();
@@ -125,7 +125,7 @@ impl RankFile {
 
     /// Writes what is not frames.
     fn write_structure(&mut self) -> Result<FileRecord, StoreError> {
-        let (superblock, tail) = structure(self.end, self.version, &self.written);
+        let (superblock, tail) = structure(self.end, self.version, &self.written, |_| Vec::new());
         let file = self.file.as_mut().expect("a draft is sealed once: seal takes it");
         publish::write_large_at(file, &self.path, &tail, self.end)?;
         publish::write_large_at(file, &self.path, &superblock, 0)?;
@@ -135,12 +135,9 @@ impl RankFile {
     /// Returns the file's entry in the manifest.
     fn record(&self, head: &[u8], tail: &[u8], gaps: u64) -> FileRecord {
         let opaque = self.written[0].1.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
-        FileRecord {
-            name: file_name(self.rank),
-            bytes: self.end + tail.len() as u64,
-            structure_crc32c: structure_crc32c(head, gaps, tail),
-            opaque: opaque.collect(),
-        }
+        let bytes = self.end + tail.len() as u64;
+        let crc = structure_crc32c(head, gaps, tail);
+        FileRecord { opaque: opaque.collect(), ..FileRecord::new(file_name(self.rank), bytes, crc) }
     }
 }
 
@@ -154,8 +151,13 @@ fn gap(payload: &[u8], end: u64) -> u64 {
 }
 
 /// Everything of a file but the frames, which end at `end`: the superblock, and what goes behind
-/// them.
-pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<WrittenVariable>)]) -> (Vec<u8>, Vec<u8>) {
+/// them. The root has the names that `more` puts there besides the datasets of the ranks.
+pub(super) fn structure(
+    end: u64,
+    version: u64,
+    parts: &[(usize, Vec<WrittenVariable>)],
+    more: impl FnOnce(&mut Tail) -> Vec<GroupLink>,
+) -> (Vec<u8>, Vec<u8>) {
     let mut tail = Tail::at(end);
     let mut datasets = Vec::new();
     let mut encoded = Vec::new();
@@ -182,6 +184,7 @@ pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<WrittenVari
         let links: Vec<GroupLink> = inner.map(|(rank, group)| GroupLink::here(rank.to_string(), group)).collect();
         roots.push(GroupLink::here(name, tail.object(&encode::group(&links, &[]))));
     }
+    roots.extend(more(&mut tail));
     let mut attributes = vec![Attribute::count("iteration", version)];
     match parts {
         [(rank, _)] => attributes.push(Attribute::count("rank", *rank as u64)),

@@ -12,15 +12,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, CommError, CommonError, Draft, FileRecord, Filter, Frame, FrameRecord, Manifest, NextCall, Place, Sealed,
-    StoreError, VariableRecord, agreed, each,
+    Comm, CommError, CommonError, Draft, FileRecord, Filter, Frame, FrameRecord, Manifest, NextCall,
+    PARTS_FORMAT_VERSION, Place, Sealed, StoreError, VariableRecord, agreed, each,
 };
 use serde::{Deserialize, Serialize};
 
 use super::blocks::SUPERBLOCK_BYTES;
+use super::index_part::{FileDigest, parts_of_file};
+use super::part;
 use super::rank_file::{Form, WrittenVariable, file_name, structure, structure_crc32c};
 use super::read_back::{WrittenFile, written_files};
-use crate::check::check_part;
+use crate::check::{check_files, check_part, check_ranks};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -53,6 +55,18 @@ impl<'a> FilesByRank<'a> {
     pub(super) fn record(&self, rank: usize) -> Option<&'a FileRecord> {
         let (_, (last, file)) = self.0.range(..=rank).next_back()?;
         (rank <= *last).then_some(*file)
+    }
+
+    /// Checks that each of these ranks has one file.
+    pub(super) fn require_all(&self, ranks: usize) -> Result<(), String> {
+        let mut next = 0;
+        for (first, (last, file)) in &self.0 {
+            if *first != next || last < first {
+                return Err(format!("file {}: of ranks {first} to {last}, rank {next} expected", file.name));
+            }
+            next = last + 1;
+        }
+        if next == ranks { Ok(()) } else { Err(format!("files of {next} ranks, {ranks} expected")) }
     }
 
     /// Returns the name of the file that a rank's frames are in, or would be.
@@ -134,7 +148,7 @@ impl Draft for SharedFileDraft {
 
     fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {
         let name = file_name(self.rank);
-        let file = FileRecord { name, bytes: self.bytes, structure_crc32c: 0, opaque: self.opaque };
+        let file = FileRecord { opaque: self.opaque, ..FileRecord::new(name, self.bytes, 0) };
         self.parts.lock().insert((self.version, self.rank), self.part);
         Ok(Sealed { files: vec![file] })
     }
@@ -185,7 +199,19 @@ pub(super) struct SharedFiles<'a> {
     pub(super) draft: &'a Path,
     /// Ranks in a row that share a file.
     pub(super) per_file: usize,
+    /// Each file has its part of the manifest.
+    pub(super) in_parts: bool,
     pub(super) throttle: Option<&'a Throttle>,
+}
+
+/// A version on disk but for its manifest, as one rank knows it.
+pub(super) struct Written {
+    /// This rank's part, with the places of its frames, and the files that begin with it.
+    pub(super) placed: Manifest,
+    /// The files that this rank has described.
+    pub(super) files: Vec<WrittenFile>,
+    /// Their parts of the manifest, where it is in parts.
+    pub(super) parts: Vec<FileDigest>,
 }
 
 /// The part of one rank, as it tells the first of its file.
@@ -204,20 +230,21 @@ struct Planned {
     /// The variables and frames of all ranks in them, placed, and their records.
     placed: Manifest,
     files: Vec<(SharedFile, Structure)>,
+    parts: Vec<FileDigest>,
 }
 
-/// Writes the sealed parts of all ranks, durably. Returns this rank's part with the places of its
-/// frames, and the files it has described. Collective.
+/// Writes the sealed parts of all ranks, durably. Collective.
 pub(super) fn write(
     target: &SharedFiles<'_>,
     parts: &HeldParts,
     part: &Manifest,
     comm: &dyn Comm,
-) -> Result<(Manifest, Vec<WrittenFile>), CommonError<StoreError>> {
+) -> Result<Written, CommonError<StoreError>> {
     let own: BTreeSet<usize> = part.variables.iter().map(|variable| variable.rank).collect();
     let mine = parts.take(part.version, &own);
     let per_file = target.per_file.clamp(1, part.ranks.max(1));
-    let (planned, placed) = plan(part, &mine, per_file, comm)?;
+    let target = SharedFiles { per_file, ..*target };
+    let (planned, placed) = plan(&target, part, &mine, comm)?;
     let path = |ranks: &Range<usize>| target.draft.join(shared_name(ranks));
     let planned_files = planned.iter().flat_map(|planned| &planned.files);
     let created = planned_files.clone().try_for_each(|(file, _)| publish::create_file(&path(&file.ranks)).map(drop));
@@ -231,15 +258,16 @@ pub(super) fn write(
         write_file(&path(&ranks), &held, structure, &placed, target.throttle)
     };
     agreed(comm, firsts.iter().try_for_each(write_one))?;
-    let written = planned.iter().flat_map(|planned| written_files(&planned.placed)).collect();
-    Ok((placed, written))
+    let files = planned.iter().flat_map(|planned| written_files(&planned.placed)).collect();
+    let parts = planned.map(|planned| planned.parts).unwrap_or_default();
+    Ok(Written { placed, files, parts })
 }
 
 /// Plans the files: each rank gets the places of its frames from the first of its file. Collective.
 fn plan(
+    target: &SharedFiles<'_>,
     part: &Manifest,
     mine: &BTreeMap<usize, HeldPart>,
-    per_file: usize,
     comm: &dyn Comm,
 ) -> Result<(Option<Planned>, Manifest), CommonError<StoreError>> {
     let forms = mine.iter().map(|(rank, part)| (*rank, part.forms.iter().map(filters).collect())).collect();
@@ -247,13 +275,13 @@ fn plan(
     let mut placed = part.clone();
     placed.files.clear();
     if comm.size() == 1 {
-        let planned = each(comm, planned(part, vec![own], per_file))?;
+        let planned = each(comm, planned(target, part, vec![own]))?;
         placed.frames.clone_from(&planned.placed.frames);
         placed.files.clone_from(&planned.placed.files);
         return Ok((Some(planned), placed));
     }
     let rank = comm.rank();
-    let sharing = sharing(rank, part.ranks, per_file);
+    let sharing = sharing(rank, part.ranks, target.per_file);
     let first = sharing.start;
     let text = serde_json::to_vec(&own).unwrap_or_default();
     if rank != first {
@@ -272,7 +300,7 @@ fn plan(
     };
     let lists: Result<Vec<SealedLists>, _> =
         std::iter::once(Ok(own)).chain(others.iter().zip(received).map(decode)).collect();
-    let planned = lists.map_err(StoreError::from).and_then(|lists| planned(part, lists, per_file));
+    let planned = lists.map_err(StoreError::from).and_then(|lists| planned(target, part, lists));
     let places = |of: usize| {
         let frames = planned.iter().flat_map(|planned| &planned.placed.frames).filter(|frame| frame.rank == of);
         serde_json::to_vec(&frames.filter_map(|frame| frame.place.as_ref()).collect::<Vec<_>>()).unwrap_or_default()
@@ -287,7 +315,7 @@ fn plan(
 }
 
 /// Plans the files of these ranks.
-fn planned(part: &Manifest, lists: Vec<SealedLists>, per_file: usize) -> Result<Planned, StoreError> {
+fn planned(target: &SharedFiles<'_>, part: &Manifest, lists: Vec<SealedLists>) -> Result<Planned, StoreError> {
     let mut placed = Manifest::new(&part.name, part.version, part.ranks);
     let mut forms: BTreeMap<usize, Vec<Form>> = BTreeMap::new();
     for lists in lists {
@@ -297,14 +325,42 @@ fn planned(part: &Manifest, lists: Vec<SealedLists>, per_file: usize) -> Result<
     }
     // What lies is refused before any place follows from it.
     let version = placed.version;
-    check_part(&placed, version).map_err(|what| StoreError::Manifest { version, what })?;
-    let mut files = Vec::new();
-    for file in lay_out(&mut placed, per_file).into_values() {
-        let structure = describe(&file, &placed, &forms)?;
-        placed.files.push(record(&file, &structure, &placed, &forms));
-        files.push((file, structure));
+    let lie = |what| StoreError::Manifest { version, what };
+    check_part(&placed, version).map_err(lie)?;
+    let mut planned = Planned { placed, files: Vec::new(), parts: Vec::new() };
+    for file in lay_out(&mut planned.placed, target.per_file).into_values() {
+        let placed = &mut planned.placed;
+        let written = written(&file, placed, &forms)?;
+        let mut record = FileRecord { opaque: opaque(&written), ..FileRecord::new(shared_name(&file.ranks), 0, 0) };
+        let mut index = None;
+        let structure = if target.in_parts {
+            let text = part::seal(placed, &file.ranks).map_err(lie)?;
+            let parts = parts_of_file(placed, &file.ranks, &record.opaque);
+            let structure = structure(file.end, version, &written, |tail| {
+                let (links, part) = part::put(&text, &parts.joined, tail);
+                record.part = Some(part);
+                links
+            });
+            index = Some(parts.into_index().collect());
+            structure
+        } else {
+            structure(file.end, version, &written, |_| Vec::new())
+        };
+        let (head, tail) = &structure;
+        record.bytes = file.end + tail.len() as u64;
+        record.structure_crc32c = structure_crc32c(head, file.gaps, tail);
+        if let Some(parts) = index {
+            planned.parts.push(FileDigest { name: part.name.clone(), version, file: record.clone(), parts });
+        }
+        placed.files.push(record);
+        planned.files.push((file, structure));
     }
-    Ok(Planned { placed, files })
+    if target.in_parts {
+        planned.placed.format = PARTS_FORMAT_VERSION;
+        let ranks = planned.files.iter().map(|(file, _)| file.ranks.len()).sum();
+        check_ranks(&planned.placed, ranks).and_then(|()| check_files(&planned.placed)).map_err(lie)?;
+    }
+    Ok(planned)
 }
 
 fn filters(form: &Form) -> Filters {
@@ -319,12 +375,12 @@ fn form(filters: Filters) -> Form {
     filters.map_or(Form::Opaque, |filters| Form::Chunked(filters.into_iter().map(filter).collect()))
 }
 
-/// Makes the structure that makes a file HDF5.
-fn describe(
+/// Returns the variables of the file's ranks, rank by rank.
+fn written(
     file: &SharedFile,
     manifest: &Manifest,
     forms: &BTreeMap<usize, Vec<Form>>,
-) -> Result<Structure, StoreError> {
+) -> Result<Vec<(usize, Vec<WrittenVariable>)>, StoreError> {
     let mut parts = Vec::new();
     for rank in file.ranks.clone() {
         let variables = manifest.variables.iter().filter(|variable| variable.rank == rank);
@@ -335,28 +391,15 @@ fn describe(
             let frames = manifest.frames.iter().filter(is_its).cloned().collect();
             WrittenVariable { variable: variable.clone(), frames, form: form.clone() }
         });
-        parts.push((rank, written.collect::<Vec<_>>()));
+        parts.push((rank, written.collect()));
     }
-    Ok(structure(file.end, manifest.version, &parts))
+    Ok(parts)
 }
 
-fn record(
-    file: &SharedFile,
-    structure: &Structure,
-    manifest: &Manifest,
-    forms: &BTreeMap<usize, Vec<Form>>,
-) -> FileRecord {
-    let (head, tail) = structure;
-    let crc = structure_crc32c(head, file.gaps, tail);
-    let mut opaque: Vec<String> = Vec::new();
-    for rank in file.ranks.clone() {
-        let variables = manifest.variables.iter().filter(|variable| variable.rank == rank);
-        let with_form = variables.zip(forms.get(&rank).into_iter().flatten());
-        opaque.extend(with_form.filter(|(_, form)| **form == Form::Opaque).map(|(variable, _)| variable.name.clone()));
-    }
-    opaque.sort_unstable();
-    opaque.dedup();
-    FileRecord { name: shared_name(&file.ranks), bytes: file.end + tail.len() as u64, structure_crc32c: crc, opaque }
+/// Returns the names of the variables that are encoded bytes to other readers.
+fn opaque(written: &[(usize, Vec<WrittenVariable>)]) -> Vec<String> {
+    let all = written.iter().flat_map(|(_, written)| written).filter(|written| written.form == Form::Opaque);
+    all.map(|written| written.variable.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Writes the frames of these ranks, and for the first of a file its structure, durably.

@@ -2,6 +2,7 @@
 //! of a commit.
 
 use std::cell::RefCell;
+use std::os::unix::fs::FileExt as _;
 use std::process::Command;
 use std::rc::Rc;
 
@@ -12,6 +13,7 @@ use super::*;
 use crate::publish::Step;
 use crate::publish::watch::watched;
 
+mod parts;
 mod ranks;
 mod replacement;
 
@@ -30,19 +32,43 @@ fn quick_directory() -> tempfile::TempDir {
 
 impl Rooted {
     fn new() -> Self {
-        Self::sharing(1)
+        Self::of(OWN_FILES)
     }
 
-    /// With `ranks` ranks to a file.
-    fn sharing(ranks: usize) -> Self {
+    fn of(layout: Layout) -> Self {
         let dir = quick_directory();
-        let store = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap().with_ranks_per_file(ranks);
+        let store = layout.of(Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap());
         Self { store, dir }
     }
 }
 
-/// A file for each rank, for two, and for all.
-const RANKS_PER_FILE: [usize; 3] = [1, 2, usize::MAX];
+/// How the versions of a store are laid out.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    ranks_per_file: usize,
+    in_parts: bool,
+}
+
+impl Layout {
+    fn of(self, store: Hdf5Store) -> Hdf5Store {
+        let store = store.with_ranks_per_file(self.ranks_per_file);
+        if self.in_parts { store.with_parts_from(1) } else { store }
+    }
+}
+
+const OWN_FILES: Layout = Layout { ranks_per_file: 1, in_parts: false };
+/// A part of the manifest in the file of two ranks.
+const PARTS: Layout = Layout { ranks_per_file: 2, in_parts: true };
+const ONE_PART: Layout = Layout { ranks_per_file: usize::MAX, in_parts: true };
+
+/// A file for each rank, for two, and for all, with and without parts of the manifest.
+const LAYOUTS: [Layout; 5] = [
+    OWN_FILES,
+    Layout { ranks_per_file: 2, in_parts: false },
+    PARTS,
+    Layout { ranks_per_file: usize::MAX, in_parts: false },
+    ONE_PART,
+];
 
 impl StoreDecorator for Rooted {
     fn inner(&self) -> &dyn Store {
@@ -52,23 +78,23 @@ impl StoreDecorator for Rooted {
 
 #[test]
 fn hdf5_store_passes_its_suite() {
-    for ranks in RANKS_PER_FILE {
-        store_suite(|| Rooted::sharing(ranks));
+    for layout in LAYOUTS {
+        store_suite(|| Rooted::of(layout));
     }
 }
 
 #[test]
 fn libhdf5_reads_every_dataset_and_the_whole_variables() {
-    RANKS_PER_FILE.into_iter().for_each(assert_libhdf5_reads);
+    LAYOUTS.into_iter().for_each(assert_libhdf5_reads);
 }
 
-fn assert_libhdf5_reads(ranks_per_file: usize) {
-    let rooted = Rooted::sharing(ranks_per_file);
+fn assert_libhdf5_reads(layout: Layout) {
+    let rooted = Rooted::of(layout);
     let mut sample = SampleVersion::new(12, 3);
     sample.publish(&rooted).unwrap();
     let version = rooted.store.version_path(12);
     let manifest = rooted.manifest(12).unwrap();
-    assert_eq!(manifest.files.len(), 3_usize.div_ceil(ranks_per_file) + 1);
+    assert_eq!(manifest.files.len(), 3_usize.div_ceil(layout.ranks_per_file) + 1);
     let open = |rank| hdf5_metno::File::open(version.join(shared_file::FilesByRank::of(&manifest).name(rank))).unwrap();
     for part in sample.parts.iter().filter(|p| !p.values.is_empty() && p.record.name != "opaque") {
         let dataset =
@@ -218,35 +244,6 @@ fn every_flipped_bit_of_every_file_is_named_and_never_read() {
     assert_eq!(rooted.inspect_damage(9).unwrap(), []);
 }
 
-/// The ranks' frames begin at whole pages, and what lies between them counts too.
-#[test]
-fn flipped_bits_of_a_shared_file_are_named() {
-    let rooted = Rooted::sharing(usize::MAX);
-    SampleVersion::new(9, 3).publish(&rooted).unwrap();
-    let whole = rooted.manifest(9).unwrap();
-    let record = whole.files.iter().find(|file| file.name == "ranks-000000-000002.h5").unwrap();
-    let manifest = Manifest { files: vec![record.clone()], ..whole.clone() };
-    let version = rooted.store.version_path(9);
-    let bytes = fs::read(version.join(&record.name)).unwrap();
-    let file = File::options().write(true).open(version.join(&record.name)).unwrap();
-    // Every byte, and in turn each of its bits.
-    for at in 0..bytes.len() {
-        file.write_all_at(&[bytes[at] ^ (1 << (at % 8))], at as u64).unwrap();
-        let found = damage::inspect(&version, &manifest);
-        let hit = whole.frames.iter().find(|frame| {
-            let place = frame.place.as_ref().unwrap();
-            (place.offset..place.offset + frame.payload_bytes).contains(&(at as u64))
-        });
-        match (&found[..], hit) {
-            ([Damage::Frame { frame, .. }], Some(hit)) => assert_eq!(**frame, *hit),
-            ([Damage::File { file, .. }], None) => assert_eq!(file, &record.name),
-            other => panic!("byte {at}: {other:?}"),
-        }
-        file.write_all_at(&bytes[at..=at], at as u64).unwrap();
-    }
-    assert_eq!(rooted.inspect_damage(9).unwrap(), []);
-}
-
 #[test]
 fn every_truncation_of_every_file_is_named_and_lost_frames_are_not_read() {
     let rooted = Rooted::new();
@@ -308,11 +305,11 @@ fn busy_life(store: &dyn Store) -> Result<(), StoreError> {
 
 #[test]
 fn killed_before_any_step_only_whole_versions_and_at_most_one_draft_are_left() {
-    RANKS_PER_FILE[..2].iter().for_each(|&ranks| assert_kills_cost_no_version(ranks));
+    LAYOUTS[..3].iter().for_each(|&layout| assert_kills_cost_no_version(layout));
 }
 
-fn assert_kills_cost_no_version(ranks_per_file: usize) {
-    let rooted = Rooted::sharing(ranks_per_file);
+fn assert_kills_cost_no_version(layout: Layout) {
+    let rooted = Rooted::of(layout);
     SampleVersion::new(1, 2).publish(&rooted).unwrap();
     let copies = quick_directory();
     let source = rooted.dir.path().to_owned();
@@ -342,12 +339,12 @@ fn assert_kills_cost_no_version(ranks_per_file: usize) {
 
 #[test]
 fn failed_step_leaves_whole_versions_and_a_store_that_goes_on() {
-    RANKS_PER_FILE[..2].iter().for_each(|&ranks| assert_failures_cost_no_version(ranks));
+    LAYOUTS[..3].iter().for_each(|&layout| assert_failures_cost_no_version(layout));
 }
 
-fn assert_failures_cost_no_version(ranks_per_file: usize) {
+fn assert_failures_cost_no_version(layout: Layout) {
     for failing in 0.. {
-        let rooted = Rooted::sharing(ranks_per_file);
+        let rooted = Rooted::of(layout);
         SampleVersion::new(1, 2).publish(&rooted).unwrap();
         let steps = Rc::new(RefCell::new(0));
         let count = Rc::clone(&steps);
@@ -442,7 +439,11 @@ fn a_pipe_as_lock_or_status_is_refused_at_once() {
 
 #[test]
 fn every_byte_is_synced_before_the_rename_and_the_rename_after_it() {
-    let rooted = Rooted::new();
+    [OWN_FILES, PARTS].into_iter().for_each(assert_synced);
+}
+
+fn assert_synced(layout: Layout) {
+    let rooted = Rooted::of(layout);
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&seen);
     let watch = move |step: Step, path: &Path| {

@@ -128,7 +128,7 @@ fn portions(
     asked: &[Spreads],
 ) -> Result<Vec<Vec<u8>>, PipelineError> {
     let all: Vec<&Manifest> = std::iter::once(manifest).chain(ancestors.iter().map(AsRef::as_ref)).collect();
-    let indexed: Vec<(Manifest, PartIndex<'_>)> = all.iter().map(|of| (head(of), PartIndex::of(of))).collect();
+    let indexed: Vec<(Manifest, PartIndex<'_>)> = all.iter().map(|of| (of.head(), PartIndex::of(of))).collect();
     let mut portions = vec![Vec::new()];
     for (rank, spreads) in asked.iter().enumerate().skip(1) {
         let ranks = indexed[0].1.read_by(rank, spreads);
@@ -137,9 +137,4 @@ fn portions(
         portions.push(text);
     }
     Ok(portions)
-}
-
-/// Returns everything of a manifest but its lists.
-fn head(manifest: &Manifest) -> Manifest {
-    Manifest { variables: Vec::new(), frames: Vec::new(), files: Vec::new(), ..manifest.clone() }
 }
