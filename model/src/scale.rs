@@ -31,6 +31,23 @@ pub struct CountedCosts {
     pub index_seconds: f64,
     /// Seconds that it costs the one who reads the manifest.
     pub read_seconds: f64,
+    /// Costs of a file, where the manifest is in parts.
+    pub of_parts: PartsCosts,
+}
+
+/// Bytes and seconds of a file that has a part of the manifest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartsCosts {
+    /// Ranks of a job from which on files that they share have parts.
+    pub ranks: f64,
+    /// Bytes that rank 0 is sent of a file.
+    pub digest_bytes: f64,
+    /// Bytes of a file in `manifest.json`.
+    pub file_bytes: f64,
+    /// Seconds that a file costs rank 0: checked, in `manifest.json` and in `version.h5`.
+    pub file_seconds: f64,
+    /// Seconds that a rank's name in `version.h5` costs it.
+    pub link_seconds: f64,
 }
 
 /// A job and its machine.
@@ -86,7 +103,7 @@ pub struct ScalePrediction {
     pub memory: [ScaledSeconds; 2],
     /// Files of a version in the directory.
     pub files: f64,
-    /// Bytes of `manifest.json`, which rank 0 has in memory.
+    /// Bytes of `manifest.json`, which rank 0 has in memory when it writes a version.
     pub manifest_bytes: f64,
     /// Bytes that manifests of two versions take in the memory of a node, copies included.
     pub node_manifest_bytes: f64,
@@ -99,9 +116,21 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
     let agree = |reductions: f64| reductions * levels * job.latency_seconds;
     let of_all = |bytes: f64| job.ranks * bytes;
     let here = job.ranks_per_node.min(job.ranks);
-    let manifest_bytes = of_all(costs.manifest_bytes);
+    let parts = &costs.of_parts;
+    let files = (job.ranks / job.ranks_per_file).ceil();
+    let in_parts = job.ranks_per_file > 1.0 && job.ranks >= parts.ranks;
+    let manifest_bytes = if in_parts { files * parts.file_bytes } else { of_all(costs.manifest_bytes) };
     // One way of the tree: log P messages, and all bytes into the node of rank 0, or out of it.
     let tree = |bytes: f64| levels * job.latency_seconds + of_all(bytes) / job.link_bytes_per_second;
+    let manifest_work = if in_parts {
+        // The first rank of a file checks and writes the part of its ranks, which all files do at
+        // the same time.
+        let of_file = costs.part_bytes / job.link_bytes_per_second + costs.write_seconds + costs.index_seconds;
+        let sent = levels * job.latency_seconds + files * parts.digest_bytes / job.link_bytes_per_second;
+        job.ranks_per_file.min(job.ranks) * of_file + sent + files * parts.file_seconds + of_all(parts.link_seconds)
+    } else {
+        tree(costs.part_bytes) + of_all(costs.write_seconds + costs.index_seconds)
+    };
     let data = of_all(job.rank_bytes) / job.directory_bytes_per_second;
     let copied = here * job.rank_bytes / job.link_bytes_per_second;
     ScalePrediction {
@@ -109,16 +138,15 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
         directory: [
             ScaledSeconds {
                 agreement: agree(costs.directory_reductions[0]) + 3.0 * job.sync_seconds,
-                manifest: tree(costs.part_bytes)
-                    + of_all(costs.write_seconds + costs.index_seconds)
-                    + manifest_bytes / job.writer_bytes_per_second,
+                manifest: manifest_work + manifest_bytes / job.writer_bytes_per_second,
                 data,
             },
             ScaledSeconds {
                 agreement: agree(costs.directory_reductions[1]),
+                // Rank 0 reads all parts.
                 manifest: tree(costs.portion_bytes)
                     + of_all(costs.read_seconds)
-                    + manifest_bytes / job.writer_bytes_per_second,
+                    + of_all(costs.manifest_bytes) / job.writer_bytes_per_second,
                 data,
             },
         ],
@@ -138,7 +166,7 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
                 data: 0.0,
             },
         ],
-        files: (job.ranks / job.ranks_per_file).ceil() + 2.0,
+        files: files + 2.0,
         manifest_bytes,
         node_manifest_bytes: 4.0 * here * costs.manifest_bytes,
     }
@@ -172,6 +200,13 @@ mod tests {
         write_seconds: 5e-5,
         index_seconds: 2e-5,
         read_seconds: 2e-5,
+        of_parts: PartsCosts {
+            ranks: 256.0,
+            digest_bytes: 900.0,
+            file_bytes: 170.0,
+            file_seconds: 3e-5,
+            link_seconds: 1e-6,
+        },
     };
 
     #[test]
@@ -183,14 +218,14 @@ mod tests {
         for (few, many) in of(&few).as_flattened().iter().zip(of(&many).as_flattened()) {
             assert!(many.agreement <= 2.0 * few.agreement);
         }
-        for (few, many) in [
-            (few.directory[0], many.directory[0]),
-            (few.directory[1], many.directory[1]),
-            (few.memory[1], many.memory[1]),
-        ] {
+        for (few, many) in [(few.directory[1], many.directory[1]), (few.memory[1], many.memory[1])] {
             let grown = many.manifest / few.manifest;
             assert!((900.0..=1024.0).contains(&grown), "{grown}");
         }
+        // In parts, rank 0 has files and names of ranks, which cost it less than a tenth.
+        let own_files = predict(&ScaledJob { ranks: 1024.0 * 1024.0, ranks_per_file: 1.0, ..JOB }, &COSTS);
+        assert!(many.directory[0].manifest * 10.0 < own_files.directory[0].manifest, "{many:?}");
+        assert!(many.manifest_bytes * 100.0 < own_files.manifest_bytes, "{many:?}");
         assert_eq!(many.memory[0].manifest, few.memory[0].manifest);
         assert_eq!(many.node_manifest_bytes, few.node_manifest_bytes);
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use recoup::TierOptions;
-use recoup::model::scale::{CountedCosts, ScalePrediction, ScaledJob, ScaledSeconds, predict};
+use recoup::model::scale::{CountedCosts, PartsCosts, ScalePrediction, ScaledJob, ScaledSeconds, predict};
 use serde::Serialize;
 
 use super::machine::size;
@@ -65,6 +65,13 @@ const COUNTED: CountedCosts = CountedCosts {
     write_seconds: 50e-6,
     index_seconds: 20e-6,
     read_seconds: 22e-6,
+    of_parts: PartsCosts {
+        ranks: 256.0,
+        digest_bytes: 653.0,
+        file_bytes: 135.0,
+        file_seconds: 7e-6,
+        link_seconds: 1.1e-6,
+    },
 };
 
 /// The results of the model.
