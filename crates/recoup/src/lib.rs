@@ -10,6 +10,8 @@
 mod builder;
 mod device_memory;
 mod job_end;
+#[cfg(feature = "memory")]
+pub mod memory_options;
 pub mod options;
 mod tiers;
 

@@ -284,7 +284,7 @@ const SCHEMES: &str = "none, traditional, exact, lossless, lossy or auto";
 const POSITIVE: &str = "a number above 0";
 const INTERVAL: &str = "auto, a duration above 0 as in 30s or 10min, or iterations above 0 as in 15it";
 
-fn refuse(message: String) -> OptionsError {
+pub(crate) fn refuse(message: String) -> OptionsError {
     OptionsError(message)
 }
 

@@ -14,7 +14,6 @@ mod lent;
 mod log;
 mod memory;
 mod memory_array;
-mod memory_options;
 mod memory_pace;
 mod memory_view;
 mod numbers;

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use recoup::core::Clock;
 use recoup::io::SystemClock;
 use recoup::memory::{AnyVersionedArray as _, Memory, Versioned};
+use recoup::memory_options::FileOptions;
 
 use crate::calls::{answer, check_name, out, text, write_line};
 use crate::memory_array::{LentArray, LentValues, kind_of};
-use crate::memory_options::FileOptions;
 use crate::memory_pace::MemoryPace;
 use crate::numbers::Numbered;
 use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded, write_if};
@@ -135,8 +135,12 @@ pub unsafe extern "C" fn recoup_memory_open(options: *const c_char, memory: *mut
     let open = || {
         // SAFETY: as the caller promises.
         let options: FileOptions = unsafe { text("options", options) }?.parse()?;
-        let memory = options.open()?;
-        let pace = options.pace();
+        let opened = Memory::open(&options.file, options.memory).map_err(CallFailure::from);
+        let memory = opened.map_err(|failure| CallFailure {
+            message: format!("{}: {}", options.file.display(), failure.message),
+            ..failure
+        })?;
+        let pace = MemoryPace::new(options.pace());
         let clock = SystemClock::new();
         let open = OpenMemory { memory, arrays: Vec::new(), pace, clock, n_commits: 0, commit_seconds: 0.0 };
         Ok(MEMORIES.insert(Mutex::new(Some(open))))

@@ -1,31 +1,7 @@
 //! The pace of the versions of a memory: a number of steps, or as a policy says.
 
-use std::str::FromStr;
-
 use recoup::memory::{Memory, MemoryError, SavePolicy, Saver, Versioned};
-
-/// The rule by which a version is due, as the options say.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum PaceRule {
-    /// After this number of steps.
-    Steps(u64),
-    /// By a policy.
-    Policy(SavePolicy),
-}
-
-impl FromStr for PaceRule {
-    type Err = ();
-
-    /// Understands steps as in `20it`, and what [`SavePolicy`] understands: also seconds without
-    /// their unit.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        if let Some(steps) = text.strip_suffix("it") {
-            return steps.parse().ok().filter(|steps| *steps > 0).map(Self::Steps).ok_or(());
-        }
-        let text = if text.parse::<f64>().is_ok() { format!("{text}s") } else { text.to_owned() };
-        text.parse().map(Self::Policy).map_err(|_| ())
-    }
-}
+use recoup::memory_options::PaceRule;
 
 /// Makes versions when they are due, and learns what they cost.
 pub(crate) struct MemoryPace {
@@ -98,17 +74,5 @@ mod tests {
         assert_eq!(steps(&mut pace, [7, 8, 9])[2], Some(3));
         pace.rest();
         assert_eq!(steps(&mut pace, [1, 2, 3]), [None, None, Some(4)]);
-    }
-
-    #[test]
-    fn rules_are_understood() {
-        let rule = |text: &str| text.parse::<PaceRule>();
-        assert_eq!(rule("20it"), Ok(PaceRule::Steps(20)));
-        let every = |interval_seconds| Ok(PaceRule::Policy(SavePolicy::Every { interval_seconds }));
-        assert_eq!([rule("90"), rule("1.5min")], [every(90.0), every(90.0)]);
-        assert_eq!(rule("greedy"), Ok(PaceRule::Policy(SavePolicy::Greedy)));
-        for bad in ["0it", "it", "-3", "often", ""] {
-            assert_eq!(rule(bad), Err(()), "{bad}");
-        }
     }
 }

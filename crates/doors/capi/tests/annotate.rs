@@ -21,7 +21,7 @@ fn plain_and_annotated(source: &str, flags: &[&str], folder: &Path) -> [PathBuf;
     let plain = folder.join("plain");
     std::fs::create_dir(&plain).unwrap();
     let plain = compile("cc", source, &with(&["-Wno-unknown-pragmas"]), &plain);
-    let text = annotate(&root().join(source), &[]).unwrap();
+    let text = annotate(&root().join(source), &[], &|_| Ok(())).unwrap();
     let options = "interval=1it\"";
     assert!(text.contains(options), "{source} opens its memory with other options");
     let text = text.replace(options, "interval=1it block=512 medium=file\"");

@@ -44,6 +44,28 @@ fn a_refused_source_writes_nothing_and_names_the_line() {
     assert!(said(&output).contains(&expected) && !file.exists(), "{}", said(&output));
 }
 
+/// Such words were found when the written program ran, after its compilation.
+#[test]
+fn words_of_the_memory_are_those_of_the_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lu.c");
+    let text = std::fs::read_to_string(source()).unwrap();
+    let line = 1 + text.lines().position(|line| line.contains("recoup memory")).unwrap();
+    for (words, what) in [
+        ("fil=a", "unknown key \"fil\": expected one of file, keep, block, medium, interval, mtti"),
+        ("keep=2", "file=FILE is missing"),
+        ("file=a interval=often", "interval=often: expected auto, young"),
+        ("file=a block=5", "block=5: blocks of 5 bytes: a power of two from 512"),
+    ] {
+        let begin = text.find("memory(\"").unwrap() + 8;
+        let end = begin + text[begin..].find('"').unwrap();
+        std::fs::write(&file, [&text[..begin], words, &text[end..]].concat()).unwrap();
+        let output = annotate(&[file.to_str().unwrap()]).output().unwrap();
+        let expected = format!("lu.c:{line}: memory: {what}");
+        assert!(output.status.code() == Some(1) && said(&output).contains(&expected), "{words}: {}", said(&output));
+    }
+}
+
 #[test]
 fn without_clang_the_error_says_what_to_install() {
     let output = annotate(&[source().to_str().unwrap()]).env("PATH", "").output().unwrap();

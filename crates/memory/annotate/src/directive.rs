@@ -69,6 +69,22 @@ fn order(text: &str) -> Result<DirectiveOrder, &'static str> {
     }
 }
 
+/// Returns the text of a string literal of C. `None` for several literals in a row, and for escapes
+/// other than those of quotes and backslashes: what they mean is found when the program runs.
+pub(crate) fn literal(quoted: &str) -> Option<String> {
+    let inside = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::new();
+    let mut rest = inside.chars();
+    while let Some(c) = rest.next() {
+        text.push(match c {
+            '"' => return None,
+            '\\' => rest.next().filter(|escaped| matches!(escaped, '"' | '\\'))?,
+            other => other,
+        });
+    }
+    Some(text)
+}
+
 /// Reads `calls(f, g)`, or nothing.
 fn calls(text: &str) -> Option<Vec<String>> {
     if text.is_empty() {
@@ -158,6 +174,15 @@ mod tests {
 
     fn orders(source: &str) -> Vec<DirectiveOrder> {
         directives(source).unwrap().into_iter().map(|directive| directive.order).collect()
+    }
+
+    #[test]
+    fn one_literal_is_read() {
+        assert_eq!(literal(r#""file=\"a b\" keep=2""#).as_deref(), Some(r#"file="a b" keep=2"#));
+        assert_eq!(literal(r#""file=a\\b""#).as_deref(), Some(r"file=a\b"));
+        for other in [r#""file=a " "keep=2""#, r#""file=\x61""#, r#""\""#, "FILE"] {
+            assert_eq!(literal(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -28,12 +28,17 @@ use std::path::Path;
 pub use error::{AnnotateError, Refusal};
 
 /// Returns the annotated program of a source. `flags` are clang's, as for its compilation.
+/// `check_options` says what is wrong with the words of `memory("..")`, which mean nothing here.
 ///
 /// # Errors
 /// [`AnnotateError::Source`], [`AnnotateError::NoClang`], [`AnnotateError::Clang`] for a source
 /// that does not compile, [`AnnotateError::Tree`], and [`AnnotateError::Refused`] with all lines
 /// that cannot be annotated.
-pub fn annotate(source: &Path, flags: &[String]) -> Result<String, AnnotateError> {
+pub fn annotate(
+    source: &Path,
+    flags: &[String],
+    check_options: &dyn Fn(&str) -> Result<(), String>,
+) -> Result<String, AnnotateError> {
     let file = source.display().to_string();
     let unread = |error| AnnotateError::Source { file: file.clone(), source: error };
     // Another process may have made a pipe of this name, which is a wait without an end.
@@ -47,6 +52,10 @@ pub fn annotate(source: &Path, flags: &[String]) -> Result<String, AnnotateError
     let directives = directive::directives(&text).map_err(|refusal| refused(vec![refusal]))?;
     let tree = clang::tree(source, flags)?;
     let program = program::Program::new(&text, &tree, &directives).map_err(|refusal| refused(vec![refusal]))?;
+    if let Some(words) = directive::literal(program.memory.options) {
+        let refusal = |what| program.refusal(program.memory.directive.start, format!("memory: {what}"));
+        check_options(&words).map_err(|what| refused(vec![refusal(what)]))?;
+    }
     let touches = touch::touches(&program, &directives).map_err(refused)?;
     Ok(emit::emit(&program, &touches, &file))
 }

@@ -4,7 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use recoup_annotate::{AnnotateError, annotate};
+use recoup_annotate::AnnotateError;
+
+/// Annotates, where the words of the memory are none's concern.
+fn annotate(source: &Path, flags: &[String]) -> Result<String, AnnotateError> {
+    recoup_annotate::annotate(source, flags, &|_| Ok(()))
+}
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sources")
@@ -139,6 +144,16 @@ fn directives_that_fit_nothing_are_refused_with_their_line() {
     }
     let found = refused(&with_loop("a[(int)k] = 1;").replacen("int k = 0", "double k = 0", 1));
     assert_eq!(found, [(17, "k is no integer of 8, 32 or 64 bits".to_owned())]);
+}
+
+#[test]
+fn words_of_the_memory_are_refused_with_the_line_of_their_directive() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("source.c");
+    std::fs::write(&file, with_loop("a[k] = 1;")).unwrap();
+    let refuse = |words: &str| Err(format!("{words} is refused"));
+    let error = recoup_annotate::annotate(&file, &[], &refuse).unwrap_err().to_string();
+    assert!(error.ends_with("source.c:15: memory: file=f is refused"), "{error}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use recoup::io::put_result;
+use recoup::memory_options::FileOptions;
 use recoup_annotate::{AnnotateError, annotate};
 
 use crate::exit::Exit;
@@ -48,7 +49,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit> {
     if let Some(file) = &args.output {
         require_writable(file, "--output")?;
     }
-    let text = annotate(&args.file, &args.flags).map_err(|error| match error {
+    let check = |words: &str| words.parse::<FileOptions>().map(drop).map_err(|error| error.to_string());
+    let text = annotate(&args.file, &args.flags, &check).map_err(|error| match error {
         error @ AnnotateError::NoClang { .. } => Exit::NotAvailable.because(error.to_string()),
         error => error.into(),
     })?;
