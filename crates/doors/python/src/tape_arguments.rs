@@ -36,6 +36,9 @@ impl TapeArguments {
     /// # Errors
     /// [`crate::Error`] for the first value that is out of its range.
     pub(crate) fn builder(self) -> PyResult<TapeBuilder> {
+        if self.key_every == 0 {
+            return Err(refused("key_every is 0: expected a count of at least 1"));
+        }
         let [device, host] = [room("device", &self.device)?, room("host", &self.host)?];
         let mut builder = Tape::builder().device(device).host(host).threads(self.threads).key_every(self.key_every);
         builder = builder.pages(page_size(&self.pages)?);

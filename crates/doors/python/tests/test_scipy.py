@@ -267,6 +267,24 @@ def test_a_matrix_may_be_a_list_of_rows_as_in_the_session(tmp_path, method):
     assert info == 0 and np.linalg.norm(np.array(rows) @ x - b) <= 1e-9
 
 
+def test_limits_that_no_solve_reaches_are_refused(tmp_path, problem):
+    a, b = problem
+    solvers = [recoup.scipy.cg, recoup.scipy.gmres, recoup.scipy.bicgstab, recoup.scipy.minres, recoup.scipy.lgmres]
+    with recoup.Session(tmp_path, A=a, b=b, interval="1000it") as session:
+        for solve in solvers:
+            for limits, error, said in [
+                ({"rtol": -1}, recoup.UsageError, "rtol is -1, expected a number of at least 0"),
+                ({"rtol": np.nan}, recoup.UsageError, "rtol is nan"),
+                ({"rtol": "small"}, recoup.UsageTypeError, "rtol is 'small', expected a number"),
+                ({"maxiter": 0}, recoup.UsageError, "maxiter is 0, expected a count of at least 1"),
+                ({"maxiter": "x"}, recoup.UsageTypeError, "maxiter"),
+            ]:
+                with pytest.raises(error, match=said):
+                    solve(a, b, session=session, **limits)
+        _, info = recoup.scipy.cg(a, b, session=session, rtol=np.float32(1e-4), maxiter=np.int64(500))
+    assert info == 0
+
+
 @pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab"])
 def test_solve_of_another_problem_than_the_sessions_is_refused(tmp_path, problem, method):
     """`cg(A * 2, b, session=s)` was taken, and its versions were measured with the A of the session."""

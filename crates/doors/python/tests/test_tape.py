@@ -228,6 +228,7 @@ def test_wrong_arguments_are_one_exception_that_names_them(tmp_path):
             "unknown codec lz9": lambda: recoup.Tape(host=100, codec="lz9"),
             "a bound needs a codec": lambda: recoup.Tape(host=100, bound="absolute:1"),
             "key_every needs a codec": lambda: recoup.Tape(host=100, key_every=3),
+            "key_every is 0": lambda: recoup.Tape(host=100, key_every=0),
             "codec zstd loses nothing": lambda: recoup.Tape(host=100, codec="zstd", bound="absolute:1"),
             "bound verified follows a residual": lambda: recoup.Tape(host=100, codec="qb", bound="verified"),
             "pages tiny: expected huge or small": lambda: recoup.Tape(host=100, pages="tiny"),

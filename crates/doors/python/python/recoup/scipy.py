@@ -12,6 +12,7 @@ the same for your own call of a solver.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -232,6 +233,7 @@ def cg(
     Returns SciPy's (x, info); ``callback`` is called after each iteration, as by SciPy. See `Callback` for the cost
     of a resume.
     """
+    _check_limits(maxiter, rtol=rtol, atol=atol)
     cb = Callback(session, A, b, method="cg", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     both = _both(cb, callback)
@@ -256,6 +258,7 @@ def gmres(
     Versions are numbered by iterations, ``restart`` to a cycle. Returns SciPy's (x, info); ``callback`` gets the iterate
     after each cycle.
     """
+    _check_limits(maxiter, rtol=rtol, atol=atol)
     cb = Callback(session, A, b, method="gmres", x0=x0, M=M, restart=restart)
     left = None if maxiter is None else max(maxiter - cb.iteration // restart, 1)
     both = _both(cb, callback)
@@ -283,6 +286,7 @@ def bicgstab(
     It is restarted from the iterate alone, and each version costs one product with A. Returns SciPy's (x, info);
     ``callback`` is called after each iteration, as by SciPy.
     """
+    _check_limits(maxiter, rtol=rtol, atol=atol)
     cb = Callback(session, A, b, method="bicgstab", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     both = _both(cb, callback)
@@ -306,6 +310,7 @@ def minres(
     of its own, so a resume may stop at another residual. Returns SciPy's (x, info); ``callback`` is called after each
     iteration, as by SciPy.
     """
+    _check_limits(maxiter, rtol=rtol)
     cb = Callback(session, A, b, method="minres", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
     both = _both(cb, callback)
@@ -333,6 +338,7 @@ def lgmres(
     Returns SciPy's (x, info); ``callback`` is called before each outer iteration, as by SciPy, and at convergence: the iterate at
     ``maxiter`` is not saved.
     """
+    _check_limits(maxiter, rtol=rtol, atol=atol)
     cb = Callback(session, A, b, method="lgmres", x0=x0, M=M)
     left, both = max(maxiter - cb.iteration, 1), _both(cb, callback)
     solved = spla.lgmres(
@@ -343,6 +349,20 @@ def lgmres(
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _check_limits(maxiter: int | None, **tolerances: float) -> None:
+    """Refuses limits that no solve reaches, which SciPy takes."""
+    for name, value in tolerances.items():
+        if not isinstance(value, Real):
+            raise UsageTypeError(f"{name} is {value!r}, expected a number")
+        if not 0 <= value < np.inf:
+            raise UsageError(f"{name} is {value}, expected a number of at least 0")
+    if maxiter is not None:
+        with named("maxiter"):
+            maxiter = index(maxiter)
+        if maxiter < 1:
+            raise UsageError(f"maxiter is {maxiter}, expected a count of at least 1")
 
 
 def _ended(session: Session, solved: tuple[Vector, int]) -> tuple[Vector, int]:
