@@ -69,7 +69,7 @@ pub(super) fn with_links(page: &str, text: &str) -> String {
     if page.starts_with(GUIDES) {
         let names = text.split("[`").skip(1).filter_map(|rest| rest.split_once("`]"));
         let names: BTreeSet<String> = names.map(|(name, _)| name.to_owned()).collect();
-        text.extend(names.iter().map(|name| format!("\n[`{name}`]: ../../../{PAGE}#{}\n", in_c(name))));
+        text.extend(names.iter().map(|name| format!("\n[`{name}`]: ../../../../{PAGE}#{}\n", in_c(name))));
     }
     text
 }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn names_in_guides_lead_to_the_page() {
         let text = with_links("crates/doors/capi/docs/c.md", "Call [`recoup_step`].\n");
-        assert!(text.ends_with("[`recoup_step`]: ../../../reference/recoup.h.md#recoup_step\n"), "{text}");
+        assert!(text.ends_with("[`recoup_step`]: ../../../../reference/recoup.h.md#recoup_step\n"), "{text}");
         assert_eq!(with_links("docs/run.md", "[`a`]\n"), "[`a`]\n");
         assert_eq!(["RecoupComm", "RECOUP_OK", "recoup_step"].map(in_c), ["recoup_comm", "RECOUP_OK", "recoup_step"]);
     }
