@@ -1,4 +1,5 @@
-//! Every page fits a phone, a tablet and a desktop, and can be read in light and in dark.
+//! Every page fits a phone, a tablet and a desktop, has one title, and can be read in light and in
+//! dark.
 
 use std::path::Path;
 
@@ -9,7 +10,9 @@ use crate::files::{files_below, name_below};
 use crate::site::browser;
 
 /// Columns of pixels of a phone, a tablet and a desktop.
-const WIDTHS: [u32; 3] = [360, 768, 1280];
+const WIDTHS: [u32; 3] = [360, 768, DESKTOP];
+/// No table is cut on a screen of this width.
+const DESKTOP: u32 = 1280;
 /// Contrast of text and background, at least (WCAG 2.1, 1.4.3).
 const CONTRAST_MIN: f64 = 4.5;
 /// Milliseconds of the browser's own time that all pages may take.
@@ -49,6 +52,13 @@ fn complaint(page: &Value, scheme: &str) -> Option<String> {
     let fits = number("scroll") <= number("inner");
     if !fits {
         return Some(format!("{name}: {} pixels wide, by {}", page["scroll"], page["widest"]));
+    }
+    if number("titles") > 1.0 {
+        return Some(format!("{name}: {} headings of the first level", page["titles"]));
+    }
+    let cut = page["cut"].as_str().unwrap_or_default();
+    if page["width"] == DESKTOP && !cut.is_empty() {
+        return Some(format!("{name}: the table {cut:?} is cut at the right"));
     }
     let is_readable = number("contrast") >= CONTRAST_MIN;
     (!is_readable).then(|| format!("{name}: contrast {} of {}", page["contrast"], page["faint"]))
@@ -100,5 +110,15 @@ mod tests {
         for bad in [page(361, Some(21.0)), page(360, Some(4.4)), page(360, None), json!({"page": "a.html"})] {
             assert!(complaint(&bad, "dark").is_some(), "{bad}");
         }
+    }
+
+    /// The table of batch systems showed half of each line, and the page on C had eight titles.
+    #[test]
+    fn cut_tables_and_several_titles_are_found() {
+        let page = |width: u32, cut: &str, titles: u32| json!({"page": "a.html", "width": width, "inner": width, "scroll": width, "contrast": 9, "cut": cut, "titles": titles});
+        assert_eq!([page(1280, "", 1), page(768, "key", 1)].map(|page| complaint(&page, "light")), [None, None]);
+        let found = [page(1280, "key", 1), page(360, "", 8)].map(|page| complaint(&page, "light").unwrap());
+        assert!(found[0].ends_with("the table \"key\" is cut at the right"), "{}", found[0]);
+        assert!(found[1].ends_with("8 headings of the first level"), "{}", found[1]);
     }
 }
