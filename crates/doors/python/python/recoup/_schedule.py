@@ -183,15 +183,13 @@ def schedule(
 ) -> Schedule:
     """Plans which states of a forward program are stored, and which are computed again.
 
-    ========================  ==============================================  =====================================
-    kind                      states are stored in                                  makes least
-    ========================  ==============================================  =====================================
-    ``store-all``             the data of all steps, in one level             each step is taken once
-    ``revolve``               ``memory`` slots                                forward steps
-    ``multistage``            ``memory`` and ``disk`` slots                   forward steps, then traffic of the disk
-    ``disk-revolve``          ``memory`` slots, and a disk without end        seconds
-    ``h-revolve``             ``memory`` and ``disk`` slots                   seconds
-    ========================  ==============================================  =====================================
+    Each kind makes something least:
+
+    - ``store-all``: the data of all steps, in one level; each step is taken once
+    - ``revolve``: forward steps, with ``memory`` slots
+    - ``multistage``: forward steps, then traffic of the disk, with ``memory`` and ``disk`` slots
+    - ``disk-revolve``: seconds, with ``memory`` slots and a disk without end
+    - ``h-revolve``: seconds, with ``memory`` and ``disk`` slots
 
     Parameters
     ----------
