@@ -130,6 +130,37 @@ fn failures_that_never_came_are_named() {
     assert!(err.contains("no failure struck at iteration 100000: the solve ended at 1"), "{err}");
     let (_, err) = told(&format!("run {CG} {SAVE} --fresh --failures at:5"), dir.path(), 0);
     assert!(!err.contains("no failure struck"), "{err}");
+    // A run that only found its solution said nothing.
+    let (_, err) = told(&format!("run {CG} {SAVE} --failures at:100000"), dir.path(), 0);
+    assert!(err.contains("no failure struck at iteration 100000: the solve ended at 1"), "{err}");
+}
+
+/// `--interval 5it` gave "0 saved" and no reason: GMRES converged within its first cycle.
+#[test]
+fn an_interval_within_a_cycle_says_why_nothing_was_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let gmres = "run --poisson3d 8 --method gmres --rtol 1e-6 --dir d --interval 5it";
+    let (out, err) = told(gmres, dir.path(), 0);
+    assert!(out.contains("versions  0 saved"), "{out}");
+    let expected = "no version was saved every 5 iterations: gmres is saved at the end of a cycle of --restart 30";
+    assert!(err.contains(expected) && err.contains("--scheme exact saves after any"), "{err}");
+    told("report d --to page", dir.path(), 0);
+    assert!(std::fs::read_to_string(dir.path().join("page/index.html")).unwrap().contains("One version took"));
+    for more in ["--scheme exact", "--restart 4", "--scheme none"] {
+        let (_, err) = told(&format!("{gmres} --fresh {more}"), dir.path(), 0);
+        assert!(!err.contains("no version was saved"), "{more}: {err}");
+    }
+}
+
+#[test]
+fn a_run_without_a_status_says_where_to_look() {
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("run {CG} {SAVE}"), dir.path(), 0);
+    std::fs::remove_file(dir.path().join("d/solve/status.json")).unwrap();
+    let err = refused("watch d", dir.path(), 1);
+    assert!(err.contains("which only the program `recoup run` writes: `recoup status d` shows its newest"), "{err}");
+    let (out, _) = told("status d", dir.path(), 0);
+    assert!(out.contains("its program writes no status, as only `recoup run` does"), "{out}");
 }
 
 #[test]

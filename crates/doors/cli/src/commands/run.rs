@@ -152,6 +152,9 @@ fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut LifeHist
     }
     .run()?;
     planned::tell_missed(&args.protection, &executed.report);
+    if args.scheme != SchemeChoice::None {
+        planned::tell_unsaved(&args.protection, &args.method, &executed.report);
+    }
     solve.judge(&executed.report.progress, executed.relative_residual);
     let results = last::results(args, &executed, problem.comm())?;
     let account = all_ranks(account(&executed.report), problem.comm())?;

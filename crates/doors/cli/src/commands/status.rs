@@ -122,7 +122,9 @@ fn note(run: &RunStanding) -> Option<String> {
         }
         "failed" => format!("{name}: ended with an error; the same command resumes from the newest version"),
         "stopped" => format!("{name}: stopped {silent} ago; the same command resumes"),
-        "unknown" => format!("{name}: written by a program that writes no status, or by an older version of it"),
+        "unknown" => format!(
+            "{name}: its program writes no status, as only `recoup run` does; the age of the version says whether it goes on"
+        ),
         _ => return None,
     };
     let memory = if run.is_in_memory_only { "; the newest version is in memory, not yet in the directory" } else { "" };

@@ -115,8 +115,9 @@ fn look(place: &PlaceArgs, name: &str) -> Result<WatchReport> {
     let mut standing = standing(place, name.to_owned())?;
     let Some(reported) = &mut standing.reported else {
         let text = format!(
-            "run {name} of {} says nothing about itself: only `recoup run` does; `recoup inspect` lists the versions",
-            place.shown()
+            "run {name} of {shown} has no status to watch, which only the program `recoup run` writes: \
+             `recoup status {shown}` shows its newest version and the age of it, `recoup inspect {shown}` all versions",
+            shown = place.shown()
         );
         return Err(Exit::Failed.because(text));
     };

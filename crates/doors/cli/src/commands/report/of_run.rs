@@ -149,7 +149,8 @@ pub(crate) fn verdict(course: &RunCourse) -> String {
         lost => format!("{lost} of {} iterations were lost", course.last.executed),
     };
     let saved = course.saved();
-    let versions = format!("{} versions took {}", saved.versions, bytes(saved.versions_stored_bytes as f64));
+    let count = if saved.versions == 1 { "One version".to_owned() } else { format!("{} versions", saved.versions) };
+    let versions = format!("{count} took {}", bytes(saved.versions_stored_bytes as f64));
     format!("{how}, after {}. {failures}, {lost}. {versions}.", seconds(course.costs.total_seconds))
 }
 
