@@ -16,6 +16,7 @@ use std::time::Duration;
 use recoup_core::{Clock, Comm, CommError};
 
 use crate::solo::Solo;
+use crate::waits::Waits;
 use callback_comm::CallbackComm;
 pub use callbacks::CommCallbacks;
 pub use program_thread::{InsideCall, ProgramThread};
@@ -63,6 +64,12 @@ impl LentComm {
     #[must_use]
     pub fn comm(&self) -> &dyn Comm {
         self.comm.as_ref().map_or(&Solo, |comm| comm)
+    }
+
+    /// Returns the callbacks under way. A call that waits for the program's thread is none of them.
+    #[must_use]
+    pub fn waits(&self) -> &Arc<Waits> {
+        self.thread.waits()
     }
 
     /// Returns the thread that callbacks run on.

@@ -19,4 +19,4 @@ mod sys;
 pub use comm::Mpi;
 pub use error::MpiError;
 pub use job::{Host, MpiJob, ThreadLevel};
-pub use sys::find_mpi;
+pub use sys::{find_mpi, leave};

@@ -13,6 +13,7 @@ mod job_end;
 #[cfg(feature = "memory")]
 pub mod memory_options;
 pub mod options;
+pub mod roll_call;
 mod tiers;
 
 pub use builder::{Builder, CANDIDATE_CODECS, Error, KEY_EVERY, RTOL, default_scheme, open};

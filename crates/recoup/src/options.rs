@@ -11,13 +11,14 @@ use recoup_model::Interval;
 use recoup_model::units::{ParseQuantityError, bytes, bytes_per_second, count, duration};
 use recoup_solvers::METHODS;
 
+use crate::roll_call::{HANG_LIMIT_VARIABLE, hang_limit, hang_limit_of_environment};
 use crate::{Builder, Drain, JobEnd, Nodes, PfsEvery, RTOL, TierOptions, default_scheme};
 
 /// The keys of an options string that describes a session, as messages list them.
 pub const OPTION_KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, \
                                key-every, increments, threads, sync, stay, systems, same-operator, mtti, rtol, \
                                pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method, \
-                               time-limit";
+                               time-limit, hang-limit";
 
 /// Returns the first part of a path that reads like an option of `keys`, which a list separates by
 /// commas. `dir=x,interval=10it` would otherwise make a directory of the name `x,interval=10it`.
@@ -91,6 +92,8 @@ pub struct ParsedOptions {
     drain: Option<Drain>,
     /// Time that the program has from the opening on.
     time_limit_seconds: Option<f64>,
+    /// Time that ranks may wait for each other.
+    hang_limit_seconds: Option<f64>,
 }
 
 impl FromStr for ParsedOptions {
@@ -101,6 +104,10 @@ impl FromStr for ParsedOptions {
         for word in words(text)? {
             let (key, value) = word.split_once('=').unwrap_or((&word, ""));
             options.set(key, value)?;
+        }
+        if options.hang_limit_seconds.is_none() && options.has_directory() {
+            let wrong = |error| refuse(format!("{HANG_LIMIT_VARIABLE}: {error}"));
+            options.hang_limit_seconds = hang_limit_of_environment().map_err(wrong)?;
         }
         if options.dir.is_empty() {
             return Err(refuse("dir=DIRECTORY is missing".to_owned()));
@@ -135,6 +142,7 @@ impl ParsedOptions {
             "same-operator" if matches!(value, "yes" | "no") => self.has_other_operators = value == "no",
             "sync" | "stay" | "systems" | "same-operator" => return Err(expected("yes or no")),
             "time-limit" => self.time_limit_seconds = Some(duration(value).map_err(quantity)?),
+            "hang-limit" => self.hang_limit_seconds = Some(hang_limit(value).map_err(quantity)?),
             "mtti" => self.mtti_seconds = Some(duration(value).map_err(quantity)?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(bytes_per_second(value).map_err(quantity)?),
@@ -158,6 +166,10 @@ impl ParsedOptions {
             [self.memory_dir.is_some(), self.node_ranks.is_some(), self.pfs_every.is_some(), self.drain.is_some()];
         if self.tiers.is_none() && of_tiers.contains(&true) {
             let what = "memory-dir, node-ranks, pfs-every and drain belong to tiers: give tiers=memory,pfs";
+            return Err(refuse(what.to_owned()));
+        }
+        if self.hang_limit_seconds.is_some() && !self.has_directory() {
+            let what = "hang-limit needs the directory, in which ranks say that they wait: give tiers=memory,pfs";
             return Err(refuse(what.to_owned()));
         }
         let Some(codec) = self.codec else { return Ok(()) };
@@ -193,6 +205,18 @@ impl ParsedOptions {
         JobEnd::known(
             self.time_limit_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
         )
+    }
+
+    /// Returns the time that ranks may wait for each other before the job ends with code 75.
+    #[must_use]
+    pub fn hang_limit(&self) -> Option<Duration> {
+        self.hang_limit_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    }
+
+    /// Returns whether versions are written to the directory, at once or behind memory.
+    #[must_use]
+    pub fn has_directory(&self) -> bool {
+        self.tiers.as_ref().is_none_or(|tiers| tiers.pfs)
     }
 
     /// Returns the name of the run.
@@ -374,7 +398,7 @@ mod tests {
     fn every_key_is_understood() {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
                     keep=3 key-every=5 increments=hash threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8 \
-                    tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait time-limit=2h";
+                    tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait time-limit=2h hang-limit=10min";
         let options: ParsedOptions = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
@@ -413,10 +437,12 @@ mod tests {
             "tiers=pfs,memory",
             "drain=never",
             "pfs-every=0",
+            "hang-limit=1ms",
         ] {
             assert!(message(&format!("dir=d {bad}")).starts_with(bad), "{bad}");
         }
         assert!(message("dir=\"d").contains("quote"));
+        assert!(message("dir=d tiers=memory hang-limit=1h").contains("needs the directory"));
     }
 
     /// `mtti=12h` was refused here, as the page for PETSc recommends it, and an interval with the

@@ -65,7 +65,11 @@ impl CallbackComm {
         work: impl FnOnce(&dyn CommCallbacks) -> Result<R, CommError> + Send,
     ) -> Result<R, CommError> {
         let callbacks = self.callbacks.as_deref().ok_or(CommError::Closed)?;
-        if self.is_free_threaded { work(callbacks) } else { self.thread.call_on(self.channel, || work(callbacks))? }
+        let seen = || {
+            let _wait = self.thread.waits().begin();
+            work(callbacks)
+        };
+        if self.is_free_threaded { seen() } else { self.thread.call_on(self.channel, seen)? }
     }
 
     /// Returns the bitwise and of all ranks.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use recoup_core::CommError;
 
 use super::callbacks::CommCallbacks;
 use super::sys::{BorrowedCall, lend};
+use crate::waits::Waits;
 
 /// The channel of calls that belong to no communicator; those of communicators follow.
 const OTHER_CALLS: u32 = 0;
@@ -27,6 +28,8 @@ const CHANNELS: u32 = 62;
 pub struct ProgramThread {
     state: Mutex<WaitingCalls>,
     changed: Condvar,
+    /// Callbacks under way, on this thread or another.
+    waits: Arc<Waits>,
 }
 
 #[derive(Default)]
@@ -76,6 +79,10 @@ impl ProgramThread {
 
     fn wait<'a>(&self, state: MutexGuard<'a, WaitingCalls>) -> MutexGuard<'a, WaitingCalls> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn waits(&self) -> &Arc<Waits> {
+        &self.waits
     }
 
     /// Declares the calling thread to be the program's until the guard is dropped. One at a time:

@@ -7,6 +7,7 @@ use recoup_core::{Comm, CommError, ExactSum, MpiHandle};
 
 use super::fault::MpiFault;
 use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire, WordReduction};
+use crate::waits::Waits;
 
 /// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
 const VALUES: i32 = 1;
@@ -20,20 +21,22 @@ pub struct Mpi {
     rank: usize,
     size: usize,
     family: Arc<Family>,
+    /// Its calls under way, with those of all communicators of the job.
+    waits: Arc<Waits>,
     /// Words of the sums of this rank and of all, kept for the next call.
     words: RefCell<[Vec<i64>; 2]>,
 }
 
 impl Mpi {
-    pub(super) fn new(raw: RawComm, family: Arc<Family>) -> Result<Self, MpiFault> {
+    pub(super) fn new(raw: RawComm, family: Arc<Family>, waits: Arc<Waits>) -> Result<Self, MpiFault> {
         let rank = raw.rank()?;
         let size = raw.size()?;
         family.join(raw);
-        Ok(Self { raw, rank, size, family, words: RefCell::default() })
+        Ok(Self { raw, rank, size, family, waits, words: RefCell::default() })
     }
 
     fn pending(&self) -> PendingCalls<'_> {
-        PendingCalls::new(self.raw, &self.family)
+        PendingCalls::new(self.raw, &self.family).seen(self.waits.begin())
     }
 
     /// The `own` values of all ranks, equally many, one after the other in `all`.
@@ -197,7 +200,7 @@ impl Comm for Mpi {
         work: &mut dyn FnMut(),
     ) -> Result<(), CommError> {
         let expected: Vec<(usize, usize)> = receives.iter().map(|(rank, target)| (*rank, target.len())).collect();
-        let mut pending = self.pending();
+        let mut pending = PendingCalls::new(self.raw, &self.family).seen(self.waits.begin_exchange());
         let begun = self.begin_exchange(&mut pending, sends, receives);
         work();
         begun.map_err(|fault| self.error(fault))?;
@@ -226,10 +229,11 @@ impl Comm for Mpi {
     }
 
     fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
+        let _wait = self.waits.begin();
         let dup = self
             .raw
             .dup(&self.family)
-            .and_then(|raw| Self::new(raw, Arc::clone(&self.family)))
+            .and_then(|raw| Self::new(raw, Arc::clone(&self.family), Arc::clone(&self.waits)))
             .map_err(|fault| self.error(fault))?;
         Ok(Box::new(dup))
     }

@@ -11,6 +11,7 @@ use super::error::MpiError;
 use super::fault::MpiFault;
 use super::sys::{self, Family, Pause, PendingCalls, RawComm};
 use crate::survive::RepairableJob;
+use crate::waits::Waits;
 
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;
@@ -59,6 +60,8 @@ pub struct MpiJob {
     place: usize,
     places: usize,
     family: Arc<Family>,
+    /// Calls under way on communicators of the processes that compute.
+    waits: Arc<Waits>,
     level: ThreadLevel,
     /// This process's place at the start.
     process: usize,
@@ -119,6 +122,7 @@ impl MpiJob {
             place,
             places,
             family,
+            waits: Arc::default(),
             level,
             process,
             processes,
@@ -290,12 +294,18 @@ impl MpiJob {
         self.level
     }
 
+    /// Returns the calls under way on the communicators of [`MpiJob::comm`], over all repairs.
+    #[must_use]
+    pub fn waits(&self) -> &Arc<Waits> {
+        &self.waits
+    }
+
     /// A communicator of all processes that compute. Collective among them.
     ///
     /// # Errors
     /// [`MpiError::Library`].
     pub fn comm(&self) -> Result<Mpi, MpiError> {
-        Ok(Mpi::new(self.crew.dup(&self.family)?, Arc::clone(&self.family))?)
+        Ok(Mpi::new(self.crew.dup(&self.family)?, Arc::clone(&self.family), Arc::clone(&self.waits))?)
     }
 
     /// Waits until all processes have called it, at most so long; whether they have.

@@ -17,6 +17,7 @@ use self::library::{Constants, Functions, StatusRoom, load, mpi};
 use super::error::MpiError;
 use super::family::{Member, Members};
 use super::fault::MpiFault;
+use crate::waits::Wait;
 
 mod library;
 
@@ -46,8 +47,9 @@ pub(super) fn can_repair() -> bool {
     mpi().ulfm.is_some()
 }
 
-/// Ends this process at once: after a loss MPI may not come to its own end.
-pub(super) fn leave(code: i32) -> ! {
+/// Ends this process at once, without what else would run at its end: after a loss, or while a rank
+/// hangs, MPI may not come to its own end.
+pub fn leave(code: i32) -> ! {
     // SAFETY: ends the process; nothing runs after it.
     unsafe { libc::_exit(code) }
 }
@@ -293,6 +295,8 @@ pub(super) struct PendingCalls<'b> {
     /// The communicator they are made on, and what is lost with it.
     comm: RawComm,
     family: &'b Family,
+    /// Seen by those who look how long this process waits.
+    wait: Option<Wait<'b>>,
     buffers: PhantomData<&'b mut [u8]>,
 }
 
@@ -326,7 +330,14 @@ struct ReceiveBuffer {
 
 impl<'b> PendingCalls<'b> {
     pub(super) fn new(comm: RawComm, family: &'b Family) -> Self {
-        Self { requests: Vec::new(), comm, family, buffers: PhantomData }
+        Self { requests: Vec::new(), comm, family, wait: None, buffers: PhantomData }
+    }
+
+    /// Shows them until they are done or given up.
+    pub(super) fn seen(self, wait: Wait<'b>) -> Self {
+        let mut pending = self;
+        pending.wait = Some(wait);
+        pending
     }
 
     fn begin(&mut self, begin: impl FnOnce(*mut usize) -> c_int) -> Result<(), MpiFault> {

@@ -31,9 +31,11 @@ pub const RECOUP_DUE_DIRECTION: i32 = 2;
 /// are to keep for it), threads (that copy and decode while the program waits, at most 256), sync,
 /// which makes every checkpoint wait until it counts, same_operator=no, which says that A or b
 /// change from solve to solve, systems, which says that the run solves many systems
-/// (recoup_begin_system), and stay, which keeps the library's thread on the core the process is
-/// bound to, where it is bound to a single one. `comm` is NULL for a job of one rank; it is copied,
-/// and what it points to must live as long as the handle. Collective.
+/// (recoup_begin_system), time-limit (recoup_time_left), hang-limit (the wait of ranks for each
+/// other after which the job ends with code 75, or RECOUP_HANG_LIMIT), and stay, which keeps the
+/// library's thread on the core the process is bound to, where it is bound to a single one. `comm`
+/// is NULL for a job of one rank; it is copied, and what it points to must live as long as the
+/// handle. Collective.
 ///
 /// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 ///

@@ -10,11 +10,13 @@ use recoup::comm::LentComm;
 use recoup::core::{ErrorKind, Plan, Progress, RankFailure, Registered, Scheme, each, gathered};
 use recoup::options::ParsedOptions;
 use recoup::pipeline::{KnownNorms, Outcome, Reference, Session, VariableChanges};
+use recoup::roll_call::RollCall;
 
 use crate::how::RECOUP_FIRST_GUESS;
 use crate::numbers::Numbered;
 use crate::operator::CallbackOperator;
 use crate::protected::{ApplicationState, ProtectedRegions, RecoupRebuild};
+use crate::roll_call::start_roll_call;
 use crate::statics;
 use crate::status::{
     CallFailure, RECOUP_E_CALLBACK, RECOUP_E_HANDLE, RECOUP_E_NAME, RECOUP_E_NOT_SAVED, RECOUP_E_OPERATOR,
@@ -73,6 +75,8 @@ pub(crate) struct Core {
     /// The variables that the version restored last lacked.
     pub(crate) defaults: Vec<String>,
     session: Option<Session>,
+    /// Held while the session is open: it watches from a thread of its own.
+    roll_call: Option<RollCall>,
     /// Versions are being made, on some rank.
     is_under_way: bool,
     are_statics_saved: bool,
@@ -148,6 +152,7 @@ impl Handle {
             core.operator = None;
             core.is_closed = true;
             let forgotten = core.forget_memory(this);
+            core.roll_call = None;
             this.lent.sweep();
             finished?;
             forgotten?;
@@ -311,6 +316,7 @@ impl Core {
             builder = builder.block(problem.operator, problem.rhs, problem.columns);
         }
         self.session = Some(builder.build_on(this.lent.comm())?);
+        self.roll_call = start_roll_call(&this.options, &this.lent)?;
         self.is_problem_taken = !has_systems;
         Ok(())
     }

@@ -19,6 +19,7 @@ mod memory_view;
 mod numbers;
 mod operator;
 mod protected;
+mod roll_call;
 mod statics;
 mod status;
 mod systems;

@@ -19,6 +19,8 @@ mod device;
 #[cfg(test)]
 mod embed;
 #[cfg(test)]
+mod hang;
+#[cfg(test)]
 mod package;
 #[cfg(test)]
 mod petsc;

@@ -60,6 +60,10 @@ impl Example {
         Some(Self { folder, program })
     }
 
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     pub(crate) fn dir(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

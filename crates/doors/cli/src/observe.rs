@@ -6,7 +6,6 @@ pub(crate) mod history;
 pub(crate) mod observers;
 pub(crate) mod progress;
 pub(crate) mod residual_log;
-pub(crate) mod roll_call;
 pub(crate) mod saves;
 pub(crate) mod solver;
 pub(crate) mod status_file;

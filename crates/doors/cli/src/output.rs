@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use recoup::io::put_result;
+pub(crate) use recoup::model::units::shown_seconds as seconds;
 use rustix::fs::{Access, access};
 use serde::Serialize;
 
@@ -255,28 +256,6 @@ pub(crate) fn write_entry(
         start = " ".repeat(indent);
     }
     Ok(())
-}
-
-/// Returns seconds with a unit: `340 us`, `12.0 s`, `42 min 59 s`, `1 h 05 min`.
-pub(crate) fn seconds(value: f64) -> String {
-    let magnitude = value.abs();
-    if !value.is_finite() {
-        return if value.is_nan() { "-".to_owned() } else { "never".to_owned() };
-    }
-    match magnitude {
-        0.0 => "0 s".to_owned(),
-        m if m < 1e-3 => format!("{:.3} us", value * 1e6),
-        m if m < 1.0 => format!("{:.3} ms", value * 1e3),
-        m if m < 120.0 => format!("{value:.2} s"),
-        m if m < 3599.5 => {
-            let whole = value.round();
-            format!("{} min {:02} s", (whole / 60.0).trunc(), (whole % 60.0).abs())
-        }
-        _ => {
-            let minutes = (value / 60.0).round();
-            format!("{} h {:02} min", (minutes / 60.0).floor(), minutes % 60.0)
-        }
-    }
 }
 
 /// Returns bytes with a binary unit: `640 B`, `1.50 MiB`.

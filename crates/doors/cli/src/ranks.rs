@@ -12,10 +12,6 @@ use recoup::core::{Comm, gather_json};
 use crate::exit::{Exit, is_broken_pipe, message};
 use crate::tell::tell;
 
-mod watched;
-
-pub(crate) use watched::longest_wait;
-
 static IS_SILENT: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether this process prints.
@@ -34,7 +30,7 @@ pub(crate) fn comm(mpi: bool) -> Result<Box<dyn Comm>> {
     }
     let comm = job::comm()?;
     IS_SILENT.store(comm.rank() > 0, Ordering::Relaxed);
-    Ok(Box::new(watched::Watched::new(comm)))
+    Ok(comm)
 }
 
 /// Returns a communicator for a library that makes its own calls of MPI. A process without `--mpi`
@@ -93,7 +89,7 @@ pub(crate) struct ProcessPlace {
     pub(crate) places: usize,
 }
 
-pub(crate) use job::{abort, has_lost, is_spare, repair, rest, was_repaired};
+pub(crate) use job::{abort, has_lost, is_spare, repair, rest, waits, was_repaired};
 
 /// Returns the number of this process's node, which it keeps wherever it computes. If a number is
 /// given, that many consecutive processes share a node. Otherwise the processes of one machine do;
@@ -144,11 +140,11 @@ pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
 }
 
 mod job {
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
     use std::time::Duration;
 
     use anyhow::Result;
-    use recoup::comm::{MpiError, MpiJob, RepairableJob};
+    use recoup::comm::{MpiError, MpiJob, RepairableJob, Waits};
     use recoup::core::Comm;
 
     use super::{ProcessPlace, Seat};
@@ -163,6 +159,9 @@ mod job {
     const LAST_WORDS: Duration = Duration::from_secs(1);
 
     static JOB: Mutex<Option<MpiJob>> = Mutex::new(None);
+
+    /// The calls of the job, for threads that do not wait for one of its calls.
+    static WAITS: OnceLock<Arc<Waits>> = OnceLock::new();
 
     fn job() -> MutexGuard<'static, Option<MpiJob>> {
         JOB.lock().unwrap_or_else(PoisonError::into_inner)
@@ -203,6 +202,7 @@ mod job {
             Some(job) => job,
             None => job.insert(MpiJob::start().map_err(unavailable)?),
         };
+        WAITS.get_or_init(|| job.waits().clone());
         call(job).map_err(unavailable)
     }
 
@@ -219,6 +219,11 @@ mod job {
     pub(super) fn seat() -> Seat {
         let seat = |job: &MpiJob| Seat { process: job.process(), host: job.host().number, hosts: job.host().of };
         job().as_ref().map(seat).unwrap_or_default()
+    }
+
+    /// Returns the calls of this process that wait for others.
+    pub(crate) fn waits() -> Arc<Waits> {
+        WAITS.get().cloned().unwrap_or_default()
     }
 
     /// Returns whether a rank was lost before.

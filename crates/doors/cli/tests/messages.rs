@@ -339,6 +339,25 @@ fn a_run_does_not_need_its_stderr_and_says_when_its_result_is_lost() {
     }
 }
 
+/// A program of the library leaves a roll call, and no status.
+#[test]
+fn ranks_of_a_program_that_wait_for_others_are_shown_without_a_status() {
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("run {CG} {SAVE}"), dir.path(), 0);
+    let run = dir.path().join("d/solve");
+    std::fs::remove_file(run.join("status.json")).unwrap();
+    std::fs::create_dir(run.join("roll-call")).unwrap();
+    std::fs::write(run.join("roll-call/n1"), "4 ranks\n0 here\n1 here\n0 waits\n1 waits\n").unwrap();
+    std::fs::write(run.join("roll-call/n2"), "2 here\n3 here\n").unwrap();
+    let (out, _) = told("status d", dir.path(), 0);
+    assert!(out.contains("its ranks wait for ranks 2, 3 on n2; said "), "{out}");
+    let (out, _) = told("status d --json", dir.path(), 0);
+    assert!(out.contains("\"missing_ranks\":[2,3]") && out.contains("\"missing_said_seconds\":"), "{out}");
+    told(&format!("run {CG} {SAVE} --fresh"), dir.path(), 0);
+    let (out, _) = told("status d", dir.path(), 0);
+    assert!(!out.contains("its ranks wait"), "{out}");
+}
+
 /// A pipe of that name held up whoever opened it, and a run ignored SIGTERM meanwhile.
 #[test]
 fn pipes_in_a_runs_directory_are_refused_or_passed_over_at_once() {

@@ -4,11 +4,11 @@ mod prometheus;
 pub(crate) mod standing;
 
 use anyhow::Result;
+use recoup::roll_call;
 use serde::Serialize;
 
 use crate::directory::PlaceArgs;
 use crate::exit::Exit;
-use crate::observe::roll_call;
 use crate::output::{Output, TextTable, seconds};
 use prometheus::{Exposition, ToldRun};
 use standing::{Reported, RunStanding, standing};
@@ -86,8 +86,9 @@ fn table(report: &StatusReport) -> TextTable {
             shown(|of| format!("{} on {}", of.process, of.host)),
         ]);
         notes.extend(note(run));
-        if !run.missing.is_empty() {
-            notes.push(format!("{}: its ranks wait for {}", run.name, roll_call::by_host(&run.missing)));
+        if let Some(said) = run.missing_said_seconds {
+            let missing = roll_call::by_host(&run.missing);
+            notes.push(format!("{}: its ranks wait for {missing}; said {} ago", run.name, seconds(said)));
         }
     }
     for text in notes {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::ranks;
+
 static HAS_STEPPED: AtomicBool = AtomicBool::new(false);
 static HAS_EVER_STEPPED: AtomicBool = AtomicBool::new(false);
-static EXCHANGES: AtomicU32 = AtomicU32::new(0);
 static COMMITS: AtomicU32 = AtomicU32::new(0);
 
 /// The activity of a process; the first one, if there are several at once.
@@ -35,12 +36,11 @@ impl fmt::Display for Activity {
 impl Activity {
     /// Returns the activity at this moment.
     pub(crate) fn now() -> Self {
-        let is_under_way = |counter: &AtomicU32| counter.load(Ordering::Relaxed) > 0;
         if !HAS_STEPPED.load(Ordering::Relaxed) {
             Self::Recovering
-        } else if is_under_way(&COMMITS) {
+        } else if COMMITS.load(Ordering::Relaxed) > 0 {
             Self::Committing
-        } else if is_under_way(&EXCHANGES) {
+        } else if ranks::waits().has_exchange() {
             Self::Exchanging
         } else {
             Self::Computing
@@ -63,17 +63,8 @@ pub(crate) fn has_ever_stepped() -> bool {
 
 /// Calls `work` as part of a commit.
 pub(crate) fn committing<T>(work: impl FnOnce() -> T) -> T {
-    counted(&COMMITS, work)
-}
-
-/// Calls `work` as an exchange of an operator.
-pub(crate) fn exchanging<T>(work: impl FnOnce() -> T) -> T {
-    counted(&EXCHANGES, work)
-}
-
-fn counted<T>(counter: &AtomicU32, work: impl FnOnce() -> T) -> T {
-    counter.fetch_add(1, Ordering::Relaxed);
+    COMMITS.fetch_add(1, Ordering::Relaxed);
     let done = work();
-    counter.fetch_sub(1, Ordering::Relaxed);
+    COMMITS.fetch_sub(1, Ordering::Relaxed);
     done
 }

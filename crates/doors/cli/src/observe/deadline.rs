@@ -7,11 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use recoup::core::{Plan, Progress, SafePoint};
+use recoup::roll_call::{HANG_LIMIT_VARIABLE, hang_limit, hang_limit_of_environment};
 use recoup::{JOB_END_VARIABLES, JobEnd};
 
 use crate::exit::Exit;
 use crate::observe::saves::Saves;
-use crate::options::{duration, duration_or_zero};
+use crate::options::duration_or_zero;
 use crate::output::seconds;
 use crate::ranks;
 use crate::tell::tell;
@@ -34,9 +35,9 @@ pub(crate) struct EndArgs {
     pub(crate) time_limit: Option<f64>,
 
     /// End a job whose ranks have waited this long for each other, because a host, a network or a
-    /// directory hangs, with exit code 75: 10min, 1h [default: none; who is missing is said after
-    /// a minute].
-    #[arg(long, value_name = "DURATION", value_parser = seconds_at_least_one, requires_all = ["mpi", "dir"],
+    /// directory hangs, with exit code 75: 10min, 1h [default: RECOUP_HANG_LIMIT, or none; who is
+    /// missing is said after a minute].
+    #[arg(long, value_name = "DURATION", value_parser = hang_limit, requires_all = ["mpi", "dir"],
           help_heading = "Stop and resume")]
     pub(crate) hang_limit: Option<f64>,
 
@@ -49,12 +50,6 @@ pub(crate) struct EndArgs {
     /// Do not save the state at the end: the newest version is the last checkpoint.
     #[arg(long, overrides_with = "save_last", help_heading = "Stop and resume")]
     pub(crate) no_save_last: bool,
-}
-
-/// Reads a duration that ranks may wait without being looked at all the time.
-fn seconds_at_least_one(text: &str) -> Result<f64, String> {
-    let seconds = duration(text).map_err(|error| error.to_string())?;
-    if seconds < 1.0 { Err("expected at least 1s".to_owned()) } else { Ok(seconds) }
 }
 
 impl EndArgs {
@@ -70,7 +65,9 @@ impl EndArgs {
 
     /// Returns the time that ranks may wait for each other.
     pub(crate) fn hang_limit(&self) -> Option<Duration> {
-        self.hang_limit.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+        // A word of the environment that is no time was refused when the process began.
+        let seconds = self.hang_limit.or_else(|| hang_limit_of_environment().ok().flatten());
+        seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
     /// Returns whether it is time to stop work that saves nothing.
@@ -78,12 +75,13 @@ impl EndArgs {
         end.left().as_secs_f64() <= self.stop_before.unwrap_or(0.0)
     }
 
-    /// Refuses an end of the job that leaves no time before it: each job would save one iteration
-    /// and ask for another. Called when the process begins.
+    /// Refuses a variable that gives no time, and an end of the job that leaves no time before it:
+    /// each job would save one iteration and ask for another. Called when the process begins.
     ///
     /// # Errors
     /// Exit 2.
     pub(crate) fn check(&self, end: Option<&JobEnd>) -> Result<()> {
+        hang_limit_of_environment().map_err(|error| Exit::Usage.because(format!("{HANG_LIMIT_VARIABLE}: {error}")))?;
         let Some((margin, end)) = self.stop_before.filter(|margin| *margin > 0.0).zip(end) else { return Ok(()) };
         let left = end.left().as_secs_f64();
         if left > margin {

@@ -6,19 +6,21 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use recoup::JobEnd;
 use recoup::core::{Clock, Progress, Store};
+use recoup::roll_call::{RollCall, WatchedRank};
 
 use crate::commands::compare::facts::problem_title;
+use crate::exit::Exit;
 use crate::inject::heartbeat::CountedStore;
 use crate::method::Setup;
 use crate::observe::deadline::Deadline;
 use crate::observe::history::ProcessFacts;
 use crate::observe::residual_log::{LogLost, ResidualLog};
-use crate::observe::roll_call::{self, RollCall};
 use crate::observe::saves::Saves;
 use crate::observe::status_file::{RunFacts, StatusFile};
 use crate::options::name_of;
 use crate::options::run::RunArgs as Args;
-use crate::ranks::{agree, was_repaired};
+use crate::ranks::{abort, agree, waits, was_repaired};
+use crate::tell::tell;
 
 /// Observers of a run; none by default.
 #[derive(Default)]
@@ -72,9 +74,16 @@ impl Observers {
         let log = path.map(|path| ResidualLog::open(path, observed_run.clock.clone(), adds)).transpose();
         let plan = args.protection.stop_plan(args.scheme, setup.args().method);
         let deadline = signals.end.clone().filter(|_| observed_run.store.is_some() && !args.protection.is_virtual());
-        let run = args.dir.as_ref().filter(|_| comm.size() > 1).map(|dir| dir.join(&args.name));
-        run.iter().filter(|_| is_first).for_each(|run| roll_call::prepare(run));
+        let watched = args.dir.as_ref().map(|dir| WatchedRank {
+            run: dir.join(&args.name),
+            waits: waits(),
+            limit: args.end.hang_limit(),
+            option: "--hang-limit",
+            tell: |line| tell(line),
+            end: || abort(Exit::Stopped),
+        });
         let log = agree(comm, log)?;
+        let roll_call = watched.map(|watched| RollCall::start(watched, comm)).transpose()?;
         Ok(Self {
             saves_last: args.saves_last(),
             saves_unfinished: args.saves_unfinished(),
@@ -82,7 +91,7 @@ impl Observers {
             deadline: deadline.map(|end| {
                 Deadline::new(end, [saves.clone(), observed_run.drains.clone()], plan, signals.stop.clone())
             }),
-            _roll_call: run.map(|run| RollCall::start(&run, comm, args.end.hang_limit())),
+            _roll_call: roll_call.flatten(),
             status: is_first.then(|| status(args, setup, newest.unwrap_or(0), &saves)).flatten().map(Arc::new),
             saves,
         })

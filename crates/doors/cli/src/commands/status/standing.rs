@@ -5,10 +5,10 @@ use std::time::SystemTime;
 use anyhow::Result;
 use recoup::SystemClock;
 use recoup::core::Store;
+use recoup::roll_call::{self, MissingRank, MissingRanks};
 use serde::Serialize;
 
 use crate::directory::{LOOKS_MAX, PlaceArgs};
-use crate::observe::roll_call::{self, MissingRank};
 use crate::observe::saves::unix_seconds;
 use crate::observe::status_file::{RunState, RunStatus};
 
@@ -30,6 +30,8 @@ pub(crate) struct RunStanding {
     /// Ranks that have not come to where others have waited long for them, and the host of each.
     missing_ranks: Vec<usize>,
     missing_hosts: Vec<Option<String>>,
+    /// Seconds since they have last said so.
+    pub(super) missing_said_seconds: Option<f64>,
     #[serde(skip)]
     pub(super) missing: Vec<MissingRank>,
     #[serde(flatten)]
@@ -84,8 +86,10 @@ pub(crate) fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
         None => in_memory_only.is_some(),
     };
     let alive = status.as_ref().and_then(RunStatus::is_alive);
-    let running = status.as_ref().filter(|status| status.state == RunState::Running && alive != Some(false));
-    let missing = running.map(|status| roll_call::missing(&place.folder(&name), status.ranks)).unwrap_or_default();
+    // A program of the library writes no status: when its ranks have said so is all that is known.
+    let is_going_on = status.as_ref().is_none_or(|status| status.state == RunState::Running && alive != Some(false));
+    let missing = is_going_on.then(|| roll_call::missing(&place.folder(&name)));
+    let MissingRanks { ranks: missing, said_ago } = missing.unwrap_or_default();
     Ok(RunStanding {
         name,
         state: state(status.as_ref(), alive).to_owned(),
@@ -96,6 +100,7 @@ pub(crate) fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
         silent_seconds: status.as_ref().map(RunStatus::silent_seconds),
         missing_ranks: missing.iter().map(|missing| missing.rank).collect(),
         missing_hosts: missing.iter().map(|missing| missing.host.clone()).collect(),
+        missing_said_seconds: (!missing.is_empty()).then_some(said_ago.as_secs_f64()),
         missing,
         reported: status.map(reported),
     })
