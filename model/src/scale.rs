@@ -33,6 +33,9 @@ pub struct CountedCosts {
     pub read_seconds: f64,
     /// Costs of a file, where the manifest is in parts.
     pub of_parts: PartsCosts,
+    /// Seconds that it costs rank 0 to plan the restore of a version from memory: to find who has
+    /// what, to join the manifest and to give orders.
+    pub plan_seconds: f64,
 }
 
 /// Bytes and seconds of a file that has a part of the manifest.
@@ -162,7 +165,7 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
                 // Of two versions.
                 manifest: tree(costs.holding_bytes)
                     + tree(costs.orders_bytes + costs.portion_bytes)
-                    + of_all(2.0 * costs.read_seconds),
+                    + of_all(2.0 * costs.plan_seconds),
                 data: 0.0,
             },
         ],
@@ -207,6 +210,7 @@ mod tests {
             file_seconds: 3e-5,
             link_seconds: 1e-6,
         },
+        plan_seconds: 1e-4,
     };
 
     #[test]

@@ -221,3 +221,80 @@ fn lost_words(ranks: &[usize]) -> String {
     let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
     format!("the part of rank {} is lost", ranks.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{Distribution, ElementType, FileRecord, Place, Role, VariableRecord};
+
+    use super::*;
+
+    /// The sealed part of a rank, with three variables of one value.
+    fn part_text(rank: usize, ranks: usize) -> Vec<u8> {
+        let mut part = Manifest::new("run", 6, ranks);
+        let file = format!("rank-{rank}");
+        for (index, name) in ["x", "r", "p"].into_iter().enumerate() {
+            let distribution = Distribution::Rows { first: rank as u64, global: ranks as u64 };
+            let record = VariableRecord::new(name, rank, Role::Dynamic, ElementType::F64, 1);
+            let mut frame = record.raw_frame(0, &[0; 8], 0x1234_5678);
+            frame.place = Some(Place { file: file.clone(), offset: 8 * index as u64 });
+            part.frames.push(frame);
+            part.variables.push(VariableRecord { distribution, ..record });
+        }
+        part.files.push(FileRecord { name: file, bytes: 24, structure_crc32c: 0, opaque: Vec::new() });
+        recoup_io::manifest::seal(&part).unwrap().into_bytes()
+    }
+
+    /// What each rank tells: its own part, and that of the rank before it.
+    fn holdings(texts: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let ranks = texts.len();
+        let id = texts.iter().enumerate().fold(0, |id: u64, (rank, text)| id.wrapping_add(part_hash(rank, text)));
+        let mark = CommitMark { sequence: 3, guards: 1, id, ranks, bytes: 24 * ranks as u64, parents: [].into() };
+        let of_rank = |rank: usize| {
+            let payloads = vec![rank, (rank + ranks - 1) % ranks];
+            serde_json::to_vec(&[Holding { version: 6, mark: mark.clone(), payloads, parities: Vec::new() }]).unwrap()
+        };
+        (0..ranks).map(of_rank).collect()
+    }
+
+    /// The time that the processor has given this thread.
+    fn processor_seconds() -> f64 {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        1e-9 * text.split(' ').next().unwrap().parse::<f64>().unwrap()
+    }
+
+    #[test]
+    #[ignore = "prints what rank 0 takes for the plan of a restore from memory, by the number of ranks"]
+    fn work_of_rank_0() {
+        println!(
+            "ranks, microseconds of the processor a rank and version: to find versions, to join the manifest, to give orders"
+        );
+        for ranks in [1_000, 10_000, 100_000] {
+            let texts: Vec<Vec<u8>> = (0..ranks).map(|rank| part_text(rank, ranks)).collect();
+            let told = holdings(&texts);
+            let mut before = processor_seconds();
+            let mut passed = || {
+                let now = processor_seconds();
+                1e6 * (now - std::mem::replace(&mut before, now)) / ranks as f64
+            };
+            let told: Vec<Vec<Holding>> = told.iter().map(|text| serde_json::from_slice(text).unwrap()).collect();
+            let mut found = find_versions(&told);
+            let orders = found[0].rebuild(ranks);
+            let bytes = |orders: &[Orders]| -> usize {
+                orders.iter().map(|orders| serde_json::to_vec(&[orders]).unwrap().len()).sum()
+            };
+            let mut orders_bytes = bytes(&orders);
+            let looked = passed();
+            let of_rank = |orders: &Orders| orders.told.iter().map(|&owner| texts[owner].clone()).collect::<Vec<_>>();
+            let mut texts: Vec<_> = orders.iter().map(|orders| of_rank(orders).into_iter()).collect();
+            passed();
+            let whole = found[0].whole(&mut texts).unwrap();
+            let joined = passed();
+            let nodes: Vec<usize> = (0..ranks).map(|rank| rank / 128).collect();
+            let own = |_: &Manifest| (0..ranks).map(|rank| vec![rank]).collect();
+            let orders = found[0].bring(Ok(&whole), &own, &nodes, 1);
+            orders_bytes += bytes(&orders);
+            let ordered = passed();
+            println!("{ranks:>7} {looked:>8.1} {joined:>8.1} {ordered:>8.1}; {} bytes of orders", orders_bytes / ranks);
+        }
+    }
+}
