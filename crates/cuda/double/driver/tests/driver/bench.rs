@@ -1,5 +1,6 @@
 //! A device opened by hand, with the few things the tests make on it.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -15,6 +16,17 @@ const NON_BLOCKING: u32 = 1;
 pub(crate) struct OpenedDevice {
     pub(crate) double: Double,
     pub(crate) context: CUcontext,
+    /// What the calls below have made.
+    made: RefCell<Vec<Made>>,
+}
+
+/// Something that is given back.
+#[derive(Clone, Copy)]
+enum Made {
+    Memory(CUdeviceptr),
+    Pinned(*mut c_void),
+    Stream(CUstream),
+    Event(CUevent),
 }
 
 impl OpenedDevice {
@@ -34,24 +46,27 @@ impl OpenedDevice {
         sys::init(0).unwrap();
         sys::retain(&raw mut context, 0).unwrap();
         sys::set_current(context).unwrap();
-        Self { double, context }
+        Self { double, context, made: RefCell::default() }
     }
 
     pub(crate) fn allocate(&self, bytes: usize) -> CUdeviceptr {
         let mut address = 0;
         sys::allocate(&raw mut address, bytes).unwrap();
+        self.made.borrow_mut().push(Made::Memory(address));
         address
     }
 
     pub(crate) fn stream(&self) -> CUstream {
         let mut stream: CUstream = null_mut();
         sys::create_stream(&raw mut stream, NON_BLOCKING).unwrap();
+        self.made.borrow_mut().push(Made::Stream(stream));
         stream
     }
 
     pub(crate) fn event(&self) -> CUevent {
         let mut event: CUevent = null_mut();
         sys::create_event(&raw mut event, 0).unwrap();
+        self.made.borrow_mut().push(Made::Event(event));
         event
     }
 
@@ -66,6 +81,7 @@ impl OpenedDevice {
     pub(crate) fn pinned(&self, bytes: usize) -> *mut c_void {
         let mut address = null_mut();
         sys::allocate_host(&raw mut address, bytes, 0).unwrap();
+        self.made.borrow_mut().push(Made::Pinned(address));
         address
     }
 
@@ -74,6 +90,20 @@ impl OpenedDevice {
         let mut bytes = vec![0; len];
         sys::to_host(bytes.as_mut_ptr().cast(), address, len, stream).unwrap();
         bytes
+    }
+
+    /// Gives back all that was made here, the last first, and the context; the account.
+    pub(crate) fn give_back(self) -> DoubleReport {
+        for made in self.made.take().into_iter().rev() {
+            let given = match made {
+                Made::Memory(address) => sys::free(address),
+                Made::Pinned(address) => sys::free_host(address),
+                Made::Stream(stream) => sys::destroy_stream(stream),
+                Made::Event(event) => sys::destroy_event(event),
+            };
+            given.unwrap();
+        }
+        self.close()
     }
 
     /// Gives the context back; the account.

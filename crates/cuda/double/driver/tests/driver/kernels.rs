@@ -4,7 +4,7 @@ use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
 use cudarc::driver::sys::{CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult, CUstream};
-use recoup_cuda_double::Settings;
+use recoup_cuda_double::{DoubleReport, Settings};
 
 use crate::bench::OpenedDevice;
 use crate::sys::{self, Outcome, Shape};
@@ -50,6 +50,12 @@ impl LoadedModule {
         Self { device, module }
     }
 
+    /// Gives back the module, and what was made on the device; the account.
+    fn give_back(self) -> DoubleReport {
+        sys::unload(self.module).unwrap();
+        self.device.give_back()
+    }
+
     fn kernel(&self, name: &str) -> CUfunction {
         let name = CString::new(name).unwrap();
         let mut function: CUfunction = null_mut();
@@ -78,10 +84,7 @@ fn a_kernel_writes_what_it_is_told_to() {
     let bytes = loaded.device.read(address, 400, stream);
     let words: Vec<i32> = bytes.as_chunks().0.iter().map(|bytes| i32::from_ne_bytes(*bytes)).collect();
     assert_eq!(words, (0..100).collect::<Vec<i32>>());
-    sys::free(address).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    sys::unload(loaded.module).unwrap();
-    assert!(loaded.device.close().is_clean());
+    assert!(loaded.give_back().is_clean());
 }
 
 #[test]
@@ -93,10 +96,7 @@ fn variables_of_a_module_keep_their_values_between_launches() {
         launch(loaded.kernel("count"), blocks(1, 1), stream, address, 0).unwrap();
     }
     assert_eq!(loaded.device.read(address, 4, stream), 43i32.to_ne_bytes());
-    sys::free(address).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    sys::unload(loaded.module).unwrap();
-    assert!(loaded.device.close().is_clean());
+    assert!(loaded.give_back().is_clean());
 }
 
 #[test]
@@ -135,11 +135,7 @@ fn a_swapped_stream_is_a_race_of_the_bytes_touched() {
         sys::wait_event(b, other, 0).unwrap();
         sys::fill(address + 200, 1, 200, b).unwrap();
         sys::synchronize().unwrap();
-        sys::destroy_event(other).unwrap();
-        [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
-        sys::free(address).unwrap();
-        sys::unload(loaded.module).unwrap();
-        let report = loaded.device.close();
+        let report = loaded.give_back();
         assert_eq!(report.races.len(), usize::from(is_swapped), "{report}");
         assert!(report.races.iter().all(|race| race.contains("the same 200 bytes")), "{report}");
     }
@@ -154,10 +150,7 @@ fn a_kernel_reaches_page_locked_memory_when_it_runs() {
     assert_eq!(sys::byte_at(pinned), 0xA5);
     sys::finish_stream(stream).unwrap();
     assert_eq!(sys::bytes_at(pinned, 4), [0; 4]);
-    sys::free_host(pinned).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    sys::unload(loaded.module).unwrap();
-    assert!(loaded.device.close().is_clean());
+    assert!(loaded.give_back().is_clean());
 }
 
 #[test]
@@ -216,10 +209,7 @@ fn shared_memory_above_the_usual_needs_leave() {
     sys::function_attribute(kernel, attribute, 64 << 10).unwrap();
     launch(kernel, shape, stream, address, 0).unwrap();
     assert_eq!(loaded.device.read(address, 4, stream), 31i32.to_ne_bytes());
-    sys::free(address).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    sys::unload(loaded.module).unwrap();
-    assert_eq!(loaded.device.close().faults.len(), 1);
+    assert_eq!(loaded.give_back().faults.len(), 1);
 }
 
 #[test]
@@ -234,9 +224,7 @@ fn kernel_stream_and_thread_are_of_one_context() {
     assert_eq!(result, Err(CUresult::CUDA_ERROR_INVALID_HANDLE));
     sys::release(1).unwrap();
     sys::set_current(loaded.device.context).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    sys::unload(loaded.module).unwrap();
-    assert_eq!(loaded.device.close().faults.len(), 1);
+    assert_eq!(loaded.give_back().faults.len(), 1);
 }
 
 #[test]

@@ -16,9 +16,7 @@ fn fresh_memory_of_the_device_and_of_the_host_holds_a_pattern() {
     assert!(bytes.iter().all(|byte| *byte == 0xA5));
     let pinned = device.pinned(64);
     assert_eq!(sys::byte_at(pinned), 0xA5);
-    sys::free_host(pinned).unwrap();
-    sys::free(address).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }
 
 #[test]
@@ -32,10 +30,7 @@ fn a_pinned_source_is_read_when_the_copy_runs() {
     // A program that does not wait for its copy sends the bytes it writes too early.
     sys::bytes_at(pinned, 8).fill(2);
     assert_eq!(device.read(address, 8, stream), [2; 8]);
-    sys::free_host(pinned).unwrap();
-    sys::free(address).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }
 
 #[test]
@@ -48,9 +43,7 @@ fn a_pageable_source_is_read_when_the_call_is_made() {
     source.fill(2);
     assert_eq!(device.read(address, 8, stream), [1; 8]);
     assert_eq!(source, [2; 8]);
-    sys::free(address).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }
 
 #[test]
@@ -64,10 +57,7 @@ fn a_pinned_target_is_written_only_when_something_waits() {
     assert_eq!(sys::byte_at(pinned), 0xA5, "it has not been waited for");
     sys::finish_stream(stream).unwrap();
     assert_eq!(sys::byte_at(pinned), 7);
-    sys::free_host(pinned).unwrap();
-    sys::free(address).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }
 
 #[test]
@@ -86,11 +76,7 @@ fn only_what_a_wait_depends_on_runs() {
     assert_eq!([sys::byte_at(pinned), sys::byte_at(other)], [1, 0xA5]);
     sys::synchronize().unwrap();
     assert_eq!(sys::byte_at(other), 2);
-    sys::free_host(pinned).unwrap();
-    sys::free_host(other).unwrap();
-    sys::free(address).unwrap();
-    [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }
 
 #[test]
@@ -109,10 +95,7 @@ fn a_query_is_answered_by_a_coin_and_in_the_end_by_yes() {
         }
         answers.push(asked);
         sys::query_stream(stream).unwrap();
-        sys::destroy_event(event).unwrap();
-        sys::destroy_stream(stream).unwrap();
-        sys::free(address).unwrap();
-        assert!(device.close().is_clean());
+        assert!(device.give_back().is_clean());
     }
     assert!(answers.contains(&0) && answers.iter().any(|asked| *asked > 1), "{answers:?}");
 }
@@ -172,11 +155,7 @@ fn an_event_recorded_again_changes_nothing_for_who_waits_already() {
     assert_eq!(sys::byte_at(pinned), 0xA5, "the later record was not waited for");
     sys::finish_event(event).unwrap();
     assert_eq!(sys::byte_at(pinned), 1);
-    sys::free_host(pinned).unwrap();
-    sys::destroy_event(event).unwrap();
-    [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
-    sys::free(address).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }
 
 #[test]
@@ -192,8 +171,5 @@ fn events_count_operations_where_a_device_has_a_clock() {
     sys::finish_stream(stream).unwrap();
     sys::elapsed(&raw mut milliseconds, start, end).unwrap();
     assert!((milliseconds - 2e-3).abs() < 1e-9, "a fill and a record: {milliseconds}");
-    [start, end].into_iter().for_each(|event| sys::destroy_event(event).unwrap());
-    sys::destroy_stream(stream).unwrap();
-    sys::free(address).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }

@@ -100,9 +100,7 @@ fn a_registration_that_ends_before_its_copies_is_found() {
     sys::to_device(address, start, 64, stream).unwrap();
     sys::unregister(start).unwrap();
     sys::finish_stream(stream).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    sys::free(address).unwrap();
-    let report = device.close();
+    let report = device.give_back();
     assert_eq!(report.faults, ["cuMemHostUnregister: 1 copies of this memory still wait"]);
 }
 
@@ -165,8 +163,7 @@ fn memory_is_mapped_piece_by_piece_and_used_across_pieces() {
     assert_eq!(sys::fill(start + 2 * PAGE as u64 - 8, 3, 16, stream), Err(INVALID), "the third is not mapped");
     sys::unmap(start, 2 * PAGE).unwrap();
     sys::release_addresses(start, 4 * PAGE).unwrap();
-    sys::destroy_stream(stream).unwrap();
-    let report = device.close();
+    let report = device.give_back();
     assert_eq!((report.faults.len(), report.live.len()), (1, 0), "{report}");
 }
 
@@ -244,7 +241,5 @@ fn a_pointer_tells_where_it_points() {
     let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
     sys::pointer_attribute((&raw mut start).cast(), attribute, address + 5).unwrap();
     assert_eq!(start, address);
-    sys::free_host(pinned).unwrap();
-    sys::free(address).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }

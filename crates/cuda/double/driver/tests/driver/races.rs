@@ -21,10 +21,7 @@ fn fill_and_copy(seed: u64, waits: bool) -> (DoubleReport, Vec<u8>) {
     sys::on_device(target, source, 64, b).unwrap();
     let bytes = device.read(target, 64, b);
     sys::synchronize().unwrap();
-    sys::destroy_event(event).unwrap();
-    [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
-    [source, target].into_iter().for_each(|address| sys::free(address).unwrap());
-    (device.close(), bytes)
+    (device.give_back(), bytes)
 }
 
 #[test]
@@ -53,9 +50,7 @@ fn a_race_is_told_in_whatever_order_the_two_have_run() {
     sys::fill(address + 6, 3, 2, a).unwrap();
     sys::finish_stream(a).unwrap();
     sys::finish_stream(b).unwrap();
-    [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
-    sys::free(address).unwrap();
-    let report = device.close();
+    let report = device.give_back();
     assert_eq!(report.races.len(), 1, "{report}");
     assert!(report.races[0].contains("the same 2 bytes"), "{report}");
 }
@@ -69,9 +64,7 @@ fn readers_do_not_race() {
     sys::on_device(address + 8, address, 8, a).unwrap();
     sys::on_device(address + 16, address, 8, b).unwrap();
     sys::synchronize().unwrap();
-    [a, b].into_iter().for_each(|stream| sys::destroy_stream(stream).unwrap());
-    sys::free(address).unwrap();
-    assert!(device.close().is_clean());
+    assert!(device.give_back().is_clean());
 }
 
 #[test]
