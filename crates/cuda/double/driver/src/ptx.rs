@@ -25,7 +25,6 @@ mod decode;
 mod error;
 mod fault;
 mod flow;
-mod gathering;
 mod instruction;
 mod kernel;
 mod launch;

@@ -77,14 +77,14 @@ impl Driver {
         fits.then_some(()).ok_or(CudaStatus::NoBinaryForGpu)
     }
 
-    /// Gives the variables of a module memory and their first values.
+    /// Gives the variables of a module memory, which holds zeros.
     fn place_globals(&mut self, context: u64, code: &ptx::Module) -> Refusable<Vec<u64>> {
         let device = self.device_of(context)?;
         let total: usize = code.globals().iter().map(|global| global.bytes).sum();
         self.make_room(device, total as u64)?;
         let place = |global: &ptx::Global| {
             let address = self.memory.allocate(context, device, global.bytes.max(1) as u64);
-            self.memory.write(address, &global.initial).map_err(|_| CudaStatus::InvalidPtx)?;
+            self.memory.write(address, &vec![0; global.bytes]).map_err(|_| CudaStatus::InvalidPtx)?;
             Ok(address)
         };
         code.globals().iter().map(place).collect()
@@ -119,10 +119,6 @@ impl Driver {
         let module = self.modules.get(&state.module).ok_or(CudaStatus::InvalidHandle)?;
         let kernel = module.code.kernel(&state.name).ok_or(CudaStatus::InvalidHandle)?;
         Ok((state, module, kernel))
-    }
-
-    fn registers(&self, kernel: &Kernel) -> u32 {
-        kernel.registers_max.map_or(self.settings.registers, |most| most.min(self.settings.registers))
     }
 
     fn set_function_attribute(&mut self, function: u64, attribute: u32, value: i32) -> Refusable<()> {
@@ -184,15 +180,14 @@ impl Driver {
             return invalid(format!("{block:?} threads"));
         }
         let most = kernel.block_max.map_or(devices::BLOCK_THREADS, |most| most.iter().product());
-        let is_other = kernel.block_required.is_some_and(|required| required != block);
-        if threads > most.into() || is_other {
+        if threads > most.into() {
             return invalid(format!("{block:?} threads, which the kernel excludes"));
         }
         if wanted.dynamic_shared_bytes as usize > state.dynamic_shared_max {
             return invalid(format!("{} bytes of shared memory", wanted.dynamic_shared_bytes));
         }
         let warps = (threads as u32).div_ceil(WARP);
-        let registers = warps * (self.registers(kernel) * WARP).next_multiple_of(REGISTER_GROUP);
+        let registers = warps * (self.settings.registers * WARP).next_multiple_of(REGISTER_GROUP);
         if registers > devices::BLOCK_REGISTERS {
             return Err((CudaStatus::LaunchOutOfResources, format!("{registers} registers")));
         }

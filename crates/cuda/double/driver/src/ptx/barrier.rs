@@ -1,7 +1,6 @@
 //! Barriers of a block.
 
 use super::fault::DeviceFault;
-use super::gathering::gather;
 use super::instruction::{Action, Barrier};
 use super::state::{BlockState, LANES, ThreadFault};
 use super::thread::ThreadStatus;
@@ -50,8 +49,8 @@ fn complete(block: &BlockState<'_>, thread: usize, number: u32) -> Result<Option
         }
         arrived.extend(lanes);
     }
-    let how = |thread: usize| barrier(block, thread).map(|barrier| barrier.reduction.map(|reduction| reduction.how));
-    if arrived.iter().any(|other| how(*other) != how(thread)) {
+    let gathers = |thread: usize| barrier(block, thread).is_some_and(|barrier| barrier.reduction.is_some());
+    if arrived.iter().any(|other| gathers(*other) != gathers(thread)) {
         return Err(DeviceFault::Disagreement { number, what: "threads come to it by instructions that differ" });
     }
     Ok(Some(arrived))
@@ -59,19 +58,18 @@ fn complete(block: &BlockState<'_>, thread: usize, number: u32) -> Result<Option
 
 /// Gathers what the threads bring, and lets them continue.
 fn pass(block: &mut BlockState<'_>, arrived: &[usize]) {
-    let mut predicates = Vec::new();
+    let mut is_any = 0;
     for thread in arrived {
         if let Some(reduction) = barrier(block, *thread).and_then(|barrier| barrier.reduction) {
-            predicates.push((*thread, block.registers(*thread).predicate(reduction.predicate)));
+            is_any |= block.registers(*thread).predicate(reduction.predicate);
         }
     }
     let kernel = block.kernel;
     for thread in arrived {
         let instruction = &kernel.code[block.lanes[*thread].position];
         if let Some(reduction) = barrier(block, *thread).and_then(|barrier| barrier.reduction) {
-            let value = gather(reduction.how, predicates.iter().copied());
             let mut registers = block.registers(*thread);
-            registers.write(reduction.target, value);
+            registers.write(reduction.target, is_any);
             kernel
                 .tracking
                 .entries

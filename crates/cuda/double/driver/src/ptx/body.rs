@@ -56,11 +56,6 @@ fn limits(reader: &mut Reader<'_>, kernel: &mut Kernel) -> Result<(), ParseError
         match reader.peek(0) {
             "{" => return Ok(()),
             ".maxntid" => kernel.block_max = Some(sizes(reader)?),
-            ".reqntid" => kernel.block_required = Some(sizes(reader)?),
-            ".maxnreg" => {
-                reader.next();
-                kernel.registers_max = Some(reader.count()? as u32);
-            }
             // Advice to the assembler on blocks side by side.
             ".minnctapersm" => {
                 reader.next();
@@ -120,7 +115,7 @@ impl Body<'_, '_, '_> {
     fn directive(&mut self) -> Result<(), ParseError> {
         match self.reader.peek(0) {
             ".reg" => self.registers(),
-            ".shared" | ".local" => self.variable(),
+            ".shared" => self.variable(),
             ".pragma" if self.reader.peek(1) == "\"nounroll\"" => {
                 self.reader.next();
                 self.reader.next();
@@ -156,44 +151,25 @@ impl Body<'_, '_, '_> {
     }
 
     fn variable(&mut self) -> Result<(), ParseError> {
-        let is_shared = self.reader.next() == ".shared";
+        self.reader.next();
         let declared = declared(self.reader)?;
         let bytes = declared.bytes.ok_or_else(|| self.reader.refuse("a size expected before"))?;
-        let is_new = match is_shared {
-            true => self.names.declare_shared(declared.name, bytes, declared.alignment),
-            false => self.names.declare_local(declared.name, bytes, declared.alignment),
-        };
-        if !is_new {
+        if !self.names.declare_shared(declared.name, bytes, declared.alignment) {
             return Err(self.reader.refuse("a name that is there already, before"));
         }
         self.reader.expect(";", "the end of a variable expected")
     }
 
-    /// A label, or the name of a list of them.
     fn label(&mut self) -> Result<(), ParseError> {
         let line = self.reader.line();
         let name = self.reader.word("a label expected")?;
         self.reader.expect(":", "the end of a label expected")?;
-        if !self.reader.takes(".branchtargets") {
-            return self.names.place_label(name, line, self.code.len());
-        }
-        let mut targets = Vec::new();
-        loop {
-            let target = self.reader.word("a label expected")?;
-            targets.push(self.names.label(target, line));
-            if !self.reader.takes(",") {
-                break;
-            }
-        }
-        if !self.names.declare(name, Named::Branches(targets)) {
-            return Err(self.reader.refuse("a name that is there already, before"));
-        }
-        self.reader.expect(";", "the end of a list of labels expected")
+        self.names.place_label(name, line, self.code.len())
     }
 
     /// Labels become places, registers are looked after, and share their room.
     fn finish(self, kernel: &mut Kernel) -> Result<(), ParseError> {
-        let Names { labels, registers, mut constants, mut specials, shared_bytes, local_bytes, .. } = self.names;
+        let Names { labels, registers, mut constants, mut specials, shared_bytes, .. } = self.names;
         let mut code = self.code;
         // Where a body ends without a return, its threads end.
         let line = code.last().map_or(0, |last| last.line);
@@ -202,12 +178,9 @@ impl Body<'_, '_, '_> {
         if let Some(label) = missing {
             return Err(ParseError { line: label.line, what: "a label without a place", found: label.name.clone() });
         }
-        let place = |number: &mut usize| *number = labels[*number].position.unwrap_or_default();
         for instruction in &mut code {
-            match &mut instruction.action {
-                Action::Branch { target } => place(target),
-                Action::BranchIndexed { targets, .. } => targets.iter_mut().for_each(place),
-                _ => {}
+            if let Action::Branch { target } = &mut instruction.action {
+                *target = labels[*target].position.unwrap_or_default();
             }
         }
         let own = specials.iter().map(|(_, register)| *register);
@@ -219,7 +192,6 @@ impl Body<'_, '_, '_> {
         kernel.n_registers = compact::compact(&mut code, registers.len(), kept);
         kernel.steps = plain::plain_steps(&code);
         kernel.static_shared_bytes = shared_bytes;
-        kernel.local_bytes = local_bytes;
         kernel.dynamic_alignment = self.names.dynamic_alignment;
         kernel.specials = specials;
         kernel.constants = constants;

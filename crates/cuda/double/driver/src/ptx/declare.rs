@@ -8,7 +8,6 @@ use super::syntax::Reader;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared<'a> {
     pub(super) name: &'a str,
-    pub(super) scalar: ScalarType,
     pub(super) alignment: usize,
     /// Length in bytes; `None` for an array without one.
     pub(super) bytes: Option<usize>,
@@ -35,7 +34,7 @@ pub(super) fn declared<'a>(reader: &mut Reader<'a>) -> Result<Declared<'a>, Pars
     }
     let alignment = stated.unwrap_or(scalar.bytes());
     if alignment.is_power_of_two() && alignment <= 1024 {
-        Ok(Declared { name, scalar, alignment, bytes })
+        Ok(Declared { name, alignment, bytes })
     } else {
         Err(reader.refuse("an alignment that is not interpreted, before"))
     }

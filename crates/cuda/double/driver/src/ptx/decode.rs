@@ -5,7 +5,7 @@ mod together;
 
 use super::error::ParseError;
 use super::instruction::{Action, Instruction};
-use super::names::{Named, Names};
+use super::names::Names;
 use super::operand::{Resolver, Width};
 use super::register::{NO_REGISTER, Register, RegisterPlaces};
 use super::scalar::{ScalarKind, ScalarType, mask};
@@ -35,13 +35,10 @@ fn action(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
             let [label] = resolver.operands()?;
             Ok(Action::Branch { target: resolver.label(label)? })
         }
-        ["brx", "idx"] | ["brx", "idx", "uni"] => branch_indexed(resolver),
         ["ret"] | ["ret", "uni"] | ["exit"] => resolver.operands::<0>().map(|_| Action::Exit),
         ["trap"] => resolver.operands::<0>().map(|_| Action::Trap),
-        ["ld", ..] | ["st", ..] | ["atom", ..] | ["red", ..] | ["cvta", ..] | ["membar", ..] | ["fence", ..] => {
-            access::decode(resolver)
-        }
-        ["bar" | "barrier" | "shfl" | "vote" | "redux", ..] => together::decode(resolver),
+        ["ld" | "st" | "atom" | "cvta", ..] => access::decode(resolver),
+        ["bar" | "shfl" | "vote" | "redux", ..] => together::decode(resolver),
         _ => compute(resolver),
     }
 }
@@ -137,14 +134,4 @@ fn compare(resolver: &mut Resolver<'_, '_, '_>, comparison: &str, scalar: &str) 
     let a = resolver.source(a, Width::Exactly(scalar.bits))?;
     let b = resolver.source(b, Width::Exactly(scalar.bits))?;
     Ok(Action::Compute { function, places: RegisterPlaces { target, sources: [a, b, a, a], mask: u64::MAX } })
-}
-
-fn branch_indexed(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
-    let [index, list] = resolver.operands()?;
-    let index = resolver.source(index, Width::Exactly(32))?;
-    let OperandSyntax::Name(name) = list else { return Err(resolver.refuse("a list of labels expected")) };
-    match resolver.names.find(name) {
-        Some(Named::Branches(targets)) => Ok(Action::BranchIndexed { targets: targets.into(), index }),
-        _ => Err(resolver.refuse_name("not a list of labels", name)),
-    }
 }

@@ -19,7 +19,7 @@ pub enum DeviceFault {
         /// Length of the access.
         bytes: usize,
     },
-    /// An access past the memory of a block, a thread or the parameters.
+    /// An access past the memory of a block or the parameters.
     #[error("{bytes} bytes at {address:#x}: not within {memory} memory")]
     Outside {
         /// The memory.
@@ -42,14 +42,6 @@ pub enum DeviceFault {
         dividend: u64,
         /// Bits of the divisor.
         divisor: u64,
-    },
-    /// A branch by a number past the end of its list.
-    #[error("branch number {index} of {branches}")]
-    Branch {
-        /// The number.
-        index: u64,
-        /// Length of the list.
-        branches: usize,
     },
     /// The kernel gave up.
     #[error("trap")]

@@ -41,7 +41,6 @@ pub(super) fn stretches(code: &[Instruction]) -> Vec<Stretch> {
 fn targets(action: &Action) -> Vec<usize> {
     match action {
         Action::Branch { target } => vec![*target],
-        Action::BranchIndexed { targets, .. } => targets.to_vec(),
         _ => Vec::new(),
     }
 }

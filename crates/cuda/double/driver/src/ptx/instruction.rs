@@ -20,11 +20,9 @@ pub(super) struct Address {
 /// The memory an address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateSpace {
-    Generic,
-    /// Global memory, and constant memory, which is a read-only part of it here.
+    /// Global memory, which addresses of any space mean too.
     Global,
     Shared,
-    Local,
     Parameter,
 }
 
@@ -78,7 +76,7 @@ impl Instruction {
 
     /// Returns whether the next instruction is not the one that follows.
     pub(super) fn ends_thread_or_jumps(&self) -> bool {
-        matches!(self.action, Action::Branch { .. } | Action::BranchIndexed { .. } | Action::Exit | Action::Trap)
+        matches!(self.action, Action::Branch { .. } | Action::Exit | Action::Trap)
     }
 
     /// Shows every register with its usage, reads before writes.
@@ -112,15 +110,10 @@ impl Action {
             Self::Unpack { source, .. } => see(source),
             Self::Pack { parts, .. } => parts.iter_mut().for_each(see),
             Self::Load { access, .. } => see(&mut access.address.base),
-            Self::Store { access, sources } => {
+            Self::Store { access, source } | Self::AtomicOr { access, source, .. } => {
                 see(&mut access.address.base);
-                sources.iter_mut().for_each(see);
+                see(source);
             }
-            Self::Atomic(atomic) => {
-                see(&mut atomic.access.address.base);
-                atomic.sources.iter_mut().for_each(see);
-            }
-            Self::BranchIndexed { index, .. } => see(index),
             Self::Barrier(barrier) => {
                 see(&mut barrier.number);
                 barrier.reduction.iter_mut().for_each(|reduction| see(&mut reduction.predicate.operand));
@@ -130,7 +123,7 @@ impl Action {
                 see(&mut collective.source);
                 collective.shuffle.iter_mut().for_each(see);
             }
-            Self::Branch { .. } | Self::Exit | Self::Trap | Self::Nothing => {}
+            Self::Branch { .. } | Self::Exit | Self::Trap => {}
         }
     }
 
@@ -138,10 +131,11 @@ impl Action {
         let mut one = |register: &mut Register, usage| see_register(register, usage, see);
         match self {
             Self::Compute { places, .. } => one(&mut places.target, usage),
-            Self::Divide { target, .. } | Self::Pack { target, .. } => one(target, usage),
+            Self::Divide { target, .. } | Self::Pack { target, .. } | Self::AtomicOr { target, .. } => {
+                one(target, usage)
+            }
             Self::Unpack { targets, .. } => targets.iter_mut().for_each(|target| one(target, usage)),
             Self::Load { targets, .. } => targets.iter_mut().for_each(|target| one(&mut target.register, usage)),
-            Self::Atomic(atomic) => one(&mut atomic.target, usage),
             Self::Barrier(barrier) => {
                 barrier.reduction.iter_mut().for_each(|reduction| one(&mut reduction.target, usage));
             }
@@ -149,12 +143,7 @@ impl Action {
                 one(&mut collective.target, usage);
                 one(&mut collective.predicate, Usage::Write);
             }
-            Self::Store { .. }
-            | Self::Branch { .. }
-            | Self::BranchIndexed { .. }
-            | Self::Exit
-            | Self::Trap
-            | Self::Nothing => {}
+            Self::Store { .. } | Self::Branch { .. } | Self::Exit | Self::Trap => {}
         }
     }
 }
@@ -192,20 +181,19 @@ pub(super) enum Action {
     },
     Store {
         access: MemoryAccess,
-        sources: Box<[Register]>,
+        source: Register,
     },
-    Atomic(Box<Atomic>),
+    /// Reads what is there, and adds bits to it; nothing comes between.
+    AtomicOr {
+        access: MemoryAccess,
+        source: Register,
+        target: Register,
+    },
     Branch {
         target: usize,
     },
-    BranchIndexed {
-        targets: Box<[usize]>,
-        index: Register,
-    },
     Exit,
     Trap,
-    /// A fence: nothing where threads run one at a time.
-    Nothing,
     Barrier(Box<Barrier>),
     Collective(Box<Collective>),
 }
@@ -217,17 +205,6 @@ pub(super) struct Loaded {
     pub(super) mask: u64,
 }
 
-/// A read and a write that nothing comes between.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Atomic {
-    pub(super) access: MemoryAccess,
-    /// Takes what is there and the operands; gives what will be there.
-    pub(super) function: fn(u64, u64, u64) -> u64,
-    pub(super) sources: [Register; 2],
-    /// Takes what was there; [`NO_REGISTER`] where it is not wanted.
-    pub(super) target: Register,
-}
-
 /// A barrier of all threads of a block; those of a warp come to it at the same instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Barrier {
@@ -235,10 +212,9 @@ pub(super) struct Barrier {
     pub(super) reduction: Option<BarrierReduction>,
 }
 
-/// A predicate gathered at a barrier.
+/// A predicate gathered at a barrier: whether it holds for any thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BarrierReduction {
-    pub(super) how: Gathering,
     pub(super) predicate: PredicateOperand,
     pub(super) target: Register,
 }
@@ -246,7 +222,6 @@ pub(super) struct BarrierReduction {
 /// A reduction of predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gathering {
-    All,
     Any,
     /// A bit for each lane.
     Lanes,
@@ -268,29 +243,15 @@ pub(super) struct Collective {
 }
 
 /// The qualifiers, which must be the same for all lanes that meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CollectiveKind {
     Barrier,
     Shuffle(Shuffle),
     Vote(Gathering),
-    /// A reduction, by its name.
-    Reduce {
-        name: Reduction,
-        function: fn(u64, u64) -> u64,
-    },
-}
-
-impl CollectiveKind {
-    /// Returns whether lanes at the two may meet.
-    pub(super) fn meets(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Barrier, Self::Barrier) => true,
-            (Self::Shuffle(a), Self::Shuffle(b)) => a == b,
-            (Self::Vote(a), Self::Vote(b)) => a == b,
-            (Self::Reduce { name: a, .. }, Self::Reduce { name: b, .. }) => a == b,
-            _ => false,
-        }
-    }
+    /// The sum of all words.
+    Add,
+    /// The bits of all words.
+    Or,
 }
 
 /// The way a shuffle finds its source.
@@ -300,17 +261,4 @@ pub(super) enum Shuffle {
     Down,
     Butterfly,
     Index,
-}
-
-/// The reductions of a warp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reduction {
-    Add,
-    And,
-    Or,
-    Xor,
-    MinUnsigned,
-    MaxUnsigned,
-    MinSigned,
-    MaxSigned,
 }

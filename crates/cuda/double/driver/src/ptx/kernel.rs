@@ -27,13 +27,8 @@ pub struct Kernel {
     pub parameters: Vec<Parameter>,
     /// Shared memory that a block has without asking.
     pub static_shared_bytes: usize,
-    /// Registers of a thread, where the text limits them (`.maxnreg`).
-    pub registers_max: Option<u32>,
     /// The largest block, where the text limits it (`.maxntid`): the product counts.
     pub block_max: Option<[u32; 3]>,
-    /// The only block allowed, where the text names one (`.reqntid`).
-    pub block_required: Option<[u32; 3]>,
-    pub(super) local_bytes: usize,
     /// The number that the address of the launch's shared memory is a multiple of.
     pub(super) dynamic_alignment: usize,
     pub(super) n_registers: usize,

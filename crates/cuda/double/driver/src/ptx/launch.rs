@@ -146,10 +146,6 @@ fn check(launch: &Launch<'_>) -> Result<(), DeviceFault> {
     let product = |sizes: [u32; 3]| sizes.iter().map(|n| u64::from(*n)).product::<u64>();
     let threads_max = kernel.block_max.map_or(THREADS_MAX, product).min(THREADS_MAX);
     at_most("threads of a block", product(launch.block), threads_max)?;
-    if let Some(required) = kernel.block_required.filter(|required| *required != launch.block) {
-        let found = product(launch.block);
-        return Err(DeviceFault::Launch { what: "threads of a block of one size", found, most: product(required) });
-    }
     at_most("bytes of shared memory", shared_bytes(launch) as u64, SHARED_MAX)?;
     at_most("bytes of parameters", kernel.parameter_bytes() as u64, launch.parameters.len() as u64)?;
     let globals = kernel.constants.iter().map(|(constant, _)| match constant {

@@ -8,8 +8,7 @@ use super::error::ParseError;
 use super::kernel::Kernel;
 use super::lex::tokens;
 use super::names::ModuleVariable;
-use super::scalar::{ScalarKind, ScalarType};
-use super::syntax::{Number, Reader};
+use super::syntax::Reader;
 
 /// A parsed module.
 #[derive(Clone, Debug, Default)]
@@ -18,19 +17,15 @@ pub struct Module {
     globals: Vec<Global>,
 }
 
-/// A variable of a module in global or constant memory.
+/// A variable of a module in global memory, which begins with zeros.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
     /// Name of the variable.
     pub name: String,
-    /// Kernels may only read the variable.
-    pub is_constant: bool,
     /// Length in bytes.
     pub bytes: usize,
     /// The number its address is a multiple of.
     pub alignment: usize,
-    /// The first value, `bytes` long.
-    pub initial: Vec<u8>,
 }
 
 impl Module {
@@ -59,7 +54,7 @@ impl Module {
         &self.kernels
     }
 
-    /// Returns the variables in global and constant memory. A launch is told an address for each,
+    /// Returns the variables in global memory. A launch is told an address for each,
     /// in this order.
     pub fn globals(&self) -> &[Global] {
         &self.globals
@@ -100,7 +95,7 @@ impl<'a> Parser<'a> {
                 self.module.kernels.push(kernel);
                 Ok(())
             }
-            ".global" | ".const" if !is_external => self.global(),
+            ".global" if !is_external => self.global(),
             ".shared" if is_external => self.dynamic_shared(),
             ".shared" if !is_linked => self.shared(),
             _ => Err(self.reader.refuse("not interpreted")),
@@ -125,16 +120,12 @@ impl<'a> Parser<'a> {
     }
 
     fn global(&mut self) -> Result<(), ParseError> {
-        let is_constant = self.reader.next() == ".const";
+        self.reader.next();
         let declared = declared(&mut self.reader)?;
         let bytes = declared.bytes.ok_or_else(|| self.reader.refuse("a size expected before"))?;
-        let initial = match self.reader.takes("=") {
-            true => self.values(declared.scalar, bytes)?,
-            false => vec![0; bytes],
-        };
         let variable = ModuleVariable::Global(self.module.globals.len());
         let Declared { name, alignment, .. } = declared;
-        self.module.globals.push(Global { name: name.to_owned(), is_constant, bytes, alignment, initial });
+        self.module.globals.push(Global { name: name.to_owned(), bytes, alignment });
         self.declare(name, variable)
     }
 
@@ -143,37 +134,5 @@ impl<'a> Parser<'a> {
             return Err(self.reader.refuse("a name that is there already, before"));
         }
         self.reader.expect(";", "the end of a variable expected")
-    }
-
-    /// The first value of a variable: one, or a list that zeros follow.
-    fn values(&mut self, scalar: ScalarType, bytes: usize) -> Result<Vec<u8>, ParseError> {
-        let mut initial = Vec::with_capacity(bytes);
-        let is_list = self.reader.takes("{");
-        loop {
-            self.value(scalar, &mut initial)?;
-            if !is_list || !self.reader.takes(",") {
-                break;
-            }
-        }
-        if is_list {
-            self.reader.expect("}", "the end of a list expected")?;
-        }
-        if initial.len() > bytes {
-            return Err(self.reader.refuse("more values than room before"));
-        }
-        initial.resize(bytes, 0);
-        Ok(initial)
-    }
-
-    fn value(&mut self, scalar: ScalarType, initial: &mut Vec<u8>) -> Result<(), ParseError> {
-        let refused = self.reader.refuse("not a value of the variable's type");
-        let bits = match (self.reader.number()?, scalar.kind) {
-            (Number::Integer(value), kind) if kind != ScalarKind::Float => value,
-            (Number::Single(value), ScalarKind::Float) if scalar.bits == 32 => u64::from(value),
-            (Number::Double(value), ScalarKind::Float) if scalar.bits == 64 => value,
-            _ => return Err(refused),
-        };
-        initial.extend_from_slice(&bits.to_le_bytes()[..scalar.bytes()]);
-        Ok(())
     }
 }

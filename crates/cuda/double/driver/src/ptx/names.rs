@@ -6,7 +6,7 @@ use super::error::ParseError;
 use super::register::Register;
 use super::special::Special;
 
-/// First address of shared and of local memory; below it is none.
+/// First address of shared memory; below it is none.
 pub(super) const FIRST_ADDRESS: u64 = 1024;
 
 /// A register as it was declared.
@@ -29,7 +29,7 @@ pub(super) enum Constant {
 /// A variable of the module, as kernels see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ModuleVariable {
-    /// A variable in global or constant memory, by its number.
+    /// A variable in global memory, by its number.
     Global(usize),
     /// A variable in shared memory: each kernel that names it has its own.
     Shared { bytes: usize, alignment: usize },
@@ -43,8 +43,6 @@ pub(super) enum Named {
     Register(Register),
     /// A variable, by its address.
     Variable(Constant),
-    /// A list of labels.
-    Branches(Vec<usize>),
 }
 
 /// A label; known before its place is.
@@ -71,7 +69,6 @@ pub(super) struct Names<'a> {
     /// Registers that hold a number of the thread before its first instruction.
     pub(super) specials: Vec<(Special, Register)>,
     pub(super) shared_bytes: usize,
-    pub(super) local_bytes: usize,
     /// The number that the address of the launch's shared memory is a multiple of.
     pub(super) dynamic_alignment: usize,
 }
@@ -88,7 +85,6 @@ impl<'a> Names<'a> {
             labels: Vec::new(),
             specials: Vec::new(),
             shared_bytes: 0,
-            local_bytes: 0,
             dynamic_alignment: 16,
         }
     }
@@ -122,12 +118,6 @@ impl<'a> Names<'a> {
     /// Declares a variable in shared memory.
     pub(super) fn declare_shared(&mut self, name: &str, bytes: usize, alignment: usize) -> bool {
         let address = place(&mut self.shared_bytes, bytes, alignment);
-        self.declare(name, Named::Variable(Constant::Value(address)))
-    }
-
-    /// Declares a variable in the thread's own memory.
-    pub(super) fn declare_local(&mut self, name: &str, bytes: usize, alignment: usize) -> bool {
-        let address = place(&mut self.local_bytes, bytes, alignment);
         self.declare(name, Named::Variable(Constant::Value(address)))
     }
 

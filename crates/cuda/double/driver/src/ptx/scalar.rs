@@ -1,5 +1,7 @@
 //! The types of PTX, and integers and floats as the bits of a register.
 
+use std::ops::{Add, Div, Mul, Sub};
+
 /// Meaning of the bits of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScalarKind {
@@ -49,10 +51,6 @@ pub(super) fn mask(bits: u32) -> u64 {
 pub(super) trait Integer: Copy + Ord {
     /// Number of bits.
     const BITS: u32;
-    /// The largest value.
-    const MAX: Self;
-    /// The smallest value.
-    const MIN: Self;
     /// Takes the low bits of a register.
     fn of(bits: u64) -> Self;
     /// Returns the bits of a register, zero above the type.
@@ -69,8 +67,6 @@ macro_rules! integers {
     ($($name:ident $unsigned:ident)*) => { $(
         impl Integer for $name {
             const BITS: u32 = $name::BITS;
-            const MAX: Self = $name::MAX;
-            const MIN: Self = $name::MIN;
             fn of(bits: u64) -> Self { bits as $name }
             fn bits(self) -> u64 { u64::from(self as $unsigned) }
             fn wide(self) -> i128 { i128::from(self) }
@@ -83,7 +79,9 @@ macro_rules! integers {
 integers!(u8 u8 i8 u8 u16 u16 i16 u16 u32 u32 i32 u32 u64 u64 i64 u64);
 
 /// A float type of the device.
-pub(super) trait Real: Copy + PartialOrd {
+pub(super) trait Real:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
     /// Takes the low bits of a register.
     fn of(bits: u64) -> Self;
     /// Returns the bits of a result. A single that is no number has one pattern only.
@@ -132,9 +130,6 @@ macro_rules! by_integer {
     };
     ($name:expr, wide_bits, $type:ident => $value:expr) => {
         by_integer!($name, ["b32" = u32, "b64" = u64], $type => $value)
-    };
-    ($name:expr, wide, $type:ident => $value:expr) => {
-        by_integer!($name, ["u32" = u32, "s32" = i32, "u64" = u64, "s64" = i64], $type => $value)
     };
 }
 

@@ -39,8 +39,7 @@ pub(super) struct BlockState<'a> {
     pub(super) lanes: Vec<ThreadState>,
     parameters: &'a [u8],
     shared: Vec<u8>,
-    /// Memory of all threads, one after the other; the next two fields are laid out alike.
-    local: Vec<u8>,
+    /// Those of all threads, one after the other, as in the next field.
     registers: Vec<u64>,
     written: Vec<u64>,
 }
@@ -55,7 +54,6 @@ impl<'a> BlockState<'a> {
             lanes: vec![ThreadState { position: 0, status: ThreadStatus::Ready }; threads],
             parameters,
             shared: vec![FRESH; shared_bytes],
-            local: vec![FRESH; kernel.local_bytes * threads],
             registers: own.repeat(threads),
             written: vec![0; kernel.tracking.words() * threads],
         }
@@ -64,7 +62,6 @@ impl<'a> BlockState<'a> {
     /// Puts all threads before their first instruction.
     pub(super) fn begin(&mut self, numbers: ThreadNumbers) {
         self.shared.fill(FRESH);
-        self.local.fill(FRESH);
         self.written.fill(0);
         self.lanes.fill(ThreadState { position: 0, status: ThreadStatus::Ready });
         for index in 0..self.lanes.len() as u32 {
@@ -83,14 +80,13 @@ impl<'a> BlockState<'a> {
         turn: u64,
         memory: &mut dyn DeviceMemory,
     ) -> Result<u64, ThreadFault> {
-        let Self { kernel, lanes, parameters, shared, local, registers, written } = self;
+        let Self { kernel, lanes, parameters, shared, registers, written } = self;
         let program = KernelCode { code: &kernel.code, steps: &kernel.steps, tracking: &kernel.tracking };
         let mut registers = Registers {
             values: own_part(registers, thread, kernel.n_registers),
             written: own_part(written, thread, kernel.tracking.words()),
         };
-        let local = own_part(local, thread, kernel.local_bytes);
-        let mut spaces = Spaces { shared, local, parameters, memory };
+        let mut spaces = Spaces { shared, parameters, memory };
         let executed = program.run(&mut lanes[thread], &mut registers, &mut spaces, turn);
         executed.map_err(|fault| ThreadFault { thread, fault })
     }

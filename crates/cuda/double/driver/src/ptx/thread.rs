@@ -1,7 +1,7 @@
 //! One thread: it runs until it ends, waits for others, or its turn is over.
 
 use super::fault::DeviceFault;
-use super::instruction::{Action, Address, Atomic, Instruction, MemoryAccess, PredicateOperand};
+use super::instruction::{Action, Address, Instruction, PredicateOperand};
 use super::plain::PlainStep;
 use super::register::{NO_REGISTER, Register};
 use super::space::Spaces;
@@ -208,19 +208,22 @@ fn act(action: &Action, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) 
                 registers.write(target.register, value_of(value, *is_signed) & target.mask);
             }
         }
-        Action::Store { access, sources } => store(*access, sources, registers, spaces)?,
-        Action::Atomic(atomic) => exchange(atomic, registers, spaces)?,
-        Action::Branch { target } => return Ok(Next::Jump(*target)),
-        Action::BranchIndexed { targets, index } => {
-            let index = registers.read(*index);
-            let target = usize::try_from(index).ok().and_then(|index| targets.get(index));
-            return target
-                .map(|target| Next::Jump(*target))
-                .ok_or(DeviceFault::Branch { index, branches: targets.len() });
+        Action::Store { access, source } => {
+            let value = registers.read(*source).to_le_bytes();
+            spaces.store(access.space, registers.address(access.address), &value[..access.bytes])?;
         }
+        Action::AtomicOr { access, source, target } => {
+            let address = registers.address(access.address);
+            let mut bytes = [0; 4];
+            spaces.load(access.space, address, &mut bytes)?;
+            let old = u32::from_le_bytes(bytes);
+            let new = old | registers.read(*source) as u32;
+            spaces.store(access.space, address, &new.to_le_bytes())?;
+            registers.write(*target, u64::from(old));
+        }
+        Action::Branch { target } => return Ok(Next::Jump(*target)),
         Action::Exit => return Ok(Next::Stand(ThreadStatus::Ended)),
         Action::Trap => return Err(DeviceFault::Trap),
-        Action::Nothing => {}
         Action::Barrier(barrier) => {
             return Ok(Next::Stand(ThreadStatus::Barrier { number: registers.read(barrier.number) as u32 }));
         }
@@ -243,31 +246,4 @@ fn value_of(bytes: &[u8], is_signed: bool) -> u64 {
     };
     let unused = 64 - 8 * bytes.len() as u32;
     if is_signed { ((value << unused) as i64 >> unused) as u64 } else { value }
-}
-
-fn store(
-    access: MemoryAccess,
-    sources: &[Register],
-    registers: &Registers<'_>,
-    spaces: &mut Spaces<'_>,
-) -> Result<(), DeviceFault> {
-    let mut bytes = [0; 32];
-    let bytes = &mut bytes[..access.bytes * sources.len()];
-    for (place, source) in bytes.chunks_exact_mut(access.bytes).zip(sources) {
-        place.copy_from_slice(&registers.read(*source).to_le_bytes()[..access.bytes]);
-    }
-    spaces.store(access.space, registers.address(access.address), bytes)
-}
-
-fn exchange(atomic: &Atomic, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) -> Result<(), DeviceFault> {
-    let MemoryAccess { space, bytes, address } = atomic.access;
-    let address = registers.address(address);
-    let mut value = [0; 8];
-    spaces.load(space, address, &mut value[..bytes])?;
-    let old = u64::from_le_bytes(value);
-    let [first, second] = atomic.sources;
-    let new = (atomic.function)(old, registers.read(first), registers.read(second));
-    spaces.store(space, address, &new.to_le_bytes()[..bytes])?;
-    registers.write(atomic.target, old);
-    Ok(())
 }

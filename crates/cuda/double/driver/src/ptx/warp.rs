@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::fault::DeviceFault;
-use super::gathering::gather;
-use super::instruction::{Action, Collective, CollectiveKind, Shuffle};
+use super::instruction::{Action, Collective, CollectiveKind, Gathering, Shuffle};
 use super::register::NO_REGISTER;
+use super::scalar::mask;
 use super::state::{BlockState, LANES, ThreadFault};
 use super::thread::ThreadStatus;
 
@@ -53,7 +53,7 @@ fn complete(block: &BlockState<'_>, warp: &Range<usize>, thread: usize, mask: u3
         }
         let waits = block.lanes[other].status == ThreadStatus::Collective { mask };
         let is_at_same = block.lanes[other].position == block.lanes[thread].position;
-        if !waits || !(is_at_same || collective(block, other).is_some_and(|other| other.how.meets(own.how))) {
+        if !waits || !(is_at_same || collective(block, other).is_some_and(|other| other.how == own.how)) {
             return None;
         }
         lanes |= 1 << lane;
@@ -117,12 +117,13 @@ impl Meeting {
 
     /// The value that all lanes get: of a shuffle, each has its own.
     fn common(&self, how: CollectiveKind) -> u64 {
+        let mut values = self.iter().map(|lane| self.values[lane]);
         match how {
             CollectiveKind::Barrier | CollectiveKind::Shuffle(_) => 0,
-            CollectiveKind::Vote(how) => gather(how, self.iter().map(|lane| (lane, self.values[lane]))),
-            CollectiveKind::Reduce { function, .. } => {
-                self.iter().map(|lane| self.values[lane]).reduce(function).unwrap_or_default()
-            }
+            CollectiveKind::Vote(Gathering::Any) => u64::from(values.any(|predicate| predicate == 1)),
+            CollectiveKind::Vote(Gathering::Lanes) => self.iter().map(|lane| self.values[lane] << lane).sum(),
+            CollectiveKind::Add => values.sum::<u64>() & mask(32),
+            CollectiveKind::Or => values.fold(0, |bits, value| bits | value),
         }
     }
 

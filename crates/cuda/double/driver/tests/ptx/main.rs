@@ -1,5 +1,4 @@
-//! The interpreter of PTX: single instructions at their edges, threads together, faults, and whole
-//! kernels as the runtime compiler writes them.
+//! The interpreter of PTX: single instructions at their edges, threads together, and faults.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 mod conversions;
@@ -7,7 +6,6 @@ mod faults;
 mod floats;
 mod harness;
 mod integers;
-mod mixed;
 mod refused;
 mod spaces;
 mod together;

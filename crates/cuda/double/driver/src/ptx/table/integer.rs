@@ -12,8 +12,6 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
         ["mul", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(mul_hi::<T>))),
         ["mul", "wide", name] => mul_wide(name)?,
         ["mad", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(three!(mad_lo::<T>))),
-        ["mad", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(three!(mad_hi::<T>))),
-        ["mad", "wide", name] => mad_wide(name)?,
         ["div", name] => by_integer!(name, arithmetic, T => uniform::<T>(ScalarFunction::Partial(div::<T>))),
         ["rem", name] => by_integer!(name, arithmetic, T => uniform::<T>(ScalarFunction::Partial(rem::<T>))),
         ["min", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(min::<T>))),
@@ -38,16 +36,6 @@ fn mul_wide(name: &str) -> Option<Operation> {
         T => Operation::new(two!(mul_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS])))
 }
 
-fn mad_wide(name: &str) -> Option<Operation> {
-    Some(by_integer!(name, ["u16" = u16, "s16" = i16, "u32" = u32, "s32" = i32],
-        T => Operation::new(three!(mad_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS, 2 * T::BITS])))
-}
-
-/// Keeps the bits of twice the type's.
-fn doubled<T: Integer>(bits: u64) -> u64 {
-    bits & super::super::scalar::mask(2 * T::BITS)
-}
-
 fn add<T: Integer>(a: u64, b: u64) -> u64 {
     T::of(a.wrapping_add(b)).bits()
 }
@@ -66,19 +54,11 @@ fn mul_hi<T: Integer>(a: u64, b: u64) -> u64 {
 }
 
 fn mul_wide_of<T: Integer>(a: u64, b: u64) -> u64 {
-    doubled::<T>((T::of(a).wide() * T::of(b).wide()) as u64)
+    (T::of(a).wide() * T::of(b).wide()) as u64 & super::super::scalar::mask(2 * T::BITS)
 }
 
 fn mad_lo<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
     add::<T>(mul_lo::<T>(a, b), c)
-}
-
-fn mad_hi<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
-    add::<T>(mul_hi::<T>(a, b), c)
-}
-
-fn mad_wide_of<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
-    doubled::<T>(mul_wide_of::<T>(a, b).wrapping_add(c))
 }
 
 fn div<T: Integer>(a: u64, b: u64) -> Option<u64> {
