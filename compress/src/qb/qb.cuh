@@ -9,7 +9,7 @@
 // - Values are loaded and stored as bits, so that payloads of NaN survive.
 // - Every thread reaches every __syncthreads; every lane of a warp reaches every warp function of it.
 // - No length read from a block's bytes is used before it was compared with the block's length.
-// Compiles as CUDA C++14 by NVRTC, and as plain C++ behind tests/cuda_shim.
+// Compiles as CUDA C++14 by NVRTC.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -22,15 +22,9 @@ typedef long long i64;
 #define DEVICE static __device__ __forceinline__
 // Before loops that would fill registers and instruction caches when unrolled; the same where several loads shall be
 // under way; and before loops whose arrays are in registers only when unrolled.
-#ifdef __CUDACC__
 #define ROLLED _Pragma("unroll 1")
 #define BY_TWOS _Pragma("unroll 2")
 #define UNROLLED _Pragma("unroll")
-#else
-#define ROLLED
-#define BY_TWOS
-#define UNROLLED
-#endif
 
 // Values in a block and in a group; codes before a group that its first ones are predicted from.
 const u32 BLOCK = 4096;

@@ -1,14 +1,23 @@
 //! The corpus on a device: the double of the driver, or the machine's own.
 
 use recoup_compress::{Qb, QbCuda, codec_on_cuda};
-use recoup_core::{Bound, Codec, CodecError, CodecId, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Values, ValuesMut};
 use recoup_cuda_double::{Double, Settings};
 use recoup_device::{DeviceVec, Stream};
 use recoup_testkit::Random;
 
 use super::corpus::{BLOCK, each_kind, patchwork};
 use super::frames::{Frame, context};
-use super::shim::{BOUNDS, decoded};
+
+pub(crate) const BOUNDS: [Bound; 7] = [
+    Bound::Lossless,
+    Bound::Absolute(1e-3),
+    Bound::Absolute(1e-10),
+    Bound::Absolute(1e300),
+    Bound::Pointwise(1e-2),
+    Bound::Pointwise(1e-6),
+    Bound::Pointwise(0.4),
+];
 
 /// Blocks of a slice: few, so that a short vector has several.
 const SLICE_BLOCKS: usize = 2;
@@ -35,6 +44,35 @@ pub(crate) fn on_slices(seed: u64, slice_blocks: usize, test: impl FnOnce(QbCuda
         let report = double.report();
         assert!(report.is_clean() && report.count("cuLaunchKernel") > 0, "{report}");
     }
+}
+
+fn append(values: Values<'_>, target: &mut Vec<u8>) {
+    match values {
+        Values::F64(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
+        Values::F32(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
+        _ => unreachable!("only floats are coded here"),
+    }
+}
+
+/// The damaged blocks of a frame, and the bytes of its values.
+pub(crate) fn decoded(
+    codec: &dyn Codec,
+    payload: &[u8],
+    like: Values<'_>,
+    context: &Context<'_>,
+) -> (Vec<usize>, Vec<u8>) {
+    let mut doubles = vec![0f64; like.len()];
+    let mut singles = vec![0f32; like.len()];
+    let is_wide = matches!(like, Values::F64(_));
+    let target = if is_wide { ValuesMut::F64(&mut doubles) } else { ValuesMut::F32(&mut singles) };
+    let damaged = match codec.decode(payload, Bound::Lossless, context, target) {
+        Ok(()) => Vec::new(),
+        Err(CodecError::Blocks { blocks, .. }) => blocks,
+        Err(other) => panic!("{other}"),
+    };
+    let mut bytes = Vec::new();
+    append(if is_wide { Values::F64(&doubles) } else { Values::F32(&singles) }, &mut bytes);
+    (damaged, bytes)
 }
 
 /// Payload and what is said of it are the host's, and so is what comes back.
@@ -73,7 +111,7 @@ fn device_writes_the_hosts_bytes_for_every_kind_bound_and_stride() {
         });
     }
     on_device(0, |device| {
-        for (index, n) in [0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 20_000].into_iter().enumerate() {
+        for (index, n) in [0, 1, 2, 255, 256, 257, 513, 4095, 4096, 4097, 20_000].into_iter().enumerate() {
             for (kind, input) in each_kind(n, 5).into_iter().enumerate() {
                 bounds(index + kind).iter().for_each(|bound| compare(&device, &input.name, &input.values, *bound, 1));
             }
@@ -112,30 +150,58 @@ fn device_names_the_damaged_block() {
     });
 }
 
+/// Decodes a frame with one bit of its blocks flipped, on both; the number of damaged blocks.
+pub(crate) fn compare_flipped(
+    device: &QbCuda,
+    label: &str,
+    values: Values<'_>,
+    frame: &Frame,
+    bit: usize,
+    context: &Context<'_>,
+) -> usize {
+    let mut blocks = frame.blocks.clone();
+    blocks[bit / 8] ^= 1 << (bit % 8);
+    let payload = frame.with_blocks(&blocks);
+    let (damaged, bytes) = decoded(device, &payload, values, context);
+    let (expected, expected_bytes) = decoded(&Qb::default(), &payload, values, context);
+    assert_eq!(damaged, expected, "{label}, bit {bit}");
+    assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}, bit {bit}");
+    damaged.len()
+}
+
 #[test]
 fn damaged_blocks_are_taken_as_on_the_host() {
     on_device(3, |device| {
         let mut n_damaged = 0;
         for input in each_kind(300, 3) {
             let values = Values::F64(&input.values);
-            for bound in [Bound::Absolute(1e-3), Bound::Pointwise(1e-2), Bound::Lossless] {
-                let Some(frame) = Frame::of(values, bound, 1) else { continue };
+            for (bound, stride) in [(Bound::Absolute(1e-3), 1), (Bound::Pointwise(1e-2), 2), (Bound::Lossless, 1)] {
+                let Some(frame) = Frame::of(values, bound, stride) else { continue };
                 let mut random = Random(17);
-                for _ in 0..6 {
-                    let mut blocks = frame.blocks.clone();
-                    // Heads, where most is decided.
-                    let bit = random.bits() as usize % (blocks.len().min(24) * 8);
-                    blocks[bit / 8] ^= 1 << (bit % 8);
-                    let payload = frame.with_blocks(&blocks);
-                    let (damaged, bytes) = decoded(&device, &payload, values, &context(300, 1));
-                    let (expected, expected_bytes) = decoded(&Qb::default(), &payload, values, &context(300, 1));
-                    assert_eq!(damaged, expected, "{}, {bound:?}, bit {bit}", input.name);
-                    assert!(!damaged.is_empty() || bytes == expected_bytes, "{}, {bound:?}, bit {bit}", input.name);
-                    n_damaged += damaged.len();
+                for trial in 0..12 {
+                    // Heads first, where most is decided.
+                    let reach = if trial < 8 { frame.blocks.len().min(24) } else { frame.blocks.len() };
+                    let bit = random.bits() as usize % (reach * 8);
+                    let label = format!("{}, {bound:?}", input.name);
+                    n_damaged += compare_flipped(&device, &label, values, &frame, bit, &context(300, stride));
                 }
             }
         }
-        assert!(n_damaged > 50, "only {n_damaged} damaged blocks");
+        assert!(n_damaged > 100, "only {n_damaged} damaged blocks");
+    });
+}
+
+#[test]
+fn every_bit_in_front_of_a_block_is_taken_as_on_the_host() {
+    on_device(1, |device| {
+        for (kind, input) in each_kind(200, 3).into_iter().enumerate() {
+            let values = Values::F64(&input.values);
+            let bound = [Bound::Absolute(1e-3), Bound::Pointwise(1e-2), Bound::Lossless][kind % 3];
+            let Some(frame) = Frame::of(values, bound, 1) else { continue };
+            for bit in 0..frame.blocks.len().min(20) * 8 {
+                compare_flipped(&device, &format!("{}, {bound:?}", input.name), values, &frame, bit, &context(200, 1));
+            }
+        }
     });
 }
 

@@ -4,25 +4,16 @@
 extern crate self as recoup;
 
 mod corpus;
-#[cfg(feature = "cuda")]
 mod device;
 mod frames;
-#[cfg(feature = "cuda")]
 mod golden;
-#[cfg(feature = "cuda")]
 mod held;
-#[cfg(feature = "cuda")]
 mod kernels;
-#[cfg(feature = "cuda")]
 #[path = "../../../tests/qb_cases.rs"]
 mod qb_cases;
-#[cfg(feature = "cuda")]
 mod scenarios;
 mod shapes;
-mod shim;
 
 // The names that the frozen cases know the crates by.
-#[cfg(feature = "cuda")]
 pub(crate) use recoup_compress as compress;
-#[cfg(feature = "cuda")]
 pub(crate) use recoup_core as core;

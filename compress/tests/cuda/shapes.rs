@@ -1,13 +1,12 @@
-//! Tiles, fitted tiles and frames against a parent: the device's code on fibers, and through the
-//! driver, against the host's codec.
+//! Tiles, fitted tiles and frames against a parent: the device's code against the host's codec.
 
 use recoup_compress::{Qb, QbArrangement};
-use recoup_core::{Bound, Chain, Context, Parent, Values};
+use recoup_core::{Bound, Chain, Codec, Context, Parent, Values};
 use recoup_testkit::Random;
 
 use super::corpus::each_kind;
+use super::device::{compare_flipped, decoded, on_device};
 use super::frames::Frame;
-use super::shim::{Shim, Sources, compare_frame, decoded};
 
 /// Extents around those of a tile.
 const GRIDS: [[usize; 3]; 4] = [[16, 16, 4], [17, 5, 18], [33, 16, 4], [4, 31, 9]];
@@ -28,7 +27,8 @@ pub(crate) fn arrangements() -> Vec<QbArrangement> {
 /// A frame of a case, with what it was made of.
 struct Arranged<'a> {
     label: String,
-    source: Sources<'a>,
+    arrangement: QbArrangement,
+    values: Values<'a>,
     frame: Frame,
     context: Context<'a>,
 }
@@ -42,8 +42,7 @@ fn each_arranged(values: Values<'_>, before: Values<'_>, name: &str, case: usize
         let context = Context::grid(dims).chained(chain);
         let label = format!("{name} on {dims:?}, {bound:?}, {arrangement:?}");
         let Some(frame) = Frame::arranged(values, bound, &context, arrangement) else { continue };
-        let source = Sources { values, parent: frame.follows().then_some(before) };
-        each(Arranged { label, source, frame, context });
+        each(Arranged { label, arrangement, values, frame, context });
     }
 }
 
@@ -52,7 +51,7 @@ fn each_case(mut each: impl FnMut(Arranged<'_>)) {
     for (case, dims) in GRIDS.iter().enumerate() {
         let n = dims.iter().product();
         let kinds = each_kind(n, 5);
-        // Each kind on one of the grids: the fibers are slow.
+        // Each kind on one of the grids: the double is slow.
         for (number, input) in kinds.iter().enumerate().skip(case).step_by(GRIDS.len()) {
             // The same a little later, and now and then something else.
             let before: Vec<f64> = match number % 3 {
@@ -73,30 +72,37 @@ fn each_case(mut each: impl FnMut(Arranged<'_>)) {
 
 #[test]
 fn every_arrangement_of_every_kind_of_values_has_the_hosts_bytes() {
-    let mut shim = Shim::start();
-    let mut compared = 0;
-    each_case(|Arranged { label, source, frame, context }| {
-        compare_frame(&mut shim, &label, source, &frame, &context);
-        compared += 1;
+    on_device(2, |device| {
+        let mut device = Some(device);
+        let mut compared = 0;
+        each_case(|Arranged { label, arrangement, values, frame, context }| {
+            let codec = device.take().expect("it was put back").with_arrangement(arrangement);
+            let mut found = Vec::new();
+            assert_eq!(
+                codec.encode(values, frame.encoded.bound, &context, &mut found).as_ref(),
+                Ok(&frame.encoded),
+                "{label}"
+            );
+            assert!(found == frame.payload, "{label}: other bytes");
+            let expected = decoded(&Qb::default(), &frame.payload, values, &context);
+            assert!(decoded(&codec, &frame.payload, values, &context) == expected, "{label}: decode");
+            device = Some(codec);
+            compared += 1;
+        });
+        assert!(compared > 100, "only {compared} frames were not stored raw");
     });
-    assert!(compared > 100, "only {compared} frames were not stored raw");
 }
 
 #[test]
 fn damaged_blocks_of_every_arrangement_are_the_hosts() {
-    let mut shim = Shim::start();
-    let mut random = Random(23);
-    let mut found = 0;
-    each_case(|Arranged { label, source, frame, context }| {
-        let mut blocks = frame.blocks.clone();
-        // Heads, where most is decided.
-        let bit = random.bits() as usize % (blocks.len().min(40) * 8);
-        blocks[bit / 8] ^= 1 << (bit % 8);
-        let (damaged, bytes) = shim.decode(source, &frame, &blocks);
-        let (expected, expected_bytes) = decoded(&Qb::default(), &frame.with_blocks(&blocks), source.values, &context);
-        assert_eq!(damaged, expected, "{label}, bit {bit}");
-        assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}, bit {bit}");
-        found += usize::from(!damaged.is_empty());
+    on_device(4, |device| {
+        let mut random = Random(23);
+        let mut found = 0;
+        each_case(|Arranged { label, values, frame, context, .. }| {
+            // Heads, where most is decided.
+            let bit = random.bits() as usize % (frame.blocks.len().min(40) * 8);
+            found += usize::from(compare_flipped(&device, &label, values, &frame, bit, &context) > 0);
+        });
+        assert!(found > 25, "only {found} damaged blocks");
     });
-    assert!(found > 25, "only {found} damaged blocks");
 }
