@@ -22,72 +22,27 @@ use serde_json::Value;
 use self::hosts::{Cluster, LINK, wait_until};
 use crate::{cargo, succeed};
 
-const CASES: &[Case] = &[
-    Case {
-        name: "a host loses the shared directory",
-        tiers: "pfs",
-        per_host: 2,
-        hosts: &["h1", "h2", "h3"],
-        loss: HostLoss::Directory("h2"),
-        back: &["h1", "h3", "h4"],
-    },
-    Case {
-        name: "the first host is lost, partner copies",
-        tiers: "memory,partner:ring1",
-        per_host: 2,
-        hosts: &["h1", "h2", "h3"],
-        loss: HostLoss::Host("h1"),
-        back: &["h2", "h3", "h4"],
-    },
-    Case {
-        name: "the hosts come in another order",
-        tiers: "memory",
-        per_host: 2,
-        hosts: &["h1", "h2", "h3"],
-        loss: HostLoss::Job,
-        back: &["h3", "h1", "h2"],
-    },
-    Case {
-        name: "a host stands still",
-        tiers: "pfs",
-        per_host: 2,
-        hosts: &["h1", "h2", "h3"],
-        loss: HostLoss::Hang("h2"),
-        back: &["h1", "h3", "h4"],
-    },
-    Case {
-        name: "a host has no network for ten seconds",
-        tiers: "pfs",
-        per_host: 2,
-        hosts: &["h1", "h2", "h3"],
-        loss: HostLoss::Network("h2"),
-        back: &[],
-    },
-    Case {
-        name: "two hosts of an erasure set are lost",
-        tiers: "memory,rs:4+2",
-        per_host: 1,
-        hosts: &["h1", "h2", "h3", "h4", "h5", "h6"],
-        loss: HostLoss::Hosts("h1", "h4"),
-        back: &["h2", "h3", "h5", "h6", "h7", "h8"],
-    },
-    Case {
-        name: "a host of a set for two hosts is lost",
-        tiers: "memory,rs:4+3",
-        per_host: 3,
-        hosts: &["h1", "h2"],
-        loss: HostLoss::Host("h1"),
-        back: &["h2", "h3"],
-    },
-    Case {
-        name: "an erasure set cannot stand a lost host",
-        tiers: "memory,rs:4+2",
-        per_host: 3,
-        hosts: &["h1", "h2"],
-        loss: HostLoss::Refused("rs:4+3 stands it"),
-        back: &[],
-    },
-];
+/// Declares cases: the name, the tiers, the ranks of each host, the hosts, the loss, and the hosts
+/// on which the job is started again.
+macro_rules! cases {
+    ($($name:literal: $tiers:literal, $per_host:literal on $hosts:literal, $loss:expr, then $back:literal;)*) => {
+        &[$(Case { name: $name, tiers: $tiers, per_host: $per_host, hosts: $hosts, loss: $loss, back: $back },)*]
+    };
+}
+
+const CASES: &[Case] = cases! {
+    "a host loses the shared directory": "pfs", 2 on "h1 h2 h3", HostLoss::Directory("h2"), then "h1 h3 h4";
+    "the first host is lost, partner copies": "memory,partner:ring1", 2 on "h1 h2 h3",
+        HostLoss::Host("h1"), then "h2 h3 h4";
+    "the hosts come in another order": "memory", 2 on "h1 h2 h3", HostLoss::Job, then "h3 h1 h2";
+    "a host stands still": "pfs", 2 on "h1 h2 h3", HostLoss::Hang("h2"), then "h1 h3 h4";
+    "a host has no network for ten seconds": "pfs", 2 on "h1 h2 h3", HostLoss::Network("h2"), then "";
+    "two hosts of an erasure set are lost": "memory,rs:4+2", 1 on "h1 h2 h3 h4 h5 h6",
+        HostLoss::Hosts("h1", "h4"), then "h2 h3 h5 h6 h7 h8";
+    "a host of a set for two hosts is lost": "memory,rs:4+3", 3 on "h1 h2", HostLoss::Host("h1"), then "h2 h3";
+    "an erasure set cannot stand a lost host": "memory,rs:4+2", 3 on "h1 h2",
+        HostLoss::Refused("rs:4+3 stands it"), then "";
+};
 
 /// A solve that takes some seconds, and saves often.
 const SOLVE: &str = "run --poisson3d 24 --operator stencil --method cg --rtol 1e-8 --t-iter 100ms --threads 1 \
@@ -102,9 +57,10 @@ struct Case {
     name: &'static str,
     tiers: &'static str,
     per_host: usize,
-    hosts: &'static [&'static str],
+    /// Names, with white space between them, as in `back`.
+    hosts: &'static str,
     loss: HostLoss,
-    back: &'static [&'static str],
+    back: &'static str,
 }
 
 #[derive(Clone, Copy)]
@@ -188,8 +144,8 @@ impl Launcher {
 
     /// Adds what lets `mpirun` start `per_host` ranks on each of these hosts, whose daemons `agent`
     /// starts.
-    fn add_hosts(self, job: &mut Command, hosts: &[&str], per_host: usize, agent: &Path) {
-        let slots: Vec<String> = hosts.iter().map(|host| format!("{host}:{per_host}")).collect();
+    fn add_hosts(self, job: &mut Command, hosts: &str, per_host: usize, agent: &Path) {
+        let slots: Vec<String> = hosts.split_whitespace().map(|host| format!("{host}:{per_host}")).collect();
         let slots = slots.join(",");
         for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
             job.env(name, "1").env(format!("{name}_CONFIRM"), "1");
@@ -228,7 +184,7 @@ impl LossJob<'_> {
     /// Returns what was found, in words.
     fn run(&self) -> Result<String> {
         let Self { case, program, .. } = self;
-        let mut names = [case.hosts, case.back].concat();
+        let mut names: Vec<&str> = [case.hosts, case.back].into_iter().flat_map(str::split_whitespace).collect();
         names.sort_unstable();
         names.dedup();
         let cluster = Cluster::new(names)?;
@@ -267,7 +223,7 @@ impl LossJob<'_> {
     }
 
     /// The job on these hosts.
-    fn on(&self, cluster: &Cluster, hosts: &[&str]) -> Result<Command> {
+    fn on(&self, cluster: &Cluster, hosts: &str) -> Result<Command> {
         let mut job = cluster.command(&self.mpirun)?;
         self.launcher.add_hosts(&mut job, hosts, self.case.per_host, &cluster.agent());
         job.arg(self.program).args(SOLVE.split_whitespace());
@@ -281,7 +237,8 @@ impl LossJob<'_> {
 
     /// Waits until two versions were saved.
     fn await_versions(&self, cluster: &Cluster) -> Result<()> {
-        let memory = cluster.memory(self.case.hosts[self.case.hosts.len() - 1])?;
+        let last = self.case.hosts.split_whitespace().next_back().context("no host")?;
+        let memory = cluster.memory(last)?;
         let shared = cluster.place().join("shared/d");
         let place = if self.case.tiers == "pfs" { shared } else { memory };
         wait_until("two versions", || versions(&place) >= 2)

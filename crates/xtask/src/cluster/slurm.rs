@@ -39,50 +39,21 @@ enum JobEvent {
     LostHost(&'static str),
 }
 
-const SCRIPT_JOBS: [ScriptJob; 6] = [
-    ScriptJob {
-        name: "the script stops before the end",
-        dir: "end",
-        iteration: "500ms",
-        submit: "--nodelist=h1,h2 --time=3 --signal=B:USR1@1",
-        event: JobEvent::End,
-    },
-    ScriptJob {
-        name: "the script is warned of the end",
-        dir: "warning",
-        iteration: "600ms",
-        submit: "--nodelist=h1,h2 --time=4 --signal=B:USR1@160",
-        event: JobEvent::End,
-    },
-    ScriptJob {
-        name: "the script is stopped by scancel --signal",
-        dir: "signal",
-        iteration: "100ms",
-        submit: "--nodelist=h1,h2 --time=30",
-        event: JobEvent::Signal,
-    },
-    ScriptJob {
-        name: "a rank is killed",
-        dir: "rank",
-        iteration: "100ms",
-        submit: "--nodelist=h1,h2 --time=30",
-        event: JobEvent::KilledRank("h2"),
-    },
-    ScriptJob {
-        name: "a host is lost",
-        dir: "host",
-        iteration: "100ms",
-        submit: "--exclude=h[1-3,7-9] --time=30",
-        event: JobEvent::LostHost("h5"),
-    },
-    ScriptJob {
-        name: "the host of the script is lost",
-        dir: "first",
-        iteration: "100ms",
-        submit: "--exclude=h[1-6] --time=30",
-        event: JobEvent::LostHost("h7"),
-    },
-];
+/// Declares jobs: the name, the folder, the time of an iteration, options of `sbatch`, the event.
+macro_rules! script_jobs {
+    ($($name:literal: $dir:literal, $iteration:literal, $submit:literal, $event:expr;)*) => {
+        &[$(ScriptJob { name: $name, dir: $dir, iteration: $iteration, submit: $submit, event: $event },)*]
+    };
+}
+
+const SCRIPT_JOBS: &[ScriptJob] = script_jobs! {
+    "the script stops before the end": "end", "500ms", "--nodelist=h1,h2 --time=3 --signal=B:USR1@1", JobEvent::End;
+    "the script is warned of the end": "warning", "600ms", "--nodelist=h1,h2 --time=4 --signal=B:USR1@160", JobEvent::End;
+    "the script is stopped by scancel --signal": "signal", "100ms", "--nodelist=h1,h2 --time=30", JobEvent::Signal;
+    "a rank is killed": "rank", "100ms", "--nodelist=h1,h2 --time=30", JobEvent::KilledRank("h2");
+    "a host is lost": "host", "100ms", "--exclude=h[1-3,7-9] --time=30", JobEvent::LostHost("h5");
+    "the host of the script is lost": "first", "100ms", "--exclude=h[1-6] --time=30", JobEvent::LostHost("h7");
+};
 
 /// A program that asks whether its job ends: its command in its folder, and where it runs.
 struct ProgramJob {
