@@ -247,15 +247,9 @@ impl OnGrid {
         let values = if self.values.is_empty() { Values::F32(&self.singles) } else { Values::F64(&self.values) };
         let distribution = Distribution::Rows { first: 0, global: values.len() as u64 };
         Variable {
-            name: self.name,
-            role: Role::Iterate,
-            values: values.into(),
             dims: self.dims,
             stride: self.stride,
-            is_complex: false,
-            distribution,
-            zones: None,
-            column: None,
+            ..Variable::new(self.name, Role::Iterate, values, distribution)
         }
     }
 }

@@ -85,16 +85,11 @@ impl Registered for SparseWriter {
             ("integers", Values::I64(&self.integers)),
             ("bytes", Values::Bytes(&self.bytes)),
         ];
-        let local = Distribution::RankLocal;
-        let variable = |(at, (name, values)): (usize, (&'static str, Values<'_>))| {
+        let variable = |(at, (name, values))| {
             let zones = self.tables.as_ref().map(|tables| &tables[at] as &dyn Zones);
-            (name, values.len(), zones, at)
+            Variable { zones, ..Variable::new(name, Role::Dynamic, values, Distribution::RankLocal) }
         };
-        let known: Vec<_> = lent.into_iter().enumerate().map(variable).collect();
-        known
-            .into_iter()
-            .map(|(name, _, zones, at)| Variable { zones, ..Variable::new(name, Role::Dynamic, lent[at].1, local) })
-            .collect()
+        lent.into_iter().enumerate().map(variable).collect()
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {

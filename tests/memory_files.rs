@@ -5,14 +5,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use recoup::memory::{
     AnyVersionedArray as _, ElementKind, MediumKind, Memory, MemoryOptions, MemoryReader, VersionView, Versioned,
     VersionedArray, VersionedElement,
 };
 
-use crate::support::{python, said};
+use crate::support::{decoded_by, python, said};
 
 /// The folder of the format that this build writes.
 const FORMAT: &str = "memory1";
@@ -104,16 +103,11 @@ fn this_build_writes_the_frozen_memory() {
     assert!(fs::read(&path).unwrap() == frozen, "another file: a new layout needs a new version of the format");
 }
 
-fn decode(python: &str, folder: &Path) -> Output {
-    let decoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder").join("memory.py");
-    Command::new(python).arg(decoder).arg(folder).output().unwrap()
-}
-
 #[test]
 fn independent_decoder_reads_the_frozen_memory_and_names_damage() {
     let Some(python) = python() else { return };
     let frozen = golden().join(FORMAT);
-    let output = decode(&python, &frozen);
+    let output = decoded_by(&python, "memory.py", &frozen);
     let text = said(&output);
     assert!(output.status.success() && text.contains("memory1/4.specials.bin: 40 bytes"), "{text}");
     let dir = tempfile::tempdir().unwrap();
@@ -133,7 +127,7 @@ fn independent_decoder_reads_the_frozen_memory_and_names_damage() {
             damaged[60..64].copy_from_slice(&crc.to_le_bytes());
         }
         fs::write(&path, damaged).unwrap();
-        let output = decode(&python, dir.path());
+        let output = decoded_by(&python, "memory.py", dir.path());
         let text = said(&output);
         assert!(!output.status.success() && text.contains(words), "byte {at}: {text}");
     }

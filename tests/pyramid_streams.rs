@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use recoup::compress::{Pyramid, SimdLevel};
 use recoup::core::{Bound, Codec, CodecError, Context};
 
 use crate::qb_cases::{Floats, arcs, doubles, interleaved, odd_doubles, odd_singles, scattered, singles};
+use crate::support::{decoded_by, plain_python, said};
 
 /// One frozen stream.
 struct PyramidCase {
@@ -278,15 +278,10 @@ fn every_flipped_bit_and_every_truncation_of_a_frozen_pyramid_is_damage() {
 /// `tests/decoder/pyramid.py`, written from FORMAT.md, knows nothing of the Rust code.
 #[test]
 fn independent_decoder_reads_every_frozen_pyramid() {
-    let python = std::env::var("RECOUP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    if Command::new(&python).arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no {python}");
-        return;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder/pyramid.py");
+    let Some(python) = plain_python() else { return };
     for version in VERSIONS {
-        let output = Command::new(&python).arg("-B").arg(&script).arg(folder(version)).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let output = decoded_by(&python, "pyramid.py", &folder(version));
+        let said = said(&output);
         assert!(output.status.success(), "{said}");
         assert!(said.ends_with(&format!("{} frames\n", cases(version).len())), "{said}");
     }

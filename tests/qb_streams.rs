@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use recoup::compress::{Qb, QbContents, SimdLevel};
 use recoup::core::{Bound, Chain, Codec, Context, ElementType, Parent, Values};
 
 use crate::qb_cases::{Case, FORMATS, Floats};
+use crate::support::{decoded_by, plain_python, said};
 
 /// The folder of the frame without values.
 const FIRST: &str = FORMATS[0].0;
@@ -158,15 +158,10 @@ fn every_frozen_value_is_within_its_bound() {
 /// `tests/decoder/qb.py`, written from FORMAT.md, knows nothing of the Rust code.
 #[test]
 fn independent_decoder_reads_every_frozen_stream() {
-    let python = std::env::var("RECOUP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    if Command::new(&python).arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no {python}");
-        return;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder/qb.py");
+    let Some(python) = plain_python() else { return };
     for folder in folders() {
-        let output = Command::new(&python).arg("-B").arg(&script).arg(&folder).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let output = decoded_by(&python, "qb.py", &folder);
+        let said = said(&output);
         assert!(output.status.success(), "{said}");
         assert!(said.ends_with(&format!("{} frames\n", frozen(&folder).len())), "{said}");
     }

@@ -1,7 +1,7 @@
 //! A small problem, its solvers, and a session on a fresh directory.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::sync::Arc;
 
 use recoup::comm::Solo;
@@ -149,6 +149,23 @@ pub(crate) fn python() -> Option<String> {
         eprintln!("SKIPPED: RECOUP_PYTHON names no Python with h5py and hdf5plugin");
     }
     python
+}
+
+/// What a decoder of `tests/decoder` says of a folder. It is written from the page of the format,
+/// and knows nothing of the Rust code.
+pub(crate) fn decoded_by(python: &str, decoder: &str, folder: &Path) -> Output {
+    let decoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder").join(decoder);
+    Command::new(python).arg("-B").arg(decoder).arg(folder).output().unwrap()
+}
+
+/// Any Python, for decoders that need no library.
+pub(crate) fn plain_python() -> Option<String> {
+    let python = std::env::var("RECOUP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    if Command::new(&python).arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no {python}");
+        return None;
+    }
+    Some(python)
 }
 
 /// What a program wrote, to both its outputs.

@@ -5,14 +5,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::sync::Arc;
 
 use recoup::compress::Qb;
 use recoup::core::{Bound, Values, ValuesMut};
 use recoup::tape::{Tape, TapeBuilder};
 
-use crate::support::{python, said};
+use crate::support::{decoded_by, python, said};
 
 /// The folder of the format that this build writes.
 const FORMAT: &str = "tape1";
@@ -117,16 +116,10 @@ fn a_tape_writes_its_frozen_files_again() {
     }
 }
 
-/// Runs the decoder of the format page, which shares nothing with the Rust code.
-fn decode(python: &str, folder: &Path) -> Output {
-    let decoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder/tape.py");
-    Command::new(python).arg("-B").arg(decoder).arg(folder).output().unwrap()
-}
-
 #[test]
 fn independent_decoder_reads_every_frozen_state() {
     let Some(python) = python() else { return };
-    let output = decode(&python, &folder());
+    let output = decoded_by(&python, "tape.py", &folder());
     let said = said(&output);
     assert!(output.status.success() && said.ends_with("tape1: 9 states\n"), "{said}");
     for way in [
@@ -153,7 +146,7 @@ fn independent_decoder_reads_raw_states_on_a_grid() {
         fs::write(dir.path().join(format!("{step}.bin")), bytes).unwrap();
     }
     tape.save().unwrap();
-    let output = decode(&python, dir.path());
+    let output = decoded_by(&python, "tape.py", dir.path());
     let said = said(&output);
     assert!(output.status.success(), "{said}");
     assert!(said.starts_with("step 7: raw f64 alone lossless, 20x10x3, 4800 bytes\nstep 3: "), "{said}");
@@ -174,7 +167,7 @@ fn independent_decoder_names_damage_and_other_values() {
         let mut damaged = whole.clone();
         damaged[at] ^= 4;
         fs::write(&path, damaged).unwrap();
-        let output = decode(&python, dir.path());
+        let output = decoded_by(&python, "tape.py", dir.path());
         let said = said(&output);
         assert!(!output.status.success() && said.contains(&format!("{name}: {words}")), "byte {at}: {said}");
         fs::write(&path, whole).unwrap();
@@ -183,11 +176,11 @@ fn independent_decoder_names_damage_and_other_values() {
     let mut values = fs::read(&expected).unwrap();
     values[80] ^= 1;
     fs::write(&expected, values).unwrap();
-    let output = decode(&python, dir.path());
+    let output = decoded_by(&python, "tape.py", dir.path());
     assert!(!output.status.success() && said(&output).contains("step 40: other values"), "{}", said(&output));
     // The state that follows is not decoded without the one before.
     fs::remove_file(dir.path().join("0000000003-30.state")).unwrap();
-    let output = decode(&python, dir.path());
+    let output = decoded_by(&python, "tape.py", dir.path());
     assert!(said(&output).contains("0000000004-40.state: the state that it follows is not there"), "{}", said(&output));
 }
 
