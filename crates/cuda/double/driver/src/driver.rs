@@ -1,10 +1,10 @@
 //! The driver's side: contexts, memory, streams, events, modules.
 //!
 //! Each subject has a file with its rules and, below it, one with the calls of the driver's
-//! interface. Promises: a call that a driver forbids fails; work runs as late as it may. Must not
+//! interface. Promises: a call that a driver forbids fails, and one that is not here is
+//! missing in the library by its name; work runs as late as it may. Must not
 //! know: what kernels compute.
 
-mod absent;
 mod address_space;
 mod advance;
 mod allocations;

@@ -1,4 +1,4 @@
-//! Memory of the host that the driver knows: page-locked by it, or registered.
+//! Memory of the host that a program has registered.
 
 mod sys;
 
@@ -10,17 +10,15 @@ use recoup_cuda_double::CudaStatus;
 
 use crate::Refusable;
 
-/// A piece of page-locked memory.
+/// A piece of registered memory, which is page-locked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PinnedPiece {
     /// First byte of the piece.
     pub(crate) start: HostAddress,
     /// Length of the piece.
     pub(crate) bytes: usize,
-    /// The context it was made in.
+    /// The context it was registered in.
     pub(crate) context: u64,
-    /// The program registered memory of its own.
-    pub(crate) is_registered: bool,
 }
 
 /// Kind of a range of host memory, as the driver knows it.
@@ -32,7 +30,7 @@ pub(crate) enum HostKind {
     Pinned,
 }
 
-/// All page-locked memory.
+/// All registered memory.
 #[derive(Debug, Default)]
 pub(crate) struct HostMemory {
     pieces: BTreeMap<usize, PinnedPiece>,
@@ -63,13 +61,6 @@ impl HostMemory {
         }
     }
 
-    /// Makes page-locked memory.
-    pub(crate) fn allocate(&mut self, bytes: usize, context: u64) -> Refusable<usize> {
-        let start = sys::allocate(bytes).ok_or(CudaStatus::OutOfMemory)?;
-        self.pieces.insert(start.number(), PinnedPiece { start, bytes, context, is_registered: false });
-        Ok(start.number())
-    }
-
     /// Registers memory of the program.
     pub(crate) fn register(&mut self, start: HostAddress, bytes: usize, context: u64) -> Refusable<()> {
         if start.number() == 0 || bytes == 0 {
@@ -78,25 +69,21 @@ impl HostMemory {
         if self.meets(start.number(), bytes) {
             return Err(CudaStatus::HostMemoryAlreadyRegistered);
         }
-        self.pieces.insert(start.number(), PinnedPiece { start, bytes, context, is_registered: true });
+        self.pieces.insert(start.number(), PinnedPiece { start, bytes, context });
         Ok(())
     }
 
-    /// Returns the piece that begins at an address, of the kind asked for.
-    pub(crate) fn piece(&self, start: HostAddress, is_registered: bool) -> Refusable<PinnedPiece> {
-        let found = self.pieces.get(&start.number()).copied().filter(|piece| piece.is_registered == is_registered);
-        let refusal = if is_registered { CudaStatus::HostMemoryNotRegistered } else { CudaStatus::InvalidValue };
-        found.ok_or(refusal)
+    /// Returns the piece that begins at an address.
+    pub(crate) fn piece(&self, start: HostAddress) -> Refusable<PinnedPiece> {
+        self.pieces.get(&start.number()).copied().ok_or(CudaStatus::HostMemoryNotRegistered)
     }
 
-    /// Gives a piece back.
+    /// Forgets a piece.
     pub(crate) fn remove(&mut self, start: HostAddress) {
-        if let Some(piece) = self.pieces.remove(&start.number()).filter(|piece| !piece.is_registered) {
-            sys::free(piece.start, piece.bytes);
-        }
+        self.pieces.remove(&start.number());
     }
 
-    /// The pieces made in a context.
+    /// The pieces registered in a context.
     pub(crate) fn of_context(&self, context: u64) -> Vec<PinnedPiece> {
         self.pieces.values().filter(|piece| piece.context == context).copied().collect()
     }
@@ -110,14 +97,6 @@ impl HostMemory {
 impl PinnedPiece {
     /// Names it in a report.
     pub(crate) fn describe(&self) -> String {
-        let what = if self.is_registered { "registered" } else { "page-locked" };
-        format!("{} {what} bytes of the host", self.bytes)
-    }
-}
-
-impl Drop for HostMemory {
-    fn drop(&mut self) {
-        let starts: Vec<HostAddress> = self.pieces.values().map(|piece| piece.start).collect();
-        starts.into_iter().for_each(|start| self.remove(start));
+        format!("{} registered bytes of the host", self.bytes)
     }
 }

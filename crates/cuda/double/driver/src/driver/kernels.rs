@@ -102,40 +102,22 @@ impl Driver {
         self.context()?;
         let state = self.modules.get(&module).ok_or(CudaStatus::InvalidHandle)?;
         let name = String::from_utf8(name.read_text()).map_err(|_| CudaStatus::NotFound)?;
-        let kernel = state.code.kernel(&name).ok_or(CudaStatus::NotFound)?;
+        state.code.kernel(&name).ok_or(CudaStatus::NotFound)?;
         let same = |function: &FunctionState| function.module == module && function.name == name;
         if let Some((handle, _)) = self.functions.iter().find(|(_, function)| same(function)) {
             return Ok(*handle);
         }
-        let dynamic_shared_max = devices::SHARED_BYTES.saturating_sub(kernel.static_shared_bytes);
         let handle = self.new_handle();
-        self.functions.insert(handle, FunctionState { module, name, dynamic_shared_max });
+        self.functions.insert(handle, FunctionState { module, name });
         Ok(handle)
     }
 
-    /// A function with its module.
-    fn of_function(&self, function: u64) -> Refusable<(&FunctionState, &ModuleState, &Kernel)> {
+    /// The kernel of a function, with its module.
+    fn of_function(&self, function: u64) -> Refusable<(&ModuleState, &Kernel)> {
         let state = self.functions.get(&function).ok_or(CudaStatus::InvalidHandle)?;
         let module = self.modules.get(&state.module).ok_or(CudaStatus::InvalidHandle)?;
         let kernel = module.code.kernel(&state.name).ok_or(CudaStatus::InvalidHandle)?;
-        Ok((state, module, kernel))
-    }
-
-    fn set_function_attribute(&mut self, function: u64, attribute: u32, value: i32) -> Refusable<()> {
-        let (_, _, kernel) = self.of_function(function)?;
-        let static_bytes = kernel.static_shared_bytes;
-        let value = usize::try_from(value).map_err(|_| CudaStatus::InvalidValue)?;
-        match attribute {
-            8 if static_bytes + value <= devices::SHARED_BYTES_MAX => {
-                if let Some(state) = self.functions.get_mut(&function) {
-                    state.dynamic_shared_max = value;
-                }
-                Ok(())
-            }
-            // How a cache is shared with this memory is a hint.
-            9 => Ok(()),
-            _ => Err(CudaStatus::InvalidValue),
-        }
+        Ok((module, kernel))
     }
 
     /// Adds a launch to its stream, once its limits hold.
@@ -143,7 +125,7 @@ impl Driver {
         let context = self.context()?;
         let stream = self.stream(wanted.stream)?;
         let of_stream = self.context_of(stream)?;
-        let (_, module, kernel) = self.of_function(wanted.function)?;
+        let (module, kernel) = self.of_function(wanted.function)?;
         let name = kernel.name.clone();
         if module.context != context || of_stream != context {
             self.fault(format!("launch of {name}: kernel, stream and thread are not of one context"));
@@ -153,7 +135,7 @@ impl Driver {
             self.fault(format!("launch of {name}: {what}"));
             return Err(status);
         }
-        let (_, module, kernel) = self.of_function(wanted.function)?;
+        let (module, kernel) = self.of_function(wanted.function)?;
         let waiting = WaitingKernel {
             module: Arc::clone(&module.code),
             grid: wanted.grid,
@@ -169,7 +151,7 @@ impl Driver {
     /// The limits of a launch.
     fn check_launch(&self, wanted: &LaunchCall) -> Result<(), (CudaStatus, String)> {
         let invalid = |what: String| Err((CudaStatus::InvalidValue, what));
-        let (state, _, kernel) = self.of_function(wanted.function).map_err(|status| (status, String::new()))?;
+        let (_, kernel) = self.of_function(wanted.function).map_err(|status| (status, String::new()))?;
         let LaunchCall { grid, block, .. } = *wanted;
         let fits = |found: [u32; 3], most: [u32; 3]| found.iter().zip(most).all(|(n, most)| (1..=most).contains(n));
         let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
@@ -183,7 +165,7 @@ impl Driver {
         if threads > most.into() {
             return invalid(format!("{block:?} threads, which the kernel excludes"));
         }
-        if wanted.dynamic_shared_bytes as usize > state.dynamic_shared_max {
+        if kernel.static_shared_bytes + wanted.dynamic_shared_bytes as usize > devices::SHARED_BYTES {
             return invalid(format!("{} bytes of shared memory", wanted.dynamic_shared_bytes));
         }
         let warps = (threads as u32).div_ceil(WARP);

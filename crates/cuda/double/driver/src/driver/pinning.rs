@@ -1,4 +1,4 @@
-//! Memory of the host: page-locked, registered, and given back.
+//! Memory of the host: registered, and given back.
 
 mod sys;
 
@@ -9,29 +9,10 @@ use super::operation::{HostSource, StreamWork};
 use super::state::Driver;
 use crate::Refusable;
 
-/// All flags of page-locked memory; none changes anything here.
-const ALLOCATION_FLAGS: u32 = 7;
 /// All flags of a registration.
 const REGISTRATION_FLAGS: u32 = 15;
 
 impl Driver {
-    fn allocate_host(&mut self, bytes: usize, flags: u32) -> Refusable<usize> {
-        let context = self.context()?;
-        if bytes == 0 || flags & !ALLOCATION_FLAGS != 0 {
-            return Err(CudaStatus::InvalidValue);
-        }
-        self.host.allocate(bytes, context)
-    }
-
-    /// Frees page-locked memory once all work of its context is done.
-    fn free_host(&mut self, start: HostAddress) -> Refusable<()> {
-        self.context()?;
-        let piece = self.host.piece(start, false)?;
-        self.finish_context(piece.context)?;
-        self.host.remove(start);
-        Ok(())
-    }
-
     fn register(&mut self, start: HostAddress, bytes: usize, flags: u32) -> Refusable<()> {
         let context = self.context()?;
         if flags & !REGISTRATION_FLAGS != 0 {
@@ -48,7 +29,7 @@ impl Driver {
     /// be gone right after.
     fn unregister(&mut self, start: HostAddress) -> Refusable<()> {
         self.context()?;
-        let piece = self.host.piece(start, true)?;
+        let piece = self.host.piece(start)?;
         let users = self.backlog.select(|waiting| uses(&waiting.action, &piece));
         if !users.is_empty() {
             self.fault(format!("cuMemHostUnregister: {} copies of this memory still wait", users.len()));

@@ -87,8 +87,6 @@ pub(crate) struct ModuleState {
 pub(crate) struct FunctionState {
     pub(crate) module: u64,
     pub(crate) name: String,
-    /// Dynamic shared memory that a launch may ask for.
-    pub(crate) dynamic_shared_max: usize,
 }
 
 /// The state of the whole driver.

@@ -45,13 +45,6 @@ impl Driver {
         }
     }
 
-    fn query_stream(&mut self, number: u64) -> Refusable<()> {
-        let stream = self.stream(number)?;
-        self.end_of(stream).map_or(Ok(()), |record| self.query(&record))?;
-        let context = self.context_of(stream)?;
-        self.check_context(context)
-    }
-
     /// Lets a stream wait for what an event has recorded, of whatever context.
     fn wait_event(&mut self, number: u64, event: u64) -> Refusable<()> {
         let stream = self.stream(number)?;

@@ -24,7 +24,7 @@ pub(crate) struct OpenedDevice {
 #[derive(Clone, Copy)]
 enum Made {
     Memory(CUdeviceptr),
-    Pinned(*mut c_void),
+    Registered(*mut c_void),
     Stream(CUstream),
     Event(CUevent),
 }
@@ -77,11 +77,11 @@ impl OpenedDevice {
         event
     }
 
-    /// Page-locked memory.
+    /// Registered memory, full of the byte that fresh memory of a device has.
     pub(crate) fn pinned(&self, bytes: usize) -> *mut c_void {
-        let mut address = null_mut();
-        sys::allocate_host(&raw mut address, bytes, 0).unwrap();
-        self.made.borrow_mut().push(Made::Pinned(address));
+        let address = Box::leak(vec![0xA5_u8; bytes].into_boxed_slice()).as_mut_ptr().cast();
+        sys::register(address, bytes, 0).unwrap();
+        self.made.borrow_mut().push(Made::Registered(address));
         address
     }
 
@@ -97,7 +97,7 @@ impl OpenedDevice {
         for made in self.made.take().into_iter().rev() {
             let given = match made {
                 Made::Memory(address) => sys::free(address),
-                Made::Pinned(address) => sys::free_host(address),
+                Made::Registered(address) => sys::unregister(address),
                 Made::Stream(stream) => sys::destroy_stream(stream),
                 Made::Event(event) => sys::destroy_event(event),
             };

@@ -51,7 +51,7 @@ fn whatever_is_not_given_back_before_its_context_is_a_leak() {
     let report = device.double.report();
     assert_eq!(report.live.len(), 5, "{report}");
     let report = device.close();
-    let expected = ["100 bytes at", "200 page-locked bytes", "1 streams", "1 events"];
+    let expected = ["100 bytes at", "200 registered bytes", "1 streams", "1 events"];
     assert_eq!(report.leaks.len(), expected.len(), "{report}");
     assert!(expected.iter().all(|what| report.leaks.iter().any(|leak| leak.starts_with(what))), "{report}");
     assert!(report.live.is_empty());

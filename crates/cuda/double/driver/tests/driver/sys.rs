@@ -37,7 +37,6 @@ calls! {
     create_stream(stream: *mut CUstream, flags: c_uint) = cuStreamCreate;
     destroy_stream(stream: CUstream) = cuStreamDestroy_v2;
     finish_stream(stream: CUstream) = cuStreamSynchronize;
-    query_stream(stream: CUstream) = cuStreamQuery;
     wait_event(stream: CUstream, event: CUevent, flags: c_uint) = cuStreamWaitEvent;
     create_event(event: *mut CUevent, flags: c_uint) = cuEventCreate;
     destroy_event(event: CUevent) = cuEventDestroy_v2;
@@ -49,10 +48,7 @@ calls! {
     to_host(target: *mut c_void, source: CUdeviceptr, bytes: usize, stream: CUstream) = cuMemcpyDtoHAsync_v2;
     on_device(target: CUdeviceptr, source: CUdeviceptr, bytes: usize, stream: CUstream) = cuMemcpyDtoDAsync_v2;
     fill(target: CUdeviceptr, value: u8, count: usize, stream: CUstream) = cuMemsetD8Async;
-    fill_words(target: CUdeviceptr, value: c_uint, count: usize, stream: CUstream) = cuMemsetD32Async;
     fill_now(target: CUdeviceptr, value: u8, count: usize) = cuMemsetD8_v2;
-    allocate_host(address: *mut *mut c_void, bytes: usize, flags: c_uint) = cuMemHostAlloc;
-    free_host(address: *mut c_void) = cuMemFreeHost;
     register(address: *mut c_void, bytes: usize, flags: c_uint) = cuMemHostRegister_v2;
     unregister(address: *mut c_void) = cuMemHostUnregister;
     reserve(
@@ -70,9 +66,6 @@ calls! {
     pointer_attribute(
         target: *mut c_void, attribute: cuda::CUpointer_attribute, address: CUdeviceptr
     ) = cuPointerGetAttribute;
-    function_attribute(
-        function: CUfunction, attribute: cuda::CUfunction_attribute, value: c_int
-    ) = cuFuncSetAttribute;
     load(module: *mut cuda::CUmodule, image: *const c_void) = cuModuleLoadData;
     unload(module: cuda::CUmodule) = cuModuleUnload;
     function(function: *mut CUfunction, module: cuda::CUmodule, name: *const std::ffi::c_char) = cuModuleGetFunction;
@@ -97,9 +90,9 @@ pub(crate) fn launch(function: CUfunction, shape: Shape, stream: CUstream, param
     if status == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(status) }
 }
 
-/// Page-locked memory of the driver as bytes, until it is given back.
+/// Registered memory as bytes.
 pub(crate) fn bytes_at<'a>(address: *mut c_void, len: usize) -> &'a mut [u8] {
-    // SAFETY: the driver has just made as many bytes there, and the test uses one slice of them.
+    // SAFETY: the test has registered as many bytes there, and uses one slice of them.
     unsafe { std::slice::from_raw_parts_mut(address.cast(), len) }
 }
 

@@ -21,6 +21,4 @@ driver_calls! { driver:
         driver.fill(target, &value.to_ne_bytes(), count, CopyMode::legacy());
     cuMemsetD8Async(target: u64, value: u8, count: usize, stream: u64) =>
         driver.fill(target, &value.to_ne_bytes(), count, CopyMode::of(stream));
-    cuMemsetD32Async(target: u64, value: u32, count: usize, stream: u64) =>
-        driver.fill(target, &value.to_ne_bytes(), count, CopyMode::of(stream));
 }

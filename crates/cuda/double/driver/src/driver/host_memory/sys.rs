@@ -2,10 +2,6 @@
 
 #![expect(unsafe_code, reason = "a driver reads and writes where its callers say")]
 
-use std::alloc::{Layout, alloc, dealloc};
-
-/// Pages of the host, which page-locked memory is made of.
-const PAGE: usize = 4096;
 /// A text longer than this is none.
 const TEXT_MAX: usize = 256 << 20;
 
@@ -57,31 +53,5 @@ impl HostAddress {
             text.push(byte[0]);
         }
         text
-    }
-}
-
-fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes.max(1), PAGE).ok()
-}
-
-/// Memory of whole pages, filled with a pattern.
-pub(super) fn allocate(bytes: usize) -> Option<HostAddress> {
-    let layout = layout(bytes)?;
-    // SAFETY: the layout is of at least one byte.
-    let start = unsafe { alloc(layout) };
-    if start.is_null() {
-        return None;
-    }
-    let address = HostAddress(start as usize);
-    // SAFETY: the memory was just made, of at least this length.
-    unsafe { std::ptr::write_bytes(start, 0xA5, bytes) };
-    Some(address)
-}
-
-/// Gives memory of [`allocate`] back.
-pub(super) fn free(start: HostAddress, bytes: usize) {
-    if let Some(layout) = layout(bytes) {
-        // SAFETY: the memory came from `allocate` with the same length, and is given back once.
-        unsafe { dealloc(start.0 as *mut u8, layout) };
     }
 }

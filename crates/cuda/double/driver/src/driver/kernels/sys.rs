@@ -15,8 +15,6 @@ driver_calls! { driver:
         0 => Err(CudaStatus::InvalidValue),
         _ => give(function, driver.function(module, name)?),
     };
-    cuFuncSetAttribute(function: u64, attribute: u32, value: i32) =>
-        driver.set_function_attribute(function, attribute, value);
     cuLaunchKernel(
         function: u64,
         grid_x: u32,

@@ -13,7 +13,6 @@ driver_calls! { driver:
         let stream = driver.stream(stream)?;
         driver.finish_stream(stream)
     };
-    cuStreamQuery(stream: u64) => driver.query_stream(stream);
     cuStreamWaitEvent(stream: u64, event: u64, flags: u32) => match flags {
         0 => driver.wait_event(stream, event),
         _ => Err(CudaStatus::InvalidValue),
