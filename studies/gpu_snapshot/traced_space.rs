@@ -61,6 +61,22 @@ impl TracedSpace<'_> {
     }
 }
 
+/// Passes of the host's space with notes: vectors that are read or written, other bytes, and the
+/// vectors that are written.
+macro_rules! traced {
+    ($self:ident: $($pass:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?,
+      $vectors:expr, $other:expr, [$($written:ident),*];)*) => {
+        $(
+            fn $pass(&$self, $($argument: $kind),*) -> traced!(@ $($result)?) {
+                $self.note($vectors, $other, &[$($written),*]);
+                $self.system.$pass($($argument),*)
+            }
+        )*
+    };
+    (@) => { Result<(), SolveError> };
+    (@ $result:ty) => { Result<$result, SolveError> };
+}
+
 impl Space for TracedSpace<'_> {
     type Vector = Vector;
     type Inverse<'m> = &'m dyn Preconditioner;
@@ -81,11 +97,6 @@ impl Space for TracedSpace<'_> {
         Ok(vector)
     }
 
-    fn load(&self, source: &[f64], target: &mut Vector) -> Result<(), SolveError> {
-        self.note(1, 0.0, &[target]);
-        self.system.load(source, target)
-    }
-
     fn fetch(&self, source: &Vector, target: &mut [f64]) -> Result<(), SolveError> {
         self.system.fetch(source, target)
     }
@@ -98,115 +109,37 @@ impl Space for TracedSpace<'_> {
         <System<'_> as Space>::lend_mut(vector)
     }
 
-    fn multiply(&self, x: &Vector, y: &mut Vector) -> Result<(), SolveError> {
-        self.note(2, self.matrix_bytes(), &[y]);
-        self.system.multiply(x, y)
-    }
-
-    fn multiply_dot(&self, x: &Vector, y: &mut Vector) -> Result<ExactSum, SolveError> {
-        self.note(2, self.matrix_bytes(), &[y]);
-        self.system.multiply_dot(x, y)
-    }
-
-    fn residual(&self, x: &Vector, r: &mut Vector) -> Result<ExactSum, SolveError> {
-        self.note(3, self.matrix_bytes(), &[r]);
-        self.system.residual(x, r)
-    }
-
-    fn precondition(&self, inverse: &Self::Inverse<'_>, r: &Vector, z: &mut Vector) -> Result<(), SolveError> {
-        self.note(2, 0.0, &[z]);
-        self.system.precondition(inverse, r, z)
-    }
-
-    fn clear(&self, target: &mut Vector) -> Result<(), SolveError> {
-        self.note(1, 0.0, &[target]);
-        self.system.clear(target)
-    }
-
-    fn copy(&self, x: &Vector, target: &mut Vector) -> Result<(), SolveError> {
-        self.note(2, 0.0, &[target]);
-        self.system.copy(x, target)
-    }
-
-    fn axpy(&self, alpha: f64, x: &Vector, y: &mut Vector) -> Result<(), SolveError> {
-        self.note(3, 0.0, &[y]);
-        self.system.axpy(alpha, x, y)
-    }
-
-    fn xpay(&self, x: &Vector, beta: f64, y: &mut Vector) -> Result<(), SolveError> {
-        self.note(3, 0.0, &[y]);
-        self.system.xpay(x, beta, y)
-    }
-
-    fn divide(&self, divisor: f64, y: &mut Vector) -> Result<(), SolveError> {
-        self.note(2, 0.0, &[y]);
-        self.system.divide(divisor, y)
-    }
-
-    fn dot(&self, x: &Vector, y: &Vector) -> Result<ExactSum, SolveError> {
-        self.note(2, 0.0, &[]);
-        self.system.dot(x, y)
-    }
-
-    fn multi_dot(&self, w: &Vector, basis: &[Vector], h: &mut [ExactSum]) -> Result<(), SolveError> {
-        self.note(1 + basis.len(), 0.0, &[]);
-        self.system.multi_dot(w, basis, h)
-    }
-
-    fn multi_axpy(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<(), SolveError> {
-        self.note(2 + basis.len(), 0.0, &[w]);
-        self.system.multi_axpy(alpha, basis, h, w)
-    }
-
-    fn multi_axpy_norm(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<ExactSum, SolveError> {
-        self.note(2 + basis.len(), 0.0, &[w]);
-        self.system.multi_axpy_norm(alpha, basis, h, w)
+    traced! { self:
+        load(source: &[f64], target: &mut Vector), 1, 0.0, [target];
+        multiply(x: &Vector, y: &mut Vector), 2, self.matrix_bytes(), [y];
+        multiply_dot(x: &Vector, y: &mut Vector) -> ExactSum, 2, self.matrix_bytes(), [y];
+        residual(x: &Vector, r: &mut Vector) -> ExactSum, 3, self.matrix_bytes(), [r];
+        precondition(inverse: &Self::Inverse<'_>, r: &Vector, z: &mut Vector), 2, 0.0, [z];
+        clear(target: &mut Vector), 1, 0.0, [target];
+        copy(x: &Vector, target: &mut Vector), 2, 0.0, [target];
+        axpy(alpha: f64, x: &Vector, y: &mut Vector), 3, 0.0, [y];
+        xpay(x: &Vector, beta: f64, y: &mut Vector), 3, 0.0, [y];
+        divide(divisor: f64, y: &mut Vector), 2, 0.0, [y];
+        dot(x: &Vector, y: &Vector) -> ExactSum, 2, 0.0, [];
+        multi_dot(w: &Vector, basis: &[Vector], h: &mut [ExactSum]), 1 + basis.len(), 0.0, [];
+        multi_axpy(alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector), 2 + basis.len(), 0.0, [w];
+        multi_axpy_norm(alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> ExactSum,
+            2 + basis.len(), 0.0, [w];
     }
 }
 
+/// What CG needs of `M^-1 r`.
+type Residual<'r, 'm> = PreconditionedResidual<'r, Vector, &'m dyn Preconditioner>;
+
 impl CgPasses for TracedSpace<'_> {
-    fn residual_step(
-        &self,
-        alpha: f64,
-        q: &Vector,
-        inverse: &Self::Inverse<'_>,
-        u: &[Vector],
-        r: &mut Vector,
-        sums: &mut [ExactSum],
-    ) -> Result<(), SolveError> {
-        self.note(3 + u.len(), 0.0, &[r]);
-        self.system.residual_step(alpha, q, inverse, u, r, sums)
-    }
-
-    fn iterate_step(
-        &self,
-        alpha: f64,
-        beta: f64,
-        z: &PreconditionedResidual<'_, Vector, Self::Inverse<'_>>,
-        deflated: &DeflatedParts<'_, Vector>,
-        x: &mut Vector,
-        p: &mut Vector,
-    ) -> Result<(), SolveError> {
-        self.note(5 + deflated.directions.len(), 0.0, &[x, p]);
-        self.system.iterate_step(alpha, beta, z, deflated, x, p)
-    }
-
-    fn first_direction(
-        &self,
-        z: &PreconditionedResidual<'_, Vector, Self::Inverse<'_>>,
-        deflated: &DeflatedParts<'_, Vector>,
-        p: &mut Vector,
-    ) -> Result<(), SolveError> {
-        self.note(2 + deflated.directions.len(), 0.0, &[p]);
-        self.system.first_direction(z, deflated, p)
-    }
-
-    fn preconditioned_dot(
-        &self,
-        z: &PreconditionedResidual<'_, Vector, Self::Inverse<'_>>,
-    ) -> Result<ExactSum, SolveError> {
-        self.note(2, 0.0, &[]);
-        self.system.preconditioned_dot(z)
+    traced! { self:
+        residual_step(alpha: f64, q: &Vector, inverse: &Self::Inverse<'_>, u: &[Vector], r: &mut Vector,
+            sums: &mut [ExactSum]), 3 + u.len(), 0.0, [r];
+        iterate_step(alpha: f64, beta: f64, z: &Residual<'_, '_>, deflated: &DeflatedParts<'_, Vector>,
+            x: &mut Vector, p: &mut Vector), 5 + deflated.directions.len(), 0.0, [x, p];
+        first_direction(z: &Residual<'_, '_>, deflated: &DeflatedParts<'_, Vector>, p: &mut Vector),
+            2 + deflated.directions.len(), 0.0, [p];
+        preconditioned_dot(z: &Residual<'_, '_>) -> ExactSum, 2, 0.0, [];
     }
 }
 
@@ -215,9 +148,8 @@ impl GmresPasses for TracedSpace<'_> {
         self.system.reserve_sums(sums)
     }
 
-    fn scaled_copy(&self, alpha: f64, x: &Vector, target: &mut Vector) -> Result<(), SolveError> {
-        self.note(2, 0.0, &[target]);
-        self.system.scaled_copy(alpha, x, target)
+    traced! { self:
+        scaled_copy(alpha: f64, x: &Vector, target: &mut Vector), 2, 0.0, [target];
     }
 
     fn combine(&self, columns: &[Vec<f64>], basis: &mut [Vector]) -> Result<(), SolveError> {
