@@ -76,7 +76,7 @@ pub struct Repeats {
     pub iterations: u32,
 }
 
-/// ResidualOps triad and solver in turns. The solver continues from where it stands and keeps what
+/// Measures triad and solver in turns. The solver continues from where it stands and keeps what
 /// it wins.
 ///
 /// # Errors

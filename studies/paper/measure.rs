@@ -203,7 +203,7 @@ fn extra_iterations(run: &RunReport, undisturbed: u64) -> f64 {
     run.executed as f64 - run.lost as f64 - undisturbed as f64
 }
 
-/// ResidualOps a choice; ours tuned for the problem, the paper's with every codec there is, of
+/// Measures a choice; ours tuned for the problem, the paper's with every codec there is, of
 /// which the one with the best ratio is kept.
 ///
 /// # Errors

@@ -70,7 +70,7 @@ struct WayRun {
     forward_steps: usize,
 }
 
-/// ResidualOps all ways, each round in another order.
+/// Measures all ways, each round in another order.
 ///
 /// # Errors
 /// When a way fails, or changes a bit that it must keep.

@@ -20,7 +20,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// ResidualOps a piece of work.
+    /// Measures a piece of work.
     pub(crate) fn of<R>(clock: &SystemClock, work: impl FnOnce() -> R) -> (Self, R) {
         // Resets the peak; not allowed everywhere, and then the peak of the run counts.
         let _ = std::fs::write("/proc/self/clear_refs", "5");

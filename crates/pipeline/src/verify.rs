@@ -97,7 +97,7 @@ impl Verifier {
         })
     }
 
-    /// ResidualOps the residual norm of a staged iterate of the only column, which is not there
+    /// Measures the residual norm of a staged iterate of the only column, which is not there
     /// where `brought` is an error. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
@@ -303,7 +303,7 @@ impl Verifier {
         }
     }
 
-    /// ResidualOps `||b - A x||` of a column over all ranks. A rank whose `x` is not there, for the
+    /// Measures `||b - A x||` of a column over all ranks. A rank whose `x` is not there, for the
     /// reason of `mine`, takes part in the product, and no rank gets a norm.
     fn residual_norm(
         &mut self,
@@ -316,12 +316,12 @@ impl Verifier {
         root_of_sum(mine.and(product), comm)
     }
 
-    /// ResidualOps `||x||` over all ranks.
+    /// Measures `||x||` over all ranks.
     fn norm(&self, x: VectorView<'_>, comm: &dyn Comm) -> Result<f64, PipelineError> {
         root_of_sum(self.measures.squared_norm(x), comm)
     }
 
-    /// ResidualOps `|| |A| |x| ||`, where the entries are known.
+    /// Measures `|| |A| |x| ||`, where the entries are known.
     fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<Option<f64>, PipelineError> {
         let squared = self.measures.squared_abs_product(x);
         squared.map(|squared| root_of_sum(squared, comm)).transpose()

@@ -329,7 +329,7 @@ fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, CommonError<StoreError>> {
     Ok(firsts)
 }
 
-/// ResidualOps the speed of each tier on rank 0, bytes per second, for all ranks; once in the life
+/// Measures the speed of each tier on rank 0, bytes per second, for all ranks; once in the life
 /// of a process. Collective.
 fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result<[Option<f64>; 2], CommError> {
     static MEASURED: Mutex<Option<[Option<f64>; 2]>> = Mutex::new(None);
@@ -348,7 +348,7 @@ fn first_every(pace: Option<&Arc<TierPacing>>, comm: &dyn Comm) -> Result<u64, C
     Ok(broadcast_json(comm, every)?.max(1))
 }
 
-/// ResidualOps one synced write to a directory, bytes per second; `None` where nothing can be
+/// Measures one synced write to a directory, bytes per second; `None` where nothing can be
 /// written.
 fn probe_directory(directory: &Path) -> Option<f64> {
     remove_old_probes(directory);

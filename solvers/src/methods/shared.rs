@@ -114,7 +114,7 @@ impl ResidualLimits {
         (progress.rhs_norm > 0.0).then(|| self.tolerance / progress.rhs_norm)
     }
 
-    /// ResidualOps divergence against the initial guess, which no later iterate replaces.
+    /// Measures divergence against the initial guess, which no later iterate replaces.
     pub(crate) fn set_start(&mut self, start: &Progress) {
         self.divergence = self.dtol * start.rhs_norm.max(start.residual_norm);
     }

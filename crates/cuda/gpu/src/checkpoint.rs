@@ -23,7 +23,7 @@ const RTOL: f64 = 1e-15;
 /// Bytes of a zone that is hashed.
 const ZONE_BYTES: usize = 64 << 10;
 
-/// ResidualOps all of it on CG with a stencil.
+/// Measures all of it on CG with a stencil.
 pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>> {
     let MeasuredDevice { device, sizes, .. } = measured;
     let pool = Arc::new(Pool::new(std::thread::available_parallelism()?.get()));
@@ -131,7 +131,7 @@ impl IterateCopies {
         Ok([within, store, download])
     }
 
-    /// ResidualOps the rate at which values reach the host: fetched from a frozen copy, and as a
+    /// Measures the rate at which values reach the host: fetched from a frozen copy, and as a
     /// frame of QB. A plain copy took `registered` seconds.
     fn frames(&mut self, registered: f64) -> Result<Vec<TurnSample>> {
         let Self { vector, slice, codec, frame, .. } = self;
@@ -150,7 +150,7 @@ impl IterateCopies {
             ),
         ])
     }
-    /// ResidualOps versions without a copy: freezing one, overwriting the vector before any of it
+    /// Measures versions without a copy: freezing one, overwriting the vector before any of it
     /// was fetched, and overwriting it when all was. And the hashes of a vector's zones.
     fn zones(&mut self) -> Result<Vec<TurnSample>> {
         let Self { vector, copy, slice, zoned, frozen, .. } = self;

@@ -35,7 +35,7 @@ const CASES: [CodecCase; 6] = [
     CodecCase { name: "fitted tiles, absolute 1e-6", arrangement: FITTED, bound: Bound::Absolute(1e-6) },
 ];
 
-/// ResidualOps all cases, each in turns with the triad.
+/// Measures all cases, each in turns with the triad.
 pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>> {
     let side = measured.sizes.codec_side;
     let values = waves(side);

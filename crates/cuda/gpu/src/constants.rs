@@ -12,7 +12,7 @@ const CHUNKS: [(usize, &str); 4] =
     [(2 << 20, "2 MiB"), (32 << 20, "32 MiB"), (256 << 20, "256 MiB"), (1 << 30, "1 GiB")];
 const REGISTERED_CHUNK: usize = 64 << 20;
 
-/// ResidualOps all of them.
+/// Measures all of them.
 pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>> {
     let MeasuredDevice { device, stream, triad, sizes } = measured;
     let mut copies = Copies::new(device, stream, sizes.copy_bytes)?;

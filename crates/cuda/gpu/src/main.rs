@@ -62,7 +62,7 @@ const SECTIONS: [(&str, SectionTask); 4] = [
 
 type SectionTask = fn(&mut MeasuredDevice) -> Result<Vec<TimedFigure>>;
 
-/// ResidualOps everything, and writes the report to the folder `out` after each section. A section
+/// Measures everything, and writes the report to the folder `out` after each section. A section
 /// that fails does not keep the others from being measured.
 fn measure(out: &Path, ordinal: usize, quick: bool) -> Result<()> {
     let mut measured = MeasuredDevice::open(ordinal, quick)?;

@@ -23,7 +23,7 @@ const RTOL: f64 = 1e-15;
 const HARVEST: usize = 3;
 const OMEGA: f64 = 0.9;
 
-/// ResidualOps every method that runs on a device, with a stencil and with a matrix.
+/// Measures every method that runs on a device, with a stencil and with a matrix.
 pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>> {
     let pool = Arc::new(Pool::new(std::thread::available_parallelism()?.get()));
     let side = measured.sizes.solver_side;
@@ -33,7 +33,7 @@ pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>>
     Ok(found)
 }
 
-/// ResidualOps the methods with one operator.
+/// Measures the methods with one operator.
 fn of_operator(measured: &mut MeasuredDevice, name: &str, a: &dyn Operator, pool: &Pool) -> Result<Vec<TimedFigure>> {
     let b = RightHandSide::Random { seed: 1 }.build(a)?;
     let preconditioner = JacobiPreconditioner::new(a)?;

@@ -163,7 +163,7 @@ fn has_symmetry(staged: &Staged, bound: Bound) -> bool {
     }
 }
 
-/// ResidualOps ratio and rate of a codec on a slab of the middle frame; `None` when it cannot
+/// Measures ratio and rate of a codec on a slab of the middle frame; `None` when it cannot
 /// encode that.
 fn sample(coding: FrameCoding<'_>, seen: &LastCoding, clock: &dyn Clock) -> Option<CodecRates> {
     let FrameCoding { staged, codec, link, bandwidth, threads, .. } = coding;

@@ -51,7 +51,7 @@ impl EnergyNorm {
         self.spectral.is_none()
     }
 
-    /// ResidualOps `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' -
+    /// Measures `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' -
     /// p||^2`.
     fn squared_error(
         &self,

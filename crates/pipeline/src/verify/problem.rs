@@ -166,7 +166,7 @@ impl ResidualOps {
         on_device.is_some_and(|problem| problem.is_beside(values))
     }
 
-    /// ResidualOps `||b - A x||^2` for one right-hand side.
+    /// Measures `||b - A x||^2` for one right-hand side.
     pub(crate) fn squared_residual(&mut self, x: VectorView<'_>, column: usize) -> Result<ExactSum, PipelineError> {
         if let Some(values) = x.device {
             return self.problem().squared_residual(values).map_err(in_variable(x.record));
@@ -175,7 +175,7 @@ impl ResidualOps {
         Ok(self.reference.operator.residual(rhs, x.host, &mut self.product)?)
     }
 
-    /// ResidualOps `x . x`.
+    /// Measures `x . x`.
     pub(crate) fn squared_norm(&self, x: VectorView<'_>) -> Result<ExactSum, PipelineError> {
         match x.device {
             None => Ok(self.operator().squared_norm(x.host)),
@@ -183,13 +183,13 @@ impl ResidualOps {
         }
     }
 
-    /// ResidualOps `|| |A| |x| ||^2`; `None` where the entries are not known.
+    /// Measures `|| |A| |x| ||^2`; `None` where the entries are not known.
     pub(crate) fn squared_abs_product(&mut self, x: &[f64]) -> Option<Result<ExactSum, PipelineError>> {
         let applied = self.reference.operator.abs_apply(x, &mut self.product)?;
         Some(applied.map(|()| self.operator().squared_norm(&self.product)).map_err(PipelineError::from))
     }
 
-    /// ResidualOps `v . A v`.
+    /// Measures `v . A v`.
     pub(crate) fn squared_energy(&mut self, v: VectorView<'_>) -> Result<ExactSum, PipelineError> {
         match v.device {
             None => Ok(self.reference.operator.apply_dot(v.host, &mut self.product)?),
@@ -197,7 +197,7 @@ impl ResidualOps {
         }
     }
 
-    /// ResidualOps `(w - v) . A (w - v)`, w decoded at the place of v.
+    /// Measures `(w - v) . A (w - v)`, w decoded at the place of v.
     pub(crate) fn squared_energy_of_error(
         &mut self,
         v: VectorView<'_>,

@@ -39,7 +39,7 @@ pub(super) struct BlockState<'a> {
     pub(super) lanes: Vec<ThreadState>,
     parameters: &'a [u8],
     shared: Vec<u8>,
-    /// Those of all threads, one after the other, as in the next field.
+    /// Registers of all threads, one thread after the other, as in the next field.
     registers: Vec<u64>,
     written: Vec<u64>,
 }

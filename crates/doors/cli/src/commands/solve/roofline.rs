@@ -30,7 +30,7 @@ pub(crate) struct RooflineReport {
     pub(crate) roofline_turns: usize,
 }
 
-/// ResidualOps; `solved` tells how many iterations there are to time.
+/// Measures; `solved` tells how many iterations there are to time.
 ///
 /// # Errors
 /// When the solve is too short to be timed.

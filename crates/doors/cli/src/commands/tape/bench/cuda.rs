@@ -16,7 +16,7 @@ const CODEC_BYTES: u64 = 512 << 20;
 /// Device whose memory is used.
 const DEVICE: usize = 0;
 
-/// ResidualOps all ways in turns.
+/// Measures all ways in turns.
 ///
 /// # Errors
 /// Exit 5 where there is no device; exit 2 for more than it or the machine has; errors of a way.

@@ -71,7 +71,7 @@ pub(super) struct BenchPlan {
     pub(super) error_bound: f64,
 }
 
-/// ResidualOps all ways in turns.
+/// Measures all ways in turns.
 ///
 /// # Errors
 /// Exit 2 for more than this machine has, and a codec without its bound; errors of a way.
@@ -86,7 +86,7 @@ pub(super) fn measure(args: &Args) -> Result<HostBench> {
 }
 
 impl BenchPlan {
-    /// ResidualOps all ways in turns.
+    /// Measures all ways in turns.
     ///
     /// # Errors
     /// Those of a way.
@@ -126,7 +126,7 @@ impl BenchPlan {
     }
 }
 
-/// ResidualOps each way once a round. Another way begins each round.
+/// Measures each way once a round. Another way begins each round.
 fn in_turns(
     plan: &RunPlan<'_>,
     ways: &[PlannedWay],
