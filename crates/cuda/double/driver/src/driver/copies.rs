@@ -94,14 +94,9 @@ impl Driver {
         self.submit(mode.stream, StreamWork::OnDevice { source, target, bytes: bytes as u64 }).map(|_| ())
     }
 
-    fn fill(&mut self, target: u64, pattern: &[u8], count: usize, mode: CopyMode) -> Refusable<()> {
-        let bytes = count.checked_mul(pattern.len()).ok_or(CudaStatus::InvalidValue)?;
+    fn fill(&mut self, target: u64, value: u8, bytes: usize, mode: CopyMode) -> Refusable<()> {
         let Some(mode) = self.mode(mode, bytes)? else { return Ok(()) };
-        if !target.is_multiple_of(pattern.len() as u64) {
-            return Err(CudaStatus::InvalidValue);
-        }
         self.check_device(target, bytes)?;
-        let action = StreamWork::Fill { target, pattern: pattern.to_vec(), count: count as u64 };
-        self.submit(mode.stream, action).map(|_| ())
+        self.submit(mode.stream, StreamWork::Fill { target, value, bytes: bytes as u64 }).map(|_| ())
     }
 }

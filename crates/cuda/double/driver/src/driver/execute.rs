@@ -55,7 +55,7 @@ pub(crate) fn execute(action: &StreamWork, reach: &mut Reach<'_>) -> Result<Touc
         StreamWork::ToDevice { source, target } => to_device(source, *target, reach),
         StreamWork::ToHost { source, target, bytes } => to_host(*source, *target, *bytes, reach),
         StreamWork::OnDevice { source, target, bytes } => on_device(*source, *target, *bytes, reach),
-        StreamWork::Fill { target, pattern, count } => fill(*target, pattern, *count, reach),
+        StreamWork::Fill { target, value, bytes } => fill(*target, *value, *bytes, reach),
         StreamWork::Kernel(kernel) => run_kernel(kernel, reach),
         StreamWork::Mark | StreamWork::Record { .. } => Ok(Touched::default()),
     }
@@ -96,9 +96,8 @@ fn on_device(source: u64, target: u64, bytes: u64, reach: &mut Reach<'_>) -> Res
     Ok(Touched { reads, writes: reach.device.physical_ranges(target, bytes) })
 }
 
-fn fill(target: u64, pattern: &[u8], count: u64, reach: &mut Reach<'_>) -> Result<Touched, WorkFault> {
-    let bytes = pattern.len() as u64 * count;
-    let piece = pattern.repeat((PIECE.min(bytes) as usize) / pattern.len());
+fn fill(target: u64, value: u8, bytes: u64, reach: &mut Reach<'_>) -> Result<Touched, WorkFault> {
+    let piece = vec![value; PIECE.min(bytes) as usize];
     for done in (0..bytes).step_by(PIECE as usize) {
         let n = PIECE.min(bytes - done) as usize;
         reach.device.write(target + done, &piece[..n])?;

@@ -77,14 +77,14 @@ impl Driver {
         fits.then_some(()).ok_or(CudaStatus::NoBinaryForGpu)
     }
 
-    /// Gives the variables of a module memory, which holds zeros.
+    /// Gives the variables of a module memory and their first values.
     fn place_globals(&mut self, context: u64, code: &ptx::Module) -> Refusable<Vec<u64>> {
         let device = self.device_of(context)?;
         let total: usize = code.globals().iter().map(|global| global.bytes).sum();
         self.make_room(device, total as u64)?;
         let place = |global: &ptx::Global| {
             let address = self.memory.allocate(context, device, global.bytes.max(1) as u64);
-            self.memory.write(address, &vec![0; global.bytes]).map_err(|_| CudaStatus::InvalidPtx)?;
+            self.memory.write(address, &global.initial).map_err(|_| CudaStatus::InvalidPtx)?;
             Ok(address)
         };
         code.globals().iter().map(place).collect()

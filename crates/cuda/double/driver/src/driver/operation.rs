@@ -40,8 +40,8 @@ pub(crate) enum StreamWork {
     ToHost { source: u64, target: HostAddress, bytes: usize },
     /// Copies within the devices.
     OnDevice { source: u64, target: u64, bytes: u64 },
-    /// Repeats a pattern.
-    Fill { target: u64, pattern: Vec<u8>, count: u64 },
+    /// Repeats a byte.
+    Fill { target: u64, value: u8, bytes: u64 },
     /// Runs a kernel.
     Kernel(Box<WaitingKernel>),
     /// Marks a place in a stream.
@@ -65,9 +65,7 @@ impl StreamWork {
             Self::OnDevice { source, target, bytes } => {
                 format!("copy of {bytes} bytes from {source:#x} to {target:#x}")
             }
-            Self::Fill { target, pattern, count } => {
-                format!("fill of {} bytes at {target:#x}", pattern.len() as u64 * count)
-            }
+            Self::Fill { target, bytes, .. } => format!("fill of {bytes} bytes at {target:#x}"),
             Self::Kernel(kernel) => format!("kernel {}", kernel.name),
             Self::Mark => "mark".to_owned(),
             Self::Record { .. } => "record of an event".to_owned(),

@@ -8,7 +8,7 @@ use super::error::ParseError;
 use super::kernel::Kernel;
 use super::lex::tokens;
 use super::names::ModuleVariable;
-use super::syntax::Reader;
+use super::syntax::{Number, Reader};
 
 /// A parsed module.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Module {
     globals: Vec<Global>,
 }
 
-/// A variable of a module in global memory, which begins with zeros.
+/// A variable of a module in global memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
     /// Name of the variable.
@@ -26,6 +26,8 @@ pub struct Global {
     pub bytes: usize,
     /// The number its address is a multiple of.
     pub alignment: usize,
+    /// The first value, `bytes` long.
+    pub initial: Vec<u8>,
 }
 
 impl Module {
@@ -123,9 +125,15 @@ impl<'a> Parser<'a> {
         self.reader.next();
         let declared = declared(&mut self.reader)?;
         let bytes = declared.bytes.ok_or_else(|| self.reader.refuse("a size expected before"))?;
+        let mut initial = vec![0; bytes];
+        if self.reader.takes("=") {
+            let refused = self.reader.refuse("not an integer");
+            let Number::Integer(value) = self.reader.number()? else { return Err(refused) };
+            initial.iter_mut().zip(value.to_le_bytes()).for_each(|(initial, byte)| *initial = byte);
+        }
         let variable = ModuleVariable::Global(self.module.globals.len());
         let Declared { name, alignment, .. } = declared;
-        self.module.globals.push(Global { name: name.to_owned(), bytes, alignment });
+        self.module.globals.push(Global { name: name.to_owned(), bytes, alignment, initial });
         self.declare(name, variable)
     }
 

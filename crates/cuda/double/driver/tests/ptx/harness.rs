@@ -47,7 +47,7 @@ impl<'a> Trial<'a> {
         let module = Module::parse(self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text));
         let mut arena = Arena::default();
         let out = arena.upload(&vec![0xee; 8 * self.threads as usize]);
-        let globals: Vec<u64> = module.globals().iter().map(|global| arena.upload(&vec![0; global.bytes])).collect();
+        let globals: Vec<u64> = module.globals().iter().map(|global| arena.upload(&global.initial)).collect();
         let arguments = self.numbers.iter().fold(Arguments::default().double_word(out), |all, n| all.double_word(*n));
         let launch = Launch {
             kernel: module.kernel("test").unwrap(),

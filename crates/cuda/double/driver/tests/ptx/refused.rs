@@ -152,7 +152,8 @@ fn items_of_a_module_that_are_not_interpreted_are_named() {
         (".global .texref t;", ".texref"),
         (".global .align 3 .u32 x;", ";"),
         (".const .u32 x;", ".const"),
-        (".global .u32 x = 1;", "="),
+        (".global .u64 x = y;", "y"),
+        (".global .u32 x = 0d0000000000000000;", "0d0000000000000000"),
         (".file 1 \"x\"", ".file"),
         (".alias a, b;", ".alias"),
     ] {

@@ -22,8 +22,8 @@ fn parameters_lie_at_multiples_of_their_alignments() {
 }
 
 #[test]
-fn variables_have_addresses_of_global_memory() {
-    let variables = ".global .align 8 .u64 first;\n.global .align 4 .u32 second;";
+fn variables_have_addresses_and_first_values() {
+    let variables = ".global .align 8 .u64 first;\n.global .align 4 .u32 second = -2;";
     let text = kernel_with(
         variables,
         "",
@@ -34,7 +34,8 @@ fn variables_have_addresses_of_global_memory() {
     let module = Module::parse(&text).unwrap();
     let found = module.globals().iter().map(|global| (global.name.as_str(), global.bytes, global.alignment));
     assert!(found.eq([("first", 8, 8), ("second", 4, 4)]));
-    assert_eq!(left(&text), 7);
+    assert_eq!(module.globals()[1].initial, (-2i32).to_le_bytes());
+    assert_eq!(left(&text), 0xffff_fffe + 7);
 }
 
 #[test]

@@ -17,8 +17,8 @@ driver_calls! { driver:
         driver.copy_to_host(target, source, bytes, CopyMode::of(stream));
     cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: u64) =>
         driver.copy_on_device(target, source, bytes, CopyMode::of(stream));
-    cuMemsetD8_v2(target: u64, value: u8, count: usize) =>
-        driver.fill(target, &value.to_ne_bytes(), count, CopyMode::legacy());
-    cuMemsetD8Async(target: u64, value: u8, count: usize, stream: u64) =>
-        driver.fill(target, &value.to_ne_bytes(), count, CopyMode::of(stream));
+    cuMemsetD8_v2(target: u64, value: u8, bytes: usize) =>
+        driver.fill(target, value, bytes, CopyMode::legacy());
+    cuMemsetD8Async(target: u64, value: u8, bytes: usize, stream: u64) =>
+        driver.fill(target, value, bytes, CopyMode::of(stream));
 }
