@@ -240,7 +240,7 @@ mod tests {
             part.frames.push(frame);
             part.variables.push(VariableRecord { distribution, ..record });
         }
-        part.files.push(FileRecord { name: file, bytes: 24, structure_crc32c: 0, opaque: Vec::new() });
+        part.files.push(FileRecord::new(file, 24, 0));
         recoup_io::manifest::seal(&part).unwrap().into_bytes()
     }
 
