@@ -113,7 +113,7 @@ struct Petsc {
     flags: Vec<String>,
 }
 
-/// What pkg-config says of a package, by its name or file.
+/// Returns what pkg-config says of a package, by its name or file.
 fn pkg_config(option: &str, package: &str) -> Option<String> {
     let said = Command::new("pkg-config").args([option, package]).output().ok()?;
     said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
