@@ -16,7 +16,7 @@ use pack::{Operand, Pack};
 const LANES: usize = 16;
 
 /// Values in a cache line, and in two registers.
-const LINE: usize = 8;
+pub(crate) const LINE: usize = 8;
 /// Values ahead of those in use that a sweep fetches: 4 KiB. Passes over four vectors are faster
 /// left to the hardware.
 const AHEAD: usize = 512;
