@@ -100,7 +100,9 @@ const LEFT_TESTS: [&str; 10] = [
 ];
 
 /// Tests that took half of the time of all everyday tests: sweeps, next to which shorter ones stay.
-const LONG_TESTS: [&str; 13] = [
+const LONG_TESTS: [&str; 15] = [
+    "bounded::versions_are_bounded_through_restarts_kills_and_tiers",
+    "calls::valgrind_finds_nothing",
     "chains::a_directory_of_chains_survives_a_crash_at_every_operation",
     "deflation::a_deflated_restart_costs_next_to_nothing_where_a_plain_one_costs_a_tenth",
     "deflation::auto_saves_more_than_the_iterate_from_the_middle_of_a_solve_on_where_storage_is_slow",
