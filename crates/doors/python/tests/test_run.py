@@ -178,12 +178,20 @@ def test_every_damaged_byte_and_every_cut_gives_the_same_bits(tmp_path):
     assert len(whole) < answered < 3 * len(whole)
 
 
+def first_number(folder):
+    """The number of the first entry of a log."""
+    return int.from_bytes((folder / "calls" / "scipy-1-0.log").read_bytes()[8:16], "little")
+
+
 def test_facts_that_are_no_facts_are_no_answer(tmp_path):
     A, b = small()
     expected = spla.spsolve(A, b)
+    with Caught(tmp_path) as caught:
+        caught.solvers.spsolve(A, b)
+    number = first_number(tmp_path)
     for facts in [b"", b"{", b"[]", b"{}", b'{"x": ["<f8", [5], "C"]}', b'{"x": ["O", [5], "C"]}', b"null", b"\xff"]:
         log = CallLog(str(tmp_path), "scipy", 1 << 30)
-        log.put(0, facts, np.zeros(5).tobytes(), 8)
+        log.put(number, facts, np.zeros(5).tobytes(), 8)
         del log
         with Caught(tmp_path) as caught:
             assert np.array_equal(caught.solvers.spsolve(A, b), expected) and " 0 answered" in caught.counts
@@ -206,10 +214,11 @@ def test_facts_that_vouch_for_another_x_are_refuted_by_its_residual(tmp_path):
     with Caught(tmp_path) as caught:
         caught.solvers.spsolve(A, b)
     log = CallLog(str(tmp_path), "scipy", 1 << 30)
-    facts = json.loads(log.find(0)[0])
+    number = first_number(tmp_path)
+    facts = json.loads(log.find(number)[0])
     x = expected * (1 + 1e-6)
     facts |= Call("spsolve", lambda x: A @ x, b, []).measure(x) | {"residual": facts["residual"]}
-    log.put(0, json.dumps(facts).encode(), x.tobytes(), 8)
+    log.put(number, json.dumps(facts).encode(), x.tobytes(), 8)
     del log
     with Caught(tmp_path) as caught:
         assert np.array_equal(caught.solvers.spsolve(A, b), expected) and " 0 answered" in caught.counts
@@ -298,6 +307,29 @@ def test_an_operator_is_tested_by_its_product_and_solves_within_a_solve_are_no_c
         with Caught(tmp_path) as caught:
             assert solve(caught.solvers) == expected and f"1 calls: {answered} answered" in caught.counts
     assert products == 1
+
+
+def test_calls_that_are_made_only_where_an_earlier_one_was_answered_cost_the_later_ones_nothing(tmp_path):
+    """A preconditioner factorized its coarse system when it was first applied: inside of a solve. Where that solve was
+    answered, the factors were made later, by a call of their own, and no call after it had the number it was kept by:
+    3 of 15 calls of a program of pyamg were answered."""
+    A, b = small()
+
+    def solve(solvers):
+        made = []
+
+        def precondition(r):
+            made[:] = made or [solvers.splu(A)]
+            return made[0].solve(r)
+
+        M = spla.LinearOperator(A.shape, precondition, dtype=float)
+        x = [solvers.gmres(A, b, M=M)[0], precondition(b), *(solvers.gmres(A, k * b)[0] for k in range(2, 9))]
+        return [each.tobytes() for each in x]
+
+    expected = solve(spla)
+    for counts in ["8 calls: 0 answered", "10 calls: 8 answered", "10 calls: 10 answered"]:
+        with Caught(tmp_path) as caught:
+            assert solve(caught.solvers) == expected and counts in caught.counts, caught.counts
 
 
 def test_callbacks_are_called_as_in_the_first_run(tmp_path):

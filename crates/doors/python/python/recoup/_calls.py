@@ -10,6 +10,8 @@ import json
 import os
 import threading
 import time
+import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -56,6 +58,8 @@ class Call:
     """The program's, which gets norms, or an iterate that it never looks at."""
     heard: list[float | None] = field(default_factory=list)
     """What it got: norms, or None for an iterate."""
+    place: int = 0
+    """Its number in the log."""
 
     def call_back(self, x: Any) -> Any:
         """Calls the program's callback, and notes that."""
@@ -107,6 +111,7 @@ class Calls:
         self._is_full = self._has_failed = False
         self._cost = self._budget = 0.0
         self.number = 0
+        self._n_of_kind: Counter[int] = Counter()
         self._counts = dict.fromkeys(("replayed", "resumed", "kept", "left", "callbacks"), 0)
 
     def leave(self) -> None:
@@ -125,7 +130,9 @@ class Calls:
         try:
             untested = f"call {number} is not saved"
             call = self.guarded(untested, describe)
-            if isinstance(call, Call) and (kept := self.guarded(untested, lambda: self._find(number, call))):
+            if isinstance(call, Call):
+                self._place(call)
+            if isinstance(call, Call) and (kept := self.guarded(untested, lambda: self._find(call))):
                 call.call_back_again(kept[0]["heard"], kept[1][0])
                 self._counts["replayed"] += 1
                 self._explain(number, name, "answered from the log")
@@ -135,7 +142,7 @@ class Calls:
             seconds = time.perf_counter() - start
             fate = call
             if not isinstance(call, str):
-                fate = self.guarded(untested, lambda: self._keep(number, call, answer, seconds))
+                fate = self.guarded(untested, lambda: self._keep(call, answer, seconds))
             how = "resumed from a version" if self._counts["resumed"] > resumed else "solved"
             self._explain(number, name, f"{how}, {fate or 'not saved'}")
             return answer
@@ -156,8 +163,15 @@ class Calls:
             self._has_failed = True
             return None
 
-    def _find(self, number: int, call: Call) -> tuple[dict[str, Any], tuple[Any, int]] | None:
-        found = self._log.find(number)
+    def _place(self, call: Call) -> None:
+        """Numbers a call among those of its solver and kind. One of another kind that is made only where an earlier
+        call was solved, or only where it was answered, moves no number."""
+        kind = zlib.crc32(json.dumps([call.solver, call.kind]).encode()) >> 1
+        call.place = kind << 32 | self._n_of_kind[kind]
+        self._n_of_kind[kind] += 1
+
+    def _find(self, call: Call) -> tuple[dict[str, Any], tuple[Any, int]] | None:
+        found = self._log.find(call.place)
         if found is None:
             return None
         try:
@@ -170,7 +184,7 @@ class Calls:
             return None
         return kept, (x, kept["info"])
 
-    def _keep(self, number: int, call: Call | None, answer: Any, seconds: float) -> str:
+    def _keep(self, call: Call | None, answer: Any, seconds: float) -> str:
         """Keeps the call if that costs little beside its solve, and beside all solves so far."""
         if call is None or self._is_full:
             return "not saved"
@@ -186,11 +200,11 @@ class Calls:
             return "too short to save"
         self._budget -= self._cost
         start = time.perf_counter()
-        is_kept = self._put(number, call, x, info)
+        is_kept = self._put(call, x, info)
         self._cost = time.perf_counter() - start
         return "saved" if is_kept else "not saved"
 
-    def _put(self, number: int, call: Call, x: npt.NDArray[Any], info: int) -> bool:
+    def _put(self, call: Call, x: npt.NDArray[Any], info: int) -> bool:
         facts: dict[str, Any] = {"solver": call.solver, "kind": call.kind, "tolerances": call.tolerances, "info": int(info)}
         facts |= call.measure(x) | {"heard": call.heard if call.callback else None}
         order = "C" if x.flags.c_contiguous or not x.flags.f_contiguous else "F"
@@ -198,7 +212,7 @@ class Calls:
         if not np.isfinite(facts["residual"]) or len(call.heard) > HEARD_MAX:
             return False
         try:
-            self._is_full = not self._log.put(number, json.dumps(facts).encode(), x.tobytes(), x.itemsize)
+            self._is_full = not self._log.put(call.place, json.dumps(facts).encode(), x.tobytes(), x.itemsize)
             why = "the log has the size it may have"
         except Error as error:
             self._is_full, why = True, str(error)
