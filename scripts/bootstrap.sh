@@ -284,8 +284,8 @@ mpi_of_wheel() {
     fi
 }
 
-# PETSc over the MPICH of its wheel, built here for some minutes of processor time. Without it its tests say that they were
-# skipped.
+# PETSc over the MPICH of its wheel, built here for some minutes of processor time: it names the folder of its MPI, so one
+# that pip has kept from another checkout would look for it there. Without it its tests say that they were skipped.
 petsc_over_mpich() {
     venv_mpich=$root/.venv-mpich
     stamp=$venv_mpich/installed-petsc
@@ -293,7 +293,7 @@ petsc_over_mpich() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$petsc" ] && return 0
     say "building $petsc in .venv-mpich"
     if MPICC=$venv_mpich/bin/mpicc PETSC_CONFIGURE_OPTIONS="--with-fc=0 --with-cxx=0 --with-x=0" \
-        nice "$venv_mpich/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$petsc"; then
+        nice "$venv_mpich/bin/python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps "$petsc"; then
         printf '%s' "$petsc" >"$stamp"
     else
         say "$petsc cannot be had here: tests of PETSc over MPICH will be skipped"
