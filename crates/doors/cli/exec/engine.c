@@ -227,16 +227,15 @@ static PetscErrorCode can_be_watched(KSP ksp, PetscBool *can)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Sets our monitors: for versions, and for the norms where a monitor of the program shows them. */
-static PetscErrorCode set_monitors(KSP ksp)
+/* Sets our monitors: for versions where the solve is watched, and for the norms where a monitor of the program shows them. */
+static PetscErrorCode set_monitors(KSP ksp, PetscBool is_watched)
 {
     PetscFunctionBegin;
-    n_norms = 0;
     if (has_shown_norms(ksp)) {
         if (norms == NULL) norms = (double *)malloc(NORMS_MAX * sizeof(double));
         PetscCall(set_monitor(ksp, keep_norm));
     }
-    PetscCall(set_monitor(ksp, watch_call));
+    if (is_watched) PetscCall(set_monitor(ksp, watch_call));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -290,7 +289,9 @@ static PetscErrorCode solve_and_keep(one_call *call, kept_call *kept, solve_call
     PetscFunctionBegin;
     PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &is_direct));
     PetscCall(can_be_watched(ksp, &call->is_watched));
-    if (call->is_watched) PetscCall(set_monitors(ksp));
+    n_norms = 0;
+    /* PREONLY has norms where a monitor of the program shows them: one of ours changes nothing then. */
+    if (call->is_watched || (is_direct && has_shown_norms(ksp))) PetscCall(set_monitors(ksp, call->is_watched));
     /* From the kept x, a monitor that looks at the iterate would see another way, as would one of norms not kept. */
     int       sees_way = has_open_monitor(ksp) || (kept->facts && kept->facts->n_norms == 0 && has_shown_norms(ksp));
     PetscBool is_start = kept->facts && !is_direct && !sees_way ? PETSC_TRUE : PETSC_FALSE;

@@ -226,7 +226,8 @@ fn petsc_monitors_of_a_skipped_solve_print_as_before() {
     let Some(heat) = Plain::heat() else { return };
     // BCGSL shows the norms of some iterations, which are not kept.
     let bcgsl = "-ksp_type bcgsl -ksp_monitor";
-    for shown in ["-ksp_monitor -ksp_converged_reason", "-ksp_view", "-ksp_monitor_true_residual", bcgsl] {
+    let factors = "-ksp_type preonly -pc_type lu -ksp_monitor";
+    for shown in ["-ksp_monitor -ksp_converged_reason", "-ksp_view", "-ksp_monitor_true_residual", bcgsl, factors] {
         let arguments = format!("{CG} -steps 3 {shown}");
         let expected = heat.plain(&arguments);
         heat.killed(1, &format!("{arguments} -kill_at 2"));
