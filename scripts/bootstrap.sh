@@ -8,8 +8,9 @@
 #                                hypre, Eigen and Chromium where apt has them
 #   scripts/bootstrap.sh sz3     what the program needs, and what feature sz3 is built with: a C++ compiler, CMake in .venv,
 #                                libclang, and zstd as the distribution has it
-#   scripts/bootstrap.sh long    also all of sz3 and of packages; Devito, whose gradients the long tests compare with; and
-#                                PETSc over MPICH in .venv-mpich
+#   scripts/bootstrap.sh long    also all of sz3 and of packages; Devito, whose gradients the long tests compare with; PETSc
+#                                over MPICH in .venv-mpich; and the packages whose programs they kill: those of Python in
+#                                .venv-packages, and GetDP in .getdp where apt has it
 #   scripts/bootstrap.sh packages   what the program needs, and what makes, checks and tries packages
 #   scripts/bootstrap.sh adapters   only the libraries whose solvers the long tests of the C++ headers kill: deal.II, Belos
 #                                and Eigen where apt has them, MFEM in .mfem where its wheel can be had
@@ -30,6 +31,8 @@ petsc="petsc==3.26.1"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 devito="devito==4.8.23"
 mfem="mfem==4.10.0.1"
+fipy="fipy==4.0.3"
+programs="scikit-fem==12.0.2 $fipy sfepy==2026.3 pyamg==5.4.1 numpy==2.4.* scipy==1.17.*"
 tools=$root/target/tools
 mdbook="0.5.4"
 pdoc="pdoc==16.0.0 numpy==2.4.* scipy==1.17.* pyadjoint-ad==2026.10.0"
@@ -195,6 +198,22 @@ devito() {
     printf '%s' "$devito" >"$stamp"
 }
 
+# Packages whose programs run below recoup.run, in an environment of their own: the tests fail without it. sfepy is built here
+# for some minutes of processor time. FiPy's examples come with its sources alone.
+programs() {
+    folder=$root/.venv-packages
+    stamp=$folder/installed
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$programs" ] && return 0
+    say "installing $programs into .venv-packages"
+    rm -rf "$folder"
+    python3 -m venv "$folder"
+    # shellcheck disable=SC2086 # a list of names
+    nice "$folder/bin/python" -m pip install --quiet --disable-pip-version-check $programs
+    "$folder/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary fipy --dest "$folder" "$fipy"
+    tar -xzf "$folder"/fipy-*.tar.gz -C "$folder"
+    printf '%s' "$programs" >"$stamp"
+}
+
 # Packages are made with them, and checked. cargo-deb comes as sources.
 package_tools() {
     stamp=$venv/installed-package-tools
@@ -300,6 +319,14 @@ petsc_over_mpich() {
     fi
 }
 
+# GetDP with its example, which an installed package may lack. Without it its test says that it was skipped.
+getdp() {
+    [ -x "$root/.getdp/usr/bin/getdp" ] && return 0
+    mkdir -p "$root/.getdp"
+    { may_apt && install getdp && (cd "$root/.getdp" && apt-get -qq download getdp && dpkg -x getdp_*.deb .); } ||
+        say "getdp cannot be had here: its test will be skipped"
+}
+
 # Makes the pages of the site. It serves and watches nothing here, so these parts are left out.
 book_maker() {
     [ -x "$tools/bin/mdbook" ] && [ "$("$tools/bin/mdbook" --version)" = "mdbook v$mdbook" ] && return 0
@@ -358,4 +385,6 @@ esac
     devito
     package_tools
     petsc_over_mpich
+    programs
+    getdp
 }
