@@ -11,11 +11,10 @@
 //! - [`TouchedRegion`] is memory of our own, in huge pages where the system has them.
 //! - [`TouchedZones`] watches over memory of other owners, which keep the promises of
 //!   [`ZoneMemory`].
-//! - [`WatchedRegion`] is memory whose writers say nothing: the system makes them wait.
 //! - [`TrackedRegion`] is memory of which the system says what was written. It is never frozen.
 //!
-//! The last two are there on Linux only, and not every container permits them: [`Monitors::probe`]
-//! tries them.
+//! The last one is there on Linux only, and not every container permits it: [`Monitors::probe`]
+//! tries it.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod duplicates;
@@ -33,8 +32,6 @@ mod touch;
 mod track;
 #[cfg(target_os = "linux")]
 mod userfault;
-#[cfg(target_os = "linux")]
-mod watch;
 
 pub use element::RegionElement;
 pub use frozen::FrozenValues;
@@ -46,5 +43,3 @@ pub use sys::ZoneMemory;
 pub use touch::{TouchedZones, ZONE_BYTES};
 #[cfg(target_os = "linux")]
 pub use track::TrackedRegion;
-#[cfg(target_os = "linux")]
-pub use watch::{WatchedPart, WatchedRegion, WriteWatch};

@@ -1,26 +1,23 @@
-//! Trials of the system's monitors, never a guess by version.
+//! A trial of the system's monitor, never a guess by version.
 
 use crate::no_monitor::NoMonitor;
 
-/// The monitors of the system that work here, and why others do not. Owners that say what they
-/// write need none of them.
+/// The monitor of the system, and why it does not work here. Owners that say what they write do not
+/// need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors {
-    /// Freezes values whose owner does not say what it writes.
-    pub watch: Result<(), NoMonitor>,
     /// Tells which values were written.
     pub track: Result<(), NoMonitor>,
 }
 
 impl Monitors {
-    /// Tries each monitor on memory of its own: freezes and overwrites a value, and looks for what
-    /// the monitor promises.
+    /// Tries the monitor on memory of its own: writes a value, and looks for the notes.
     #[must_use]
     pub fn probe() -> Self {
         #[cfg(target_os = "linux")]
-        let monitors = Self { watch: crate::watch::probe(), track: crate::track::probe() };
+        let track = crate::track::probe();
         #[cfg(not(target_os = "linux"))]
-        let monitors = Self { watch: Err(NoMonitor::NotThere), track: Err(NoMonitor::NotThere) };
-        monitors
+        let track = Err(NoMonitor::NotThere);
+        Self { track }
     }
 }

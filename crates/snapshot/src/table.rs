@@ -157,13 +157,6 @@ impl ZoneTable {
         matches!(state, None | Some(ZoneState::Pending))
     }
 
-    /// Lists those of these zones that no frozen copy has pending.
-    pub(crate) fn settled(&self, zones: Range<usize>) -> Vec<Range<usize>> {
-        let is_settled =
-            |zone: &usize| (0..COPIES_MAX).all(|copy| !self.is_live(copy) || !self.is_pending(copy, *zone));
-        runs(zones.filter(is_settled))
-    }
-
     /// Claims a zone to keep a duplicate of it, once no other thread has a claim; `None` unless the
     /// zone is pending.
     pub(crate) fn claim_pending(&self, copy: usize, zone: usize) -> Option<ZoneClaim<'_>> {

@@ -36,7 +36,7 @@ impl TouchedZones {
     /// Unless that is a power of two, 8 at least, and the memory holds whole elements.
     #[must_use]
     pub fn with_zones(memory: Arc<dyn ZoneMemory>, element: ElementType, zone_bytes: usize) -> Self {
-        let memory = ZonedMemory::new(memory, zone_bytes, None);
+        let memory = ZonedMemory::new(memory, zone_bytes);
         assert!(memory.bytes().is_multiple_of(element.size()), "{} bytes of type {element}", memory.bytes());
         Self { memory: Arc::new(memory), element }
     }

@@ -16,7 +16,7 @@ use crate::no_monitor::NoMonitor;
 use crate::region::RegionValues;
 use crate::table::ZoneTable;
 use crate::touch::ZONE_BYTES;
-use crate::userfault::{Userfault, Watching, WrittenPages};
+use crate::userfault::{Userfault, WrittenPages};
 
 /// Values in pages of their own, of which the system knows which were written.
 ///
@@ -46,7 +46,7 @@ impl<T: RegionElement> TrackedRegion<T> {
     /// [`NoMonitor`] when the system grants no addresses, or takes no notes of them.
     pub fn zeros(len: usize, size: PageSize) -> Result<Self, NoMonitor> {
         let values = RegionValues::zeros(len, size).map_err(NoMonitor::system("addresses"))?;
-        let userfault = Userfault::open(Watching::Note)?;
+        let userfault = Userfault::open()?;
         let pages = WrittenPages::open()?;
         userfault.register(values.addresses()).map_err(NoMonitor::system("UFFDIO_REGISTER"))?;
         let table = new_table(len * size_of::<T>(), ZONE_BYTES);

@@ -9,9 +9,7 @@ mod owners;
 mod plan;
 mod trial;
 
-use std::sync::Arc;
-
-use recoup_snapshot::{Monitors, NoMonitor, PageSize, TouchedRegion, TrackedRegion, WatchedRegion, WriteWatch};
+use recoup_snapshot::{Monitors, NoMonitor, PageSize, TouchedRegion, TrackedRegion};
 
 use draw::Draw;
 use heap::Heap;
@@ -26,18 +24,6 @@ fn page_size(draw: &mut Draw) -> PageSize {
     if draw.below(2) == 0 { PageSize::Small } else { PageSize::Huge }
 }
 
-/// Returns whether this machine has no such monitor, and says so.
-fn is_missing(probed: &Result<(), NoMonitor>) -> bool {
-    match probed {
-        Ok(()) => false,
-        Err(reason @ (NoMonitor::Unnoticed | NoMonitor::System { .. })) => panic!("{reason}"),
-        Err(reason) => {
-            println!("SKIPPED: {reason}");
-            true
-        }
-    }
-}
-
 fn touched(seeds: u64) {
     let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
         Box::new(TouchedRegion::zeros(len, page_size(draw)).expect("addresses"))
@@ -50,21 +36,11 @@ fn attached(seeds: u64) {
     (0..seeds).for_each(|seed| trial(seed, make));
 }
 
-fn watched(seeds: u64) {
-    if is_missing(&Monitors::probe().watch) {
-        return;
-    }
-    let watch = WriteWatch::new().expect("the watch works");
-    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
-        Box::new(WatchedRegion::zeros(&watch, len, page_size(draw)).expect("the watch works"))
-    };
-    (0..seeds).for_each(|seed| trial(seed, make));
-    assert_eq!(Arc::strong_count(&watch), 1);
-}
-
 fn tracked(seeds: u64) {
-    if is_missing(&Monitors::probe().track) {
-        return;
+    match Monitors::probe().track {
+        Ok(()) => {}
+        Err(reason @ (NoMonitor::Unnoticed | NoMonitor::System { .. })) => panic!("{reason}"),
+        Err(reason) => return println!("SKIPPED: {reason}"),
     }
     let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
         Box::new(TrackedRegion::zeros(len, page_size(draw)).expect("the notes work"))
@@ -83,11 +59,6 @@ fn attached_memory_freezes_and_lists_what_random_writers_do() {
 }
 
 #[test]
-fn watched_regions_freeze_what_random_writers_overwrite() {
-    watched(SEEDS);
-}
-
-#[test]
 fn tracked_regions_list_what_random_writers_do() {
     tracked(SEEDS);
 }
@@ -95,5 +66,5 @@ fn tracked_regions_list_what_random_writers_do() {
 #[test]
 #[ignore = "minutes: 10,000 seeds"]
 fn monitors_see_all_that_random_writers_do_for_long() {
-    [touched, attached, watched, tracked].into_iter().for_each(|monitor| monitor(SEEDS_LONG));
+    [touched, attached, tracked].into_iter().for_each(|monitor| monitor(SEEDS_LONG));
 }

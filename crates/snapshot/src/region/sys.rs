@@ -29,9 +29,8 @@ struct RegionPages {
 }
 
 // SAFETY: the pages are mapped as long as this lives, and zeros at first. They are lent by
-// `RegionValues` under an exclusive borrow, which leaves no room for `freeze`: in parts that
-// `TouchedZones::before_write` was called for, or as cells whose stores the system holds back until
-// the zone is kept.
+// `RegionValues` under an exclusive borrow, which leaves no room for `freeze`, in parts that
+// `TouchedZones::before_write` was called for.
 unsafe impl ZoneMemory for RegionPages {
     fn bytes(&self) -> *const [u8] {
         std::ptr::slice_from_raw_parts(self.pages.at(0), self.bytes)
@@ -61,24 +60,13 @@ impl<T: RegionElement> RegionValues<T> {
     }
 
     /// The first value.
-    pub(crate) fn start(&mut self) -> *mut T {
+    fn start(&mut self) -> *mut T {
         self.memory.pages.at(0).cast()
-    }
-
-    /// Number of values.
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     /// The addresses of the pages.
     pub(crate) fn addresses(&self) -> Range<usize> {
         self.memory.pages.at(0).addr()..self.memory.pages.at(self.memory.pages.bytes()).addr()
-    }
-
-    /// Makes all pages.
-    pub(crate) fn make_pages(&mut self) {
-        // SAFETY: the borrow excludes other users, and `zeros` made the values that are there.
-        unsafe { self.memory.pages.make(0..self.memory.pages.bytes()) };
     }
 
     pub(crate) fn as_slice(&self) -> &[T] {
@@ -88,8 +76,8 @@ impl<T: RegionElement> RegionValues<T> {
     }
 
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and the borrow is exclusive. Owners freeze nothing, or have kept all
-        // that frozen copies need elsewhere: no copier reads.
+        // SAFETY: as above, and the borrow is exclusive. Their owner freezes nothing:
+        // no copier reads.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 

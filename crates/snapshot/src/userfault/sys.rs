@@ -1,19 +1,16 @@
 //! Calls to userfaultfd and to the scan of written pages.
 //!
-//! Each protects pages or says which were written. None changes a byte, so all are safe for memory
-//! that is mapped; a page that stays protected makes its writer wait.
+//! They say which pages were written and change no byte, so all are safe for memory that is mapped.
 
 #![expect(unsafe_code, reason = "opens a userfaultfd and makes its calls")]
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use linux_raw_sys::general as raw;
 use linux_raw_sys::ioctl as numbers;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
@@ -22,26 +19,10 @@ use crate::no_monitor::NoMonitor;
 
 /// The scan of pages of `/proc/self/pagemap`: `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: Opcode = opcode::read_write::<raw::pm_scan_arg>(b'f', 16);
-/// The mode of `UFFDIO_WRITEPROTECT` that protects: `UFFDIO_WRITEPROTECT_MODE_WP`.
-const WRITE_PROTECT: u64 = 1;
 /// Runs of written pages that one scan returns.
 const RUNS_MAX: usize = 512;
-/// Answers that are asked for again, of a system that is changing the mappings.
-const TRIES_MAX: usize = 1000;
-
-/// Without it, no page can be protected.
-const PROTECTION: NoMonitor = NoMonitor::OldKernel { feature: "protection of pages by userfaultfd", since: "5.7" };
 /// Without it, no written page is noted.
 const NOTES: NoMonitor = NoMonitor::OldKernel { feature: "notes of written pages", since: "6.7" };
-
-/// The task of a userfaultfd.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watching {
-    /// Writers of protected pages wait.
-    Protect,
-    /// Written pages are noted.
-    Note,
-}
 
 /// A call that reads and overwrites one argument.
 struct UserfaultCall<'a, T> {
@@ -75,17 +56,14 @@ pub(crate) struct Userfault {
 
 impl Userfault {
     /// Opens a userfaultfd for writes of this process's own code.
-    pub(crate) fn open(watching: Watching) -> Result<Self, NoMonitor> {
-        let (features, missing) = match watching {
-            Watching::Protect => (raw::UFFD_FEATURE_PAGEFAULT_FLAG_WP, PROTECTION),
-            Watching::Note => (raw::UFFD_FEATURE_WP_ASYNC | raw::UFFD_FEATURE_WP_UNPOPULATED, NOTES),
-        };
+    pub(crate) fn open() -> Result<Self, NoMonitor> {
+        let features = u64::from(raw::UFFD_FEATURE_WP_ASYNC | raw::UFFD_FEATURE_WP_UNPOPULATED);
         let offered = open_file().and_then(|file| file.greet(0))?;
-        if offered & u64::from(features) != u64::from(features) {
-            return Err(missing);
+        if offered & features != features {
+            return Err(NOTES);
         }
         let userfault = open_file()?;
-        userfault.greet(u64::from(features))?;
+        userfault.greet(features)?;
         Ok(userfault)
     }
 
@@ -108,56 +86,6 @@ impl Userfault {
         let mut register = raw::uffdio_register { range: range(addresses), mode, ioctls: 0 };
         self.call(numbers::UFFDIO_REGISTER, &mut register)?;
         Ok(())
-    }
-
-    /// Ends that: writers of these pages wait no longer.
-    pub(crate) fn unregister(&self, addresses: Range<usize>) -> io::Result<()> {
-        self.call(numbers::UFFDIO_UNREGISTER, &mut range(addresses))?;
-        Ok(())
-    }
-
-    /// Makes writers of these pages wait.
-    pub(crate) fn protect(&self, addresses: Range<usize>) -> io::Result<()> {
-        self.write_protect(addresses, WRITE_PROTECT)
-    }
-
-    /// Lets writers of these pages continue.
-    pub(crate) fn lift(&self, addresses: Range<usize>) -> io::Result<()> {
-        self.write_protect(addresses, 0)
-    }
-
-    fn write_protect(&self, addresses: Range<usize>, mode: u64) -> io::Result<()> {
-        let mut argument = raw::uffdio_writeprotect { range: range(addresses), mode };
-        let mut answer = Err(Errno::AGAIN);
-        for _ in 0..TRIES_MAX {
-            answer = self.call(numbers::UFFDIO_WRITEPROTECT, &mut argument);
-            if answer != Err(Errno::AGAIN) {
-                break;
-            }
-            std::thread::yield_now();
-        }
-        answer?;
-        Ok(())
-    }
-
-    /// The address of a write that waits, if there is one.
-    fn next_fault(&self) -> io::Result<Option<usize>> {
-        let mut message = MaybeUninit::<raw::uffd_msg>::zeroed();
-        // SAFETY: the message has these bytes, all of them initialised.
-        let bytes =
-            unsafe { std::slice::from_raw_parts_mut(message.as_mut_ptr().cast::<u8>(), size_of::<raw::uffd_msg>()) };
-        match rustix::io::read(&self.file, bytes) {
-            Ok(read) if read == size_of::<raw::uffd_msg>() => {}
-            Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-        // SAFETY: the kernel has written a whole message, and every bit pattern is one.
-        let message = unsafe { message.assume_init() };
-        // No other event was asked for.
-        // SAFETY: every member of the union is plain numbers.
-        let address = unsafe { message.arg.pagefault.address };
-        Ok((u32::from(message.event) == raw::UFFD_EVENT_PAGEFAULT).then_some(address as usize))
     }
 }
 
@@ -192,48 +120,6 @@ fn system(call: &'static str, error: Errno) -> NoMonitor {
 
 fn range(addresses: Range<usize>) -> raw::uffdio_range {
     raw::uffdio_range { start: addresses.start as u64, len: addresses.len() as u64 }
-}
-
-/// The end of waiting for faults, for another thread to say.
-#[derive(Debug)]
-pub(crate) struct Faults {
-    end: OwnedFd,
-}
-
-impl Faults {
-    pub(crate) fn new() -> Result<Self, NoMonitor> {
-        let end = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        Ok(Self { end: end.map_err(|error| system("eventfd", error))? })
-    }
-
-    /// Ends [`Faults::handle`].
-    pub(crate) fn end(&self) {
-        // The counter of the file is far from its end, where alone this could fail.
-        let _ = rustix::io::write(&self.end, &1_u64.to_ne_bytes());
-    }
-
-    /// Calls `handle` with the address of each write that waits, until [`Faults::end`].
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn handle(&self, userfault: &Userfault, handle: impl Fn(usize)) -> io::Result<()> {
-        loop {
-            let mut files = [
-                PollFd::new(&userfault.file, PollFlags::IN),
-                PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN),
-            ];
-            match poll(&mut files, None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            while let Some(address) = userfault.next_fault()? {
-                handle(address);
-            }
-            if !files[1].revents().is_empty() {
-                return Ok(());
-            }
-        }
-    }
 }
 
 /// The scan of pages that were written.

@@ -22,22 +22,22 @@ fn filtered<T: Send>(errno: i32, body: impl FnOnce() -> T + Send) -> T {
 #[test]
 fn a_container_that_forbids_userfaultfd_is_named() {
     let monitors = filtered(libc::EPERM, Monitors::probe);
-    assert_eq!(monitors, Monitors { watch: Err(NoMonitor::Forbidden), track: Err(NoMonitor::Forbidden) });
-    let reason = monitors.watch.unwrap_err().to_string();
+    assert_eq!(monitors, Monitors { track: Err(NoMonitor::Forbidden) });
+    let reason = monitors.track.unwrap_err().to_string();
     assert!(reason.contains("seccomp") && reason.contains("EPERM"), "{reason}");
 }
 
 #[test]
 fn a_system_without_userfaultfd_is_named() {
     let monitors = filtered(libc::ENOSYS, Monitors::probe);
-    assert_eq!(monitors, Monitors { watch: Err(NoMonitor::NotThere), track: Err(NoMonitor::NotThere) });
+    assert_eq!(monitors, Monitors { track: Err(NoMonitor::NotThere) });
 }
 
 #[test]
 fn another_answer_is_named_by_its_call() {
     let expected =
         NoMonitor::System { call: "userfaultfd", error: std::io::Error::from_raw_os_error(libc::EMFILE).kind() };
-    assert_eq!(filtered(libc::EMFILE, Monitors::probe).watch, Err(expected));
+    assert_eq!(filtered(libc::EMFILE, Monitors::probe).track, Err(expected));
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use loom::sync::{Mutex, MutexGuard};
 
-use crate::sync::{AtomicU8, Ordering, pause};
 use crate::sys::ModelledHalf;
 use crate::table::{COPIES_MAX, ZoneClaim, ZoneState, ZoneTable};
 
@@ -16,9 +15,6 @@ pub(crate) struct Modelled {
     table: ZoneTable,
     zones: [[ModelledHalf; 2]; ZONES],
     kept: Mutex<BTreeMap<(usize, usize), u32>>,
-    /// 1 where the system holds writers back.
-    protected: [AtomicU8; ZONES],
-    gate: Mutex<()>,
 }
 
 impl Modelled {
@@ -27,22 +23,12 @@ impl Modelled {
             table: ZoneTable::new(0, ZONES),
             zones: std::array::from_fn(|_| [0, 0].map(ModelledHalf::new)),
             kept: Mutex::new(BTreeMap::new()),
-            protected: std::array::from_fn(|_| AtomicU8::new(0)),
-            gate: Mutex::new(()),
         }
     }
 
     pub(crate) fn freeze(&self) -> usize {
         let copy = self.table.free_copy().expect("no more than two copies");
         self.table.freeze(copy);
-        copy
-    }
-
-    /// Freezes, and protects all zones.
-    pub(crate) fn freeze_watched(&self) -> usize {
-        let _gate = self.gate.lock().expect("no thread has panicked");
-        let copy = self.freeze();
-        self.protected.iter().for_each(|zone| zone.store(1, Ordering::Release));
         copy
     }
 
@@ -68,45 +54,6 @@ impl Modelled {
         self.table.note_write(zone..zone + 1);
         if self.table.is_frozen() {
             self.keep(zone);
-        }
-    }
-
-    /// Writes a zone that is watched. What the handler of its fault does is done here: the writer
-    /// waits meanwhile.
-    pub(crate) fn write_watched(&self, zone: usize, value: u32) {
-        if self.protected[zone].load(Ordering::Acquire) == 1 {
-            self.handle(zone);
-        }
-        // A fetch that has a claim lets the writer continue. The checker finds a wait without end.
-        while self.protected[zone].load(Ordering::Acquire) == 1 {
-            pause(0);
-        }
-        self.zones[zone].iter().for_each(|half| half.set(value));
-    }
-
-    /// Does what the handler of faults does for a write that waits, or did when it was noticed.
-    pub(crate) fn handle(&self, zone: usize) {
-        self.keep(zone);
-        self.let_write(zone);
-    }
-
-    /// Ends a copy of zones that are watched.
-    pub(crate) fn release_watched(&self, copy: usize) {
-        self.release(copy);
-        (0..ZONES).for_each(|zone| self.let_write(zone));
-    }
-
-    /// Fetches a zone that is watched.
-    pub(crate) fn fetch_watched(&self, copy: usize, zone: usize) -> Option<u32> {
-        let value = self.fetch(copy, zone);
-        self.let_write(zone);
-        value
-    }
-
-    fn let_write(&self, zone: usize) {
-        let _gate = self.gate.lock().expect("no thread has panicked");
-        if !self.table.settled(zone..zone + 1).is_empty() {
-            self.protected[zone].store(0, Ordering::Release);
         }
     }
 

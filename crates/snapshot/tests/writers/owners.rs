@@ -1,9 +1,7 @@
 //! The owners whose values are frozen or tracked.
 
-use std::cell::Cell;
-
 use recoup_core::Zones;
-use recoup_snapshot::{TouchedRegion, TrackedRegion, WatchedRegion};
+use recoup_snapshot::{TouchedRegion, TrackedRegion};
 
 use super::plan::ThreadPlan;
 use super::trial::Owner;
@@ -30,37 +28,6 @@ impl Owner for TouchedRegion<f64> {
 
     fn values(&self) -> Vec<f64> {
         self.to_vec()
-    }
-}
-
-impl Owner for WatchedRegion<f64> {
-    fn zones(&self) -> &dyn Zones {
-        self
-    }
-
-    fn write(&mut self, plans: &[ThreadPlan]) {
-        std::thread::scope(|scope| {
-            let mut rest = self.part();
-            for plan in plans {
-                let (part, after) = rest.split_at(plan.part.len());
-                rest = after;
-                scope.spawn(move || {
-                    let cells = part.into_cells();
-                    for write in &plan.writes {
-                        let set = |cell: &Cell<f64>| cell.set(write.value);
-                        cells[write.elements.clone()].iter().for_each(set);
-                    }
-                });
-            }
-        });
-    }
-
-    fn values(&self) -> Vec<f64> {
-        self.to_vec()
-    }
-
-    fn sees_all_writes(&self) -> bool {
-        false
     }
 }
 

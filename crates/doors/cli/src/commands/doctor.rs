@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use recoup::snapshot::{Monitors, NoMonitor};
+use recoup::snapshot::Monitors;
 use serde::Serialize;
 
 use self::check::{PartCheck, PartState};
@@ -30,8 +30,8 @@ const EXAMPLES: &str = "Examples:
 Each row says yes, low or no: what was found, or what is missing, what that
 costs and what to do. A `no` is no fault where nothing needs the part.
 
-touch, watch and track are monitors of writes: a version needs no copy at once.
-Each is tried on memory of its own: the command reads no version of a kernel.
+touch and track are monitors of writes: touch freezes values without a copy, and
+track lists what was written. It is tried: no version of a kernel is read.
 Containers often forbid userfaultfd by a seccomp filter: Docker and Podman do.
 
 DIR gets one file without a name, of 64 MiB at most, which is gone at the end.
@@ -73,10 +73,7 @@ struct MonitorRow {
 impl MonitorRow {
     fn check(&self) -> PartCheck {
         let Some(reason) = &self.unusable else { return PartCheck::yes(self.name, self.task) };
-        let costs = match self.name {
-            "watch" => "values whose program does not say what it writes are copied before they are saved",
-            _ => "every value is compared to find those that were written",
-        };
+        let costs = "every value is compared to find those that were written";
         let remedy = if reason.contains("userfaultfd") {
             "permit userfaultfd: in a container by its seccomp profile, else by sysctl vm.unprivileged_userfaultfd=1"
         } else {
@@ -104,15 +101,10 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 }
 
 fn monitors() -> Vec<MonitorRow> {
-    let Monitors { watch, track } = Monitors::probe();
-    let row = |name, task, tried: Result<(), NoMonitor>| {
-        let unusable = tried.err().map(|reason| reason.to_string());
-        MonitorRow { name, task, unusable }
-    };
+    let unusable = Monitors::probe().track.err().map(|reason| reason.to_string());
     vec![
-        row("touch", "freezes what a program says it writes", Ok(())),
-        row("watch", "freezes what a program does not speak of", watch),
-        row("track", "lists what was written", track),
+        MonitorRow { name: "touch", task: "freezes what a program says it writes", unusable: None },
+        MonitorRow { name: "track", task: "lists what was written", unusable },
     ]
 }
 
