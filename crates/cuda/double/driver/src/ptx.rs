@@ -8,8 +8,9 @@
 //!
 //! Promises: the meaning of an instruction is that of the PTX ISA, bit for bit; the payload of a
 //! double that is no number is the host's. What is not interpreted is an error with its name and
-//! line. Reads of registers without a value, of memory that is not there, and waits without an end
-//! are faults.
+//! line. Reads of memory that is not there, and waits without an end, are faults. A register
+//! without a value, and what a shuffle takes from a lane that is not there, is a number no kernel
+//! makes.
 //!
 //! It cannot tell: the order in which threads of different blocks see each other's writes (here all
 //! see them at once, and a block runs to its end before the next begins); what the assembler makes
@@ -44,7 +45,6 @@ mod state;
 mod syntax;
 mod table;
 mod thread;
-mod tracking;
 mod warp;
 
 pub use arena::{Arena, Arguments};

@@ -64,18 +64,9 @@ fn pass(block: &mut BlockState<'_>, arrived: &[usize]) {
             is_any |= block.registers(*thread).predicate(reduction.predicate);
         }
     }
-    let kernel = block.kernel;
     for thread in arrived {
-        let instruction = &kernel.code[block.lanes[*thread].position];
         if let Some(reduction) = barrier(block, *thread).and_then(|barrier| barrier.reduction) {
-            let mut registers = block.registers(*thread);
-            registers.write(reduction.target, is_any);
-            kernel
-                .tracking
-                .entries
-                .get(instruction.tracking as usize)
-                .iter()
-                .for_each(|uses| registers.note_writes(uses));
+            block.registers(*thread).write(reduction.target, is_any);
         }
         block.lanes[*thread].position += 1;
         block.lanes[*thread].status = ThreadStatus::Ready;

@@ -10,7 +10,7 @@ use super::kernel::{Kernel, Parameter};
 use super::names::{Constant, ModuleVariable, Named, Names};
 use super::register::Register;
 use super::syntax::Reader;
-use super::{compact, plain, tracking};
+use super::{compact, plain};
 
 /// Reads a kernel from its name on.
 pub(super) fn kernel<'a>(
@@ -167,9 +167,9 @@ impl Body<'_, '_, '_> {
         self.names.place_label(name, line, self.code.len())
     }
 
-    /// Labels become places, registers are looked after, and share their room.
+    /// Labels become places, and registers share their room.
     fn finish(self, kernel: &mut Kernel) -> Result<(), ParseError> {
-        let Names { labels, registers, mut constants, mut specials, shared_bytes, .. } = self.names;
+        let Names { labels, register_bits, mut constants, mut specials, shared_bytes, .. } = self.names;
         let mut code = self.code;
         // Where a body ends without a return, its threads end.
         let line = code.last().map_or(0, |last| last.line);
@@ -183,13 +183,9 @@ impl Body<'_, '_, '_> {
                 *target = labels[*target].position.unwrap_or_default();
             }
         }
-        let own = specials.iter().map(|(_, register)| *register);
-        let given: Vec<Register> = own.chain(constants.iter().map(|(_, register)| *register)).collect();
-        kernel.tracking = tracking::track(&mut code, &registers, &given);
-        let mut kept: Vec<&mut Register> = kernel.tracking.registers.iter_mut().collect();
-        kept.extend(specials.iter_mut().map(|(_, register)| register));
+        let mut kept: Vec<&mut Register> = specials.iter_mut().map(|(_, register)| register).collect();
         kept.extend(constants.iter_mut().map(|(_, register)| register));
-        kernel.n_registers = compact::compact(&mut code, registers.len(), kept);
+        kernel.n_registers = compact::compact(&mut code, register_bits.len(), kept);
         kernel.steps = plain::plain_steps(&code);
         kernel.static_shared_bytes = shared_bytes;
         kernel.dynamic_alignment = self.names.dynamic_alignment;

@@ -29,12 +29,6 @@ pub enum DeviceFault {
         /// Length of the access.
         bytes: usize,
     },
-    /// A register without a value was read.
-    #[error("register {register} is read before it has a value")]
-    Unset {
-        /// Name of the register.
-        register: String,
-    },
     /// A quotient or remainder of integers that has no value.
     #[error("division of {dividend:#x} by {divisor:#x}: no value")]
     Division {

@@ -57,11 +57,6 @@ impl RegisterSet {
         Self { words: vec![0; n.div_ceil(64)] }
     }
 
-    /// Returns the set of all of `n` registers.
-    pub(super) fn all(n: usize) -> Self {
-        Self { words: vec![u64::MAX; n.div_ceil(64)] }
-    }
-
     pub(super) fn contains(&self, register: u32) -> bool {
         self.words[register as usize / 64] >> (register % 64) & 1 == 1
     }
@@ -72,10 +67,6 @@ impl RegisterSet {
 
     pub(super) fn remove(&mut self, register: u32) {
         self.words[register as usize / 64] &= !(1 << (register % 64));
-    }
-
-    pub(super) fn intersect(&mut self, other: &Self) {
-        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
     }
 
     pub(super) fn unite(&mut self, other: &Self) {

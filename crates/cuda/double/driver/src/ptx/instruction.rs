@@ -44,8 +44,6 @@ pub(super) struct Instruction {
     pub(super) guard: Register,
     /// The instruction runs where the guard does not hold.
     pub(super) is_guard_negated: bool,
-    /// Number among the instructions that look after unset registers; `u32::MAX` for the others.
-    pub(super) tracking: u32,
     pub(super) action: Action,
 }
 
@@ -55,23 +53,16 @@ pub(super) enum Usage {
     Guard,
     Read,
     Write,
-    /// A write that may leave the register without a value.
-    MayWrite,
 }
 
 impl Instruction {
     /// An instruction that always runs.
     pub(super) fn new(line: usize, action: Action) -> Self {
-        Self { line, guard: NO_REGISTER, is_guard_negated: false, tracking: u32::MAX, action }
+        Self { line, guard: NO_REGISTER, is_guard_negated: false, action }
     }
 
     pub(super) fn is_guarded(&self) -> bool {
         self.guard != NO_REGISTER
-    }
-
-    /// Returns whether it uses registers that may have no value.
-    pub(super) fn is_tracked(&self) -> bool {
-        self.tracking != u32::MAX
     }
 
     /// Returns whether the next instruction is not the one that follows.
@@ -83,11 +74,7 @@ impl Instruction {
     pub(super) fn visit(&mut self, see: &mut dyn FnMut(&mut Register, Usage)) {
         see_register(&mut self.guard, Usage::Guard, see);
         self.action.visit_reads(&mut |register| see(register, Usage::Read));
-        let usage = match &self.action {
-            Action::Collective(collective) if matches!(collective.how, CollectiveKind::Shuffle(_)) => Usage::MayWrite,
-            _ => Usage::Write,
-        };
-        self.action.visit_writes(usage, see);
+        self.action.visit_writes(see);
     }
 }
 
@@ -127,21 +114,19 @@ impl Action {
         }
     }
 
-    fn visit_writes(&mut self, usage: Usage, see: &mut dyn FnMut(&mut Register, Usage)) {
-        let mut one = |register: &mut Register, usage| see_register(register, usage, see);
+    fn visit_writes(&mut self, see: &mut dyn FnMut(&mut Register, Usage)) {
+        let mut one = |register: &mut Register| see_register(register, Usage::Write, see);
         match self {
-            Self::Compute { places, .. } => one(&mut places.target, usage),
-            Self::Divide { target, .. } | Self::Pack { target, .. } | Self::AtomicOr { target, .. } => {
-                one(target, usage)
-            }
-            Self::Unpack { targets, .. } => targets.iter_mut().for_each(|target| one(target, usage)),
-            Self::Load { targets, .. } => targets.iter_mut().for_each(|target| one(&mut target.register, usage)),
+            Self::Compute { places, .. } => one(&mut places.target),
+            Self::Divide { target, .. } | Self::Pack { target, .. } | Self::AtomicOr { target, .. } => one(target),
+            Self::Unpack { targets, .. } => targets.iter_mut().for_each(one),
+            Self::Load { targets, .. } => targets.iter_mut().for_each(|target| one(&mut target.register)),
             Self::Barrier(barrier) => {
-                barrier.reduction.iter_mut().for_each(|reduction| one(&mut reduction.target, usage));
+                barrier.reduction.iter_mut().for_each(|reduction| one(&mut reduction.target));
             }
             Self::Collective(collective) => {
-                one(&mut collective.target, usage);
-                one(&mut collective.predicate, Usage::Write);
+                one(&mut collective.target);
+                one(&mut collective.predicate);
             }
             Self::Store { .. } | Self::Branch { .. } | Self::Exit | Self::Trap => {}
         }

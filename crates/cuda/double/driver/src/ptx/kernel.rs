@@ -5,7 +5,6 @@ use super::names::Constant;
 use super::plain::PlainStep;
 use super::register::Register;
 use super::special::Special;
-use super::tracking::Tracking;
 
 /// The place of a parameter among the bytes of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +38,6 @@ pub struct Kernel {
     pub(super) code: Vec<Instruction>,
     /// A step for each instruction of `code`.
     pub(super) steps: Vec<PlainStep>,
-    pub(super) tracking: Tracking,
 }
 
 impl Kernel {

@@ -9,13 +9,6 @@ use super::special::Special;
 /// First address of shared memory; below it is none.
 pub(super) const FIRST_ADDRESS: u64 = 1024;
 
-/// A register as it was declared.
-#[derive(Clone, Debug)]
-pub(super) struct RegisterName {
-    pub(super) name: String,
-    pub(super) bits: u32,
-}
-
 /// A constant of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Constant {
@@ -62,7 +55,8 @@ pub(super) struct Names<'a> {
     scopes: Vec<HashMap<String, Named>>,
     label_numbers: HashMap<String, usize>,
     constant_registers: HashMap<Constant, Register>,
-    pub(super) registers: Vec<RegisterName>,
+    /// The bits of each register.
+    pub(super) register_bits: Vec<u32>,
     /// Registers that hold a constant of the launch.
     pub(super) constants: Vec<(Constant, Register)>,
     pub(super) labels: Vec<Label>,
@@ -80,7 +74,7 @@ impl<'a> Names<'a> {
             scopes: vec![HashMap::new()],
             label_numbers: HashMap::new(),
             constant_registers: HashMap::new(),
-            registers: Vec::new(),
+            register_bits: Vec::new(),
             constants: Vec::new(),
             labels: Vec::new(),
             specials: Vec::new(),
@@ -106,13 +100,13 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn declare_register(&mut self, name: &str, bits: u32) -> bool {
-        let register = self.new_register(name, bits);
+        let register = self.new_register(bits);
         self.declare(name, Named::Register(register))
     }
 
-    fn new_register(&mut self, name: &str, bits: u32) -> Register {
-        self.registers.push(RegisterName { name: name.to_owned(), bits });
-        self.registers.len() as Register - 1
+    fn new_register(&mut self, bits: u32) -> Register {
+        self.register_bits.push(bits);
+        self.register_bits.len() as Register - 1
     }
 
     /// Declares a variable in shared memory.
@@ -141,11 +135,11 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the register that holds a special one.
-    pub(super) fn special(&mut self, special: Special, name: &str) -> Register {
+    pub(super) fn special(&mut self, special: Special) -> Register {
         if let Some((_, register)) = self.specials.iter().find(|(known, _)| *known == special) {
             return *register;
         }
-        let register = self.new_register(name, 32);
+        let register = self.new_register(32);
         self.specials.push((special, register));
         register
     }
@@ -155,7 +149,7 @@ impl<'a> Names<'a> {
         if let Some(register) = self.constant_registers.get(&constant) {
             return *register;
         }
-        let register = self.new_register("a constant", 64);
+        let register = self.new_register(64);
         self.constant_registers.insert(constant, register);
         self.constants.push((constant, register));
         register

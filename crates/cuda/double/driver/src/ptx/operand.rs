@@ -74,7 +74,7 @@ impl<'a> Resolver<'a, '_, '_> {
         let found = self.names.find(name);
         match found {
             Some(Named::Register(register)) => {
-                let is_wide = width.holds(self.names.registers[register as usize].bits);
+                let is_wide = width.holds(self.names.register_bits[register as usize]);
                 if is_wide { Ok(register) } else { Err(self.refuse_name("a register of another width expected", name)) }
             }
             Some(Named::Variable(constant)) if width.holds(64) => Ok(self.names.constant(constant)),
@@ -86,7 +86,7 @@ impl<'a> Resolver<'a, '_, '_> {
 
     fn special(&mut self, name: &str, width: Width) -> Result<Register, ParseError> {
         match Special::named(name) {
-            Some(special) if width.holds(32) => Ok(self.names.special(special, name)),
+            Some(special) if width.holds(32) => Ok(self.names.special(special)),
             Some(_) => Err(self.refuse_name("a register of another width expected", name)),
             None => Err(self.refuse_name("an unknown name", name)),
         }
@@ -118,7 +118,7 @@ impl<'a> Resolver<'a, '_, '_> {
         let Some(Named::Register(register)) = self.names.find(name) else {
             return Err(self.refuse_name("a register expected", name));
         };
-        let bits = self.names.registers[register as usize].bits;
+        let bits = self.names.register_bits[register as usize];
         if width.holds(bits) {
             Ok(TargetRegister { register, bits })
         } else {

@@ -1,7 +1,7 @@
 //! Runs of instructions that compute and nothing else, side by side for speed.
 //!
-//! Nearly all instructions of a kernel are functions of registers. Where they have no guard, and
-//! read nothing that may have no value, they cannot fail, wait or jump.
+//! Nearly all instructions of a kernel are functions of registers. Where they have no guard,
+//! they cannot fail, wait or jump.
 
 use super::instruction::{Action, Instruction};
 use super::register::RegisterPlaces;
@@ -25,7 +25,7 @@ pub(super) fn plain_steps(code: &[Instruction]) -> Vec<PlainStep> {
     };
     let mut run = 0;
     let step = |instruction: &Instruction| match instruction.action {
-        Action::Compute { function, places } if !instruction.is_guarded() && !instruction.is_tracked() => {
+        Action::Compute { function, places } if !instruction.is_guarded() => {
             run += 1;
             PlainStep { function, places, run }
         }

@@ -12,6 +12,8 @@ use super::thread::{KernelCode, Registers, ThreadState, ThreadStatus};
 pub(super) const LANES: usize = 32;
 /// The byte memory is full of before anything is written.
 const FRESH: u8 = 0xa5;
+/// The number in a register before anything is written.
+pub(super) const UNSET: u64 = 0xa5a5_a5a5;
 
 /// A fault of one thread.
 #[derive(Debug)]
@@ -39,15 +41,14 @@ pub(super) struct BlockState<'a> {
     pub(super) lanes: Vec<ThreadState>,
     parameters: &'a [u8],
     shared: Vec<u8>,
-    /// Registers of all threads, one thread after the other, as in the next field.
+    /// Registers of all threads, one thread after the other.
     registers: Vec<u64>,
-    written: Vec<u64>,
 }
 
 impl<'a> BlockState<'a> {
     pub(super) fn new(setup: BlockSetup<'a>) -> Self {
         let BlockSetup { kernel, threads, constants, parameters, shared_bytes } = setup;
-        let mut own = vec![0; kernel.n_registers];
+        let mut own = vec![UNSET; kernel.n_registers];
         constants.iter().for_each(|(register, value)| own[*register as usize] = *value);
         Self {
             kernel,
@@ -55,14 +56,12 @@ impl<'a> BlockState<'a> {
             parameters,
             shared: vec![FRESH; shared_bytes],
             registers: own.repeat(threads),
-            written: vec![0; kernel.tracking.words() * threads],
         }
     }
 
     /// Puts all threads before their first instruction.
     pub(super) fn begin(&mut self, numbers: ThreadNumbers) {
         self.shared.fill(FRESH);
-        self.written.fill(0);
         self.lanes.fill(ThreadState { position: 0, status: ThreadStatus::Ready });
         for index in 0..self.lanes.len() as u32 {
             let numbers = numbers.of_thread(index);
@@ -80,12 +79,9 @@ impl<'a> BlockState<'a> {
         turn: u64,
         memory: &mut dyn DeviceMemory,
     ) -> Result<u64, ThreadFault> {
-        let Self { kernel, lanes, parameters, shared, registers, written } = self;
-        let program = KernelCode { code: &kernel.code, steps: &kernel.steps, tracking: &kernel.tracking };
-        let mut registers = Registers {
-            values: own_part(registers, thread, kernel.n_registers),
-            written: own_part(written, thread, kernel.tracking.words()),
-        };
+        let Self { kernel, lanes, parameters, shared, registers } = self;
+        let program = KernelCode { code: &kernel.code, steps: &kernel.steps };
+        let mut registers = Registers { values: own_part(registers, thread, kernel.n_registers) };
         let mut spaces = Spaces { shared, parameters, memory };
         let executed = program.run(&mut lanes[thread], &mut registers, &mut spaces, turn);
         executed.map_err(|fault| ThreadFault { thread, fault })
@@ -93,14 +89,11 @@ impl<'a> BlockState<'a> {
 
     /// Returns the registers of a thread.
     pub(super) fn registers(&mut self, thread: usize) -> Registers<'_> {
-        Registers {
-            values: own_part(&mut self.registers, thread, self.kernel.n_registers),
-            written: own_part(&mut self.written, thread, self.kernel.tracking.words()),
-        }
+        Registers { values: own_part(&mut self.registers, thread, self.kernel.n_registers) }
     }
 }
 
 /// The part of a thread of what all threads have.
-fn own_part<T>(all: &mut [T], thread: usize, length: usize) -> &mut [T] {
+fn own_part(all: &mut [u64], thread: usize, length: usize) -> &mut [u64] {
     &mut all[thread * length..][..length]
 }

@@ -5,7 +5,6 @@ use super::instruction::{Action, Address, Instruction, PredicateOperand};
 use super::plain::PlainStep;
 use super::register::{NO_REGISTER, Register};
 use super::space::Spaces;
-use super::tracking::{TrackedUses, Tracking};
 
 /// The state of a thread between its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +33,6 @@ pub(super) struct ThreadState {
 /// The registers of a thread.
 pub(super) struct Registers<'a> {
     pub(super) values: &'a mut [u64],
-    /// Bits of the registers that are looked after.
-    pub(super) written: &'a mut [u64],
 }
 
 impl Registers<'_> {
@@ -58,28 +55,6 @@ impl Registers<'_> {
     fn address(&self, address: Address) -> u64 {
         self.read(address.base).wrapping_add(address.offset)
     }
-
-    fn check(&self, number: u32, tracking: &Tracking) -> Result<(), DeviceFault> {
-        if self.written[number as usize / 64] >> (number % 64) & 1 == 1 {
-            return Ok(());
-        }
-        Err(DeviceFault::Unset { register: tracking.names[number as usize].clone() })
-    }
-
-    /// Checks that all registers an instruction reads have a value.
-    fn check_reads(&self, uses: &TrackedUses, tracking: &Tracking) -> Result<(), DeviceFault> {
-        uses.reads.iter().try_for_each(|number| self.check(*number, tracking))
-    }
-
-    /// Notes that the registers an instruction writes have a value.
-    pub(super) fn note_writes(&mut self, uses: &TrackedUses) {
-        uses.writes.iter().for_each(|number| self.set_written(*number, true));
-    }
-
-    pub(super) fn set_written(&mut self, number: u32, is_written: bool) {
-        let word = &mut self.written[number as usize / 64];
-        *word = *word & !(1 << (number % 64)) | u64::from(is_written) << (number % 64);
-    }
 }
 
 /// The step that follows an instruction.
@@ -95,7 +70,6 @@ pub(super) struct KernelCode<'a> {
     pub(super) code: &'a [Instruction],
     /// A step for each instruction.
     pub(super) steps: &'a [PlainStep],
-    pub(super) tracking: &'a Tracking,
 }
 
 impl KernelCode<'_> {
@@ -119,12 +93,7 @@ impl KernelCode<'_> {
             }
             executed += 1;
             let instruction = &self.code[lane.position];
-            let next = if instruction.is_tracked() {
-                self.step_tracked(instruction, registers, spaces)?
-            } else {
-                step(instruction, registers, spaces)?
-            };
-            match next {
+            match step(instruction, registers, spaces)? {
                 Next::Following => lane.position += 1,
                 Next::Jump(target) => lane.position = target,
                 Next::Stand(status) => {
@@ -134,26 +103,6 @@ impl KernelCode<'_> {
             }
         }
         Ok(turn)
-    }
-
-    /// An instruction that uses registers which may have no value.
-    fn step_tracked(
-        &self,
-        instruction: &Instruction,
-        registers: &mut Registers<'_>,
-        spaces: &mut Spaces<'_>,
-    ) -> Result<Next, DeviceFault> {
-        let uses = &self.tracking.entries[instruction.tracking as usize];
-        uses.guard.iter().try_for_each(|number| registers.check(*number, self.tracking))?;
-        if is_skipped(instruction, registers) {
-            return Ok(Next::Following);
-        }
-        registers.check_reads(uses, self.tracking)?;
-        let next = act(&instruction.action, registers, spaces)?;
-        if !matches!(next, Next::Stand(_)) {
-            registers.note_writes(uses);
-        }
-        Ok(next)
     }
 }
 

@@ -6,7 +6,7 @@ use super::fault::DeviceFault;
 use super::instruction::{Action, Collective, CollectiveKind, Gathering, Shuffle};
 use super::register::NO_REGISTER;
 use super::scalar::mask;
-use super::state::{BlockState, LANES, ThreadFault};
+use super::state::{BlockState, LANES, ThreadFault, UNSET};
 use super::thread::ThreadStatus;
 
 /// Lanes that are at the same instruction with the same mask.
@@ -81,21 +81,15 @@ fn execute(block: &mut BlockState<'_>, first: usize, lanes: u32) {
 /// Writes the results of one lane, and lets it continue.
 fn finish(block: &mut BlockState<'_>, meeting: &Meeting, lane: usize, collective: &Collective, common: u64) {
     let thread = meeting.first + lane;
-    let kernel = block.kernel;
-    let instruction = &kernel.code[block.lanes[thread].position];
     let mut registers = block.registers(thread);
     let [number, limits] = collective.shuffle.map(|operand| registers.read(operand) as u32);
     let result = match collective.how {
         CollectiveKind::Shuffle(how) => meeting.shuffled(how, lane, number, limits),
-        _ => LaneResult { value: Some(common), predicate: false },
+        _ => LaneResult { value: common, predicate: false },
     };
-    registers.write(collective.target, result.value.unwrap_or_default());
+    registers.write(collective.target, result.value);
     if collective.predicate != NO_REGISTER {
         registers.write(collective.predicate, u64::from(result.predicate));
-    }
-    if let Some(uses) = kernel.tracking.entries.get(instruction.tracking as usize) {
-        registers.note_writes(uses);
-        uses.may_write.iter().for_each(|number| registers.set_written(*number, result.value.is_some()));
     }
     block.lanes[thread].position += 1;
     block.lanes[thread].status = ThreadStatus::Ready;
@@ -104,8 +98,8 @@ fn finish(block: &mut BlockState<'_>, meeting: &Meeting, lane: usize, collective
 /// The result for one lane.
 #[derive(Clone, Copy, Debug)]
 struct LaneResult {
-    /// The value; `None` of a lane that is not there.
-    value: Option<u64>,
+    /// The value; [`UNSET`] of a lane that is not there.
+    value: u64,
     predicate: bool,
 }
 
@@ -145,6 +139,6 @@ impl Meeting {
         let is_within = if how == Shuffle::Up { source >= highest } else { source <= highest };
         let source = if is_within { source as usize } else { lane };
         let is_there = self.lanes >> source & 1 == 1;
-        LaneResult { value: is_there.then(|| self.values[source]), predicate: is_within }
+        LaneResult { value: if is_there { self.values[source] } else { UNSET }, predicate: is_within }
     }
 }

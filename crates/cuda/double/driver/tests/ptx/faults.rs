@@ -9,51 +9,6 @@ fn line_of(text: &str, needle: &str) -> usize {
 }
 
 #[test]
-fn a_register_without_a_value_is_named() {
-    for (body, register) in [
-        ("add.s32 %r0, %r6, 1;", "%r6"),
-        ("@%p7 mov.u32 %r0, 1;", "%p7"),
-        ("st.global.u32 [%o], %r6;", "%r6"),
-        ("ld.global.u32 %r6, [%d6];", "%d6"),
-        ("bar.red.or.pred %p2, 0, %p7;", "%p7"),
-        ("vote.sync.any.pred %p7, %p8, -1;", "%p8"),
-        // Written on one of two ways only.
-        ("@%p1 bra SKIP; mov.u32 %r6, 1; SKIP: add.s32 %r0, %r6, 1;", "%r6"),
-        ("@%p1 mov.u32 %r6, 1; @!%p1 mov.u32 %r6, %r7;", "%r7"),
-    ] {
-        let text = kernel(body);
-        let trial = Trial { numbers: [u64::from(body.contains("bra")), 0, 0, 0], ..Trial::new(&text, 1) };
-        assert_eq!(trial.fault(), DeviceFault::Unset { register: register.to_owned() }, "{body}");
-    }
-    // Written by the guard or the branch that was taken.
-    for body in [
-        "@%p1 mov.u32 %r6, 1; @!%p1 mov.u32 %r6, 2; cvt.u64.u32 %d0, %r6; st.global.u64 [%o], %d0;",
-        "@%p1 bra SKIP; mov.u32 %r6, 2; SKIP: @!%p1 add.s32 %r6, %r6, 0; mov.u64 %d0, 2; st.global.u64 [%o], %d0;",
-    ] {
-        assert_eq!(Trial::new(&kernel(body), 1).run().unwrap(), [2], "{body}");
-    }
-}
-
-#[test]
-fn each_block_begins_without_values() {
-    let text = kernel("mov.u32 %r6, %ctaid.x; setp.ne.u32 %p6, %r6, 0; @!%p6 mov.u32 %r7, 1; mov.u32 %r0, %r7;");
-    let module = Module::parse(&text).unwrap();
-    let parameters = [0; 40];
-    let launch = Launch {
-        kernel: module.kernel("test").unwrap(),
-        grid: [2, 1, 1],
-        block: [1, 1, 1],
-        dynamic_shared_bytes: 0,
-        parameters: &parameters,
-        globals: &[],
-        seed: 0,
-        instructions_max: 1000,
-    };
-    let fault = run(&launch, &mut Arena::default()).unwrap_err();
-    assert_eq!((fault.block, fault.fault), ([1, 0, 0], DeviceFault::Unset { register: "%r7".to_owned() }));
-}
-
-#[test]
 fn a_fault_names_its_kernel_block_thread_and_line() {
     let text = kernel("setp.eq.u32 %p6, %t, 37;\n@%p6 trap;");
     let fault = Trial::new(&text, 64).run().unwrap_err();
