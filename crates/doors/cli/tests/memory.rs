@@ -65,50 +65,8 @@ fn wipe(dir: &Path, nodes: &[usize]) {
     nodes.iter().for_each(|&index| fs::remove_dir_all(node(&folder(dir), index).unwrap()).unwrap());
 }
 
-fn has_note(run: &Value, words: &str) -> bool {
+pub(crate) fn has_note(run: &Value, words: &str) -> bool {
     run["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains(words))
-}
-
-/// What is lost of the memory between two jobs, and what the second one must do about it.
-struct Loss {
-    tiers: &'static str,
-    node_ranks: usize,
-    nodes: &'static [usize],
-    /// The version it continues from, and what it says about that.
-    version: u64,
-    note: &'static str,
-}
-
-/// The first job ends at iteration 27: memory holds versions 20 and 25, the directory 5 and 20.
-#[test]
-fn a_job_that_ended_goes_on_from_the_newest_version_that_what_is_left_can_make_whole() {
-    let expected = undisturbed(RANKS, SOLVE);
-    let loss = |tiers, node_ranks, nodes, version, note| Loss { tiers, node_ranks, nodes, version, note };
-    for Loss { tiers, node_ranks, nodes, version, note } in [
-        loss("memory,partner:ring1,pfs", 1, &[], 25, "version 25 read from memory"),
-        loss("memory,partner:ring1,pfs", 1, &[1], 25, "version 25: part of rank 1 from a copy on rank 2"),
-        loss("memory,partner:ring1,pfs", 2, &[0], 25, "version 25: part of rank 1 from a copy on rank 3"),
-        loss("memory,partner:ring1,rs:2+2,pfs", 1, &[1, 2], 25, "version 25: part of rank 1 from its erasure set"),
-        loss("memory,rs:3+1,pfs", 1, &[3], 25, "version 25: part of rank 3 from its erasure set"),
-        loss("memory,partner:ring1,pfs", 1, &[1, 2], 20, "version 20 read from pfs"),
-        loss("memory,partner:ring1,pfs", 1, &[0, 1, 2, 3], 20, "version 20 read from pfs"),
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        let more = format!("--tiers {tiers} --node-ranks {node_ranks}");
-        let first = run(RANKS, &format!("{more} --no-save-last --max-iterations 27"), dir.path());
-        assert_eq!(first["checkpoints"], 5, "{first}");
-        wipe(dir.path(), nodes);
-        let second = run(RANKS, &more, dir.path());
-        assert_eq!(second["resumed_from"], version, "{tiers}, nodes {nodes:?} lost: {second}");
-        assert!(has_note(&second, note), "{tiers}, nodes {nodes:?} lost, {note}: {second}");
-        assert_same_end(&second, &expected);
-        assert!(is_empty(dir.path()), "memory is left over");
-    }
-}
-
-/// No run has memory.
-fn is_empty(dir: &Path) -> bool {
-    fs::read_dir(dir.join("m")).unwrap().flatten().all(|user| fs::read_dir(user.path()).unwrap().next().is_none())
 }
 
 #[test]
@@ -141,28 +99,6 @@ fn guards_that_the_ranks_cannot_keep_are_refused_on_all_of_them() {
 const LONG: &str = "--poisson3d 40 --operator stencil --rhs-kind random --method jacobi --rtol 1e-4 --threads 1";
 const SAVE_LONG: &str = "--scheme exact --interval 20it --memory-dir m";
 
-#[test]
-fn a_job_that_was_killed_goes_on_from_shared_memory() {
-    let dir = tempfile::tempdir().unwrap();
-    let arguments = format!("run {LONG} {SAVE_LONG} --tiers memory,partner:ring1");
-    let mut command = mpirun::command(3);
-    add(&mut command, &arguments, dir.path());
-    let mut job = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    mpirun::wait_until(|| {
-        assert_eq!(job.try_wait().unwrap(), None, "the job ends before it is killed");
-        newest(dir.path(), 3).is_some_and(|version| version >= 80)
-    });
-    let ids: Vec<u32> = family(job.id());
-    kill(&ids);
-    job.wait().unwrap();
-    let left = newest(dir.path(), 3).unwrap();
-    let run = told(&mpirun::job(3, |command| add(command, &arguments, dir.path())));
-    // A version that not all had marked may count all the same, where partners have what is
-    // missing.
-    assert!(run["resumed_from"].as_u64().unwrap() >= left, "{left}: {run}");
-    assert_same_end(&run, &undisturbed(3, LONG));
-}
-
 /// Two of four ranks are killed at once, and what their nodes held is wiped: each other's partner,
 /// so that the copies of one are gone with it.
 #[test]
@@ -181,7 +117,7 @@ fn a_rank_killed_with_its_only_partner_comes_back_from_the_erasure_set_or_the_di
         add(&mut command, &format!("run {LONG} {SAVE_LONG} --tiers {tiers} --spares 2"), dir.path());
         let job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         mpirun::wait_until(|| newest(dir.path(), RANKS).is_some_and(|version| version >= 80));
-        kill(&ranks(job.id(), &[1, 2]));
+        kill("-KILL", &ranks(job.id(), &[1, 2]));
         wipe(dir.path(), &[1, 2]);
         let output = job.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -210,7 +146,7 @@ fn newest(dir: &Path, nodes: usize) -> Option<u64> {
 }
 
 /// A process and all its descendants.
-fn family(id: u32) -> Vec<u32> {
+pub(crate) fn family(id: u32) -> Vec<u32> {
     let mut ids = vec![id];
     let mut next = 0;
     while next < ids.len() {
@@ -225,7 +161,7 @@ fn family(id: u32) -> Vec<u32> {
 }
 
 /// The processes of a job that have these numbers in it.
-fn ranks(job: u32, wanted: &[usize]) -> Vec<u32> {
+pub(crate) fn ranks(job: u32, wanted: &[usize]) -> Vec<u32> {
     let number = |id: &u32| -> Option<usize> {
         let environment = fs::read(format!("/proc/{id}/environ")).ok()?;
         let variables = environment.split(|&byte| byte == 0).filter_map(|variable| std::str::from_utf8(variable).ok());
@@ -237,8 +173,8 @@ fn ranks(job: u32, wanted: &[usize]) -> Vec<u32> {
     found
 }
 
-/// SIGKILL for all of them at once.
-fn kill(ids: &[u32]) {
+/// A signal for all of them at once, named as `kill` does.
+pub(crate) fn kill(signal: &str, ids: &[u32]) {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    assert!(Command::new("kill").arg("-9").args(&ids).status().unwrap().success());
+    assert!(Command::new("kill").arg(signal).args(&ids).status().unwrap().success());
 }

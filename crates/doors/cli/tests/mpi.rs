@@ -6,12 +6,12 @@ mod drains;
 mod memory;
 mod multigrid;
 mod spares;
+mod survives;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use recoup_testkit::mpirun::{self, EndedJob};
-use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 const RANKS: [usize; 4] = [1, 2, 4, 8];
@@ -174,54 +174,6 @@ fn failures_by_the_clock_strike_all_ranks_at_the_same_iteration() {
 }
 
 #[test]
-fn a_job_that_was_killed_goes_on_from_its_versions() {
-    let dir = tempfile::tempdir().unwrap();
-    let problem = "--poisson3d 40 --operator stencil --rhs-kind random --method jacobi --rtol 1e-4";
-    let arguments = format!("run {problem} --scheme exact --interval 40it --dir d --baseline-iterations 2000");
-    let mut command = mpirun::command(3);
-    add(&mut command, &arguments, dir.path());
-    let mut killed = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    mpirun::wait_until(|| {
-        assert_eq!(killed.try_wait().unwrap(), None, "the job ends before it is killed");
-        versions(&dir.path().join("d/solve")).is_some_and(|newest| newest >= 80)
-    });
-    // `timeout` stands before mpirun, and takes the ranks with it.
-    end_group(&mut killed);
-    let run = json(3, &arguments, dir.path());
-    assert_eq!(run["converged"], true, "{run}");
-    let iterations = run["iterations"].as_u64().unwrap();
-    let executed = run["iterations_executed"].as_u64().unwrap();
-    assert!(iterations - executed >= 80, "the second job began from the beginning: {run}");
-}
-
-/// A stopped rank stands for a host that hangs: nothing of it is lost, and nothing comes.
-#[test]
-fn ranks_that_wait_for_another_name_it_and_end_the_job_at_the_limit() {
-    let dir = tempfile::tempdir().unwrap();
-    let problem = "--poisson3d 40 --operator stencil --rhs-kind random --method jacobi --rtol 1e-12";
-    let mut command = mpirun::command(3);
-    let limit = "--baseline-iterations 2000 --hang-limit 8s";
-    add(&mut command, &format!("run {problem} --scheme exact --interval 40it --dir d {limit}"), dir.path());
-    let mut stopped = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    mpirun::wait_until(|| {
-        assert_eq!(stopped.try_wait().unwrap(), None, "the job ends before a rank is stopped");
-        versions(&dir.path().join("d/solve")).is_some_and(|newest| newest >= 80)
-    });
-    let status: Value =
-        serde_json::from_slice(&std::fs::read(dir.path().join("d/solve/status.json")).unwrap()).unwrap();
-    let first = i32::try_from(status["process"].as_u64().unwrap()).unwrap();
-    rustix::process::kill_process(Pid::from_raw(first).unwrap(), Signal::STOP).unwrap();
-    mpirun::wait_until(|| alone("status d", dir.path())["runs"][0]["missing_ranks"] == Value::from(vec![0]));
-    let ended = stopped.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(75), "{text}");
-    assert!(text.contains("2 of 3 ranks have waited for") && text.contains("for rank 0 on "), "{text}");
-    assert!(text.contains("--hang-limit: the job ends with code 75"), "{text}");
-    let refused = job(1, &format!("run {problem} --dir e --hang-limit 1ms"), dir.path());
-    assert!(refused.stderr.contains("expected at least 1s"), "{refused}");
-}
-
-#[test]
 fn ranks_give_one_solution_one_log_and_start_from_one_guess() {
     let dir = tempfile::tempdir().unwrap();
     let problem = "--poisson3d 16 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1";
@@ -263,35 +215,6 @@ fn ranks_stop_together_before_the_end_and_save_the_solution_together() {
     assert_eq!(again["iterations_executed"], 0, "{again}");
     let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
     assert_eq!(read("x.mtx"), read("y.mtx"));
-}
-
-/// The newest version in a folder.
-fn versions(folder: &Path) -> Option<u64> {
-    let names = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
-    names.filter_map(|name| name.to_str()?.strip_prefix('v')?.parse().ok()).max()
-}
-
-/// SIGKILL for every process whose command line names the directory of this test.
-fn end_group(job: &mut std::process::Child) {
-    let children = |parent: u32| -> Vec<u32> {
-        let path = format!("/proc/{parent}/task/{parent}/children");
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.split_whitespace().filter_map(|id| id.parse().ok()).collect()
-    };
-    let mut ids = vec![job.id()];
-    let mut next = 0;
-    while next < ids.len() {
-        ids.extend(children(ids[next]));
-        next += 1;
-    }
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    assert!(Command::new("kill").arg("-9").args(&ids).status().unwrap().success());
-    job.wait().unwrap();
-    let is_alive = |id: &String| {
-        let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        !state.is_empty() && !state.contains(") Z ")
-    };
-    mpirun::wait_until(|| !ids.iter().any(is_alive));
 }
 
 #[test]

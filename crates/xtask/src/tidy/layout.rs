@@ -6,6 +6,8 @@ use super::Source;
 
 /// The page with the map, the dependencies and the invariants, each below its heading.
 const MAP: &str = "ARCHITECTURE.md";
+/// The page with the table of losses, and the tests that go through it.
+const LOSSES: [&str; 2] = ["docs/operations.md", "crates/doors/cli/tests/survives.rs"];
 
 pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     let manifests = sources.iter().filter(|source| source.file_name() == "Cargo.toml" && source.path.contains('/'));
@@ -21,6 +23,9 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     found.extend(wrong_dependencies(map, sources));
     found.extend(crossed_families(map, sources));
     found.extend(unproven_invariants(map, sources));
+    if let [Some(page), Some(tests)] = LOSSES.map(|path| sources.iter().find(|source| source.path == path)) {
+        found.extend(untried_losses(page, tests));
+    }
     let unmapped = crates.filter(|name| !paths.iter().any(|(_, path)| path == name));
     found.extend(unmapped.map(|name| format!("{MAP}: {name} is not on the map")));
     found
@@ -144,6 +149,20 @@ fn unproven_invariants(map: &Source, sources: &[Source]) -> Vec<String> {
     items.into_iter().filter_map(complaint).collect()
 }
 
+/// Rows of the table of losses that name no test in their last column, or one that does not exist.
+fn untried_losses(page: &Source, tests: &Source) -> Vec<String> {
+    let rows = section(&page.text, "What survives what").filter(|(_, line)| line.starts_with("| ")).skip(1);
+    let complaint = |(index, row): (usize, &str)| {
+        let name = row.trim_end_matches("` |").rsplit_once("| `survives::").map(|(_, name)| name);
+        match name {
+            Some(name) if tests.text.contains(&format!("\n#[test]\nfn {name}() {{")) => None,
+            Some(name) => Some(page.complaint(index, format!("no test {name} in {}", tests.path))),
+            None => Some(page.complaint(index, "a loss without a test")),
+        }
+    };
+    rows.filter_map(complaint).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +221,13 @@ mod tests {
         let sources = [Source::new("tests/a.rs", "#[test]\nfn holds() {}\n")];
         let found = unproven_invariants(&Source::new(MAP, page), &sources);
         assert_eq!(found, ["ARCHITECTURE.md:5: no test lost", "ARCHITECTURE.md:6: an invariant without a test"]);
+    }
+
+    #[test]
+    fn losses_without_a_test_are_found() {
+        let page =
+            "## What survives what\n| loss | try |\n|---|---|\n| a | `survives::a` |\n| b | `survives::b` |\n| c | |\n";
+        let found = untried_losses(&Source::new("p.md", page), &Source::new("t.rs", "\n#[test]\nfn a() {\n"));
+        assert_eq!(found, ["p.md:5: no test b in t.rs", "p.md:6: a loss without a test"]);
     }
 }

@@ -122,7 +122,11 @@ impl Iteration for Observed<'_> {
     }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
+        let is_first_start = self.origin.take().is_some();
         if let Some(status) = &self.status {
+            if is_first_start && status.follows_unfinished() {
+                tell(format_args!("no version of this run is left: it starts from the beginning"));
+            }
             status.history.step_begins();
         }
         let begin = self.pulse.as_ref().map(|pulse| {

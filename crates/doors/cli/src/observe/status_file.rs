@@ -274,6 +274,11 @@ impl StatusFile {
         Self { shared, history, before, end: Some(end), thread }
     }
 
+    /// Returns whether another process of the run was here before, and did not converge.
+    pub(crate) fn follows_unfinished(&self) -> bool {
+        self.before.as_ref().is_some_and(|before| before.state != RunState::Converged)
+    }
+
     /// Takes note of an iteration.
     pub(crate) fn look(&self, progress: &Progress, executed: u64) {
         self.set_progress(progress);
