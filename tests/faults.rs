@@ -51,13 +51,15 @@ struct Machine {
     is_behind: bool,
     /// Ranks that share a file there.
     ranks_per_file: usize,
+    /// Ranks from which on such a file has their part of the manifest.
+    parts_from: usize,
 }
 
 impl Machine {
     fn new(guards: &[Protection], pfs_every: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let guards = guards.to_vec();
-        Self { dir, guards, pfs_every, is_behind: false, ranks_per_file: 1 }
+        Self { dir, guards, pfs_every, is_behind: false, ranks_per_file: 1, parts_from: usize::MAX }
     }
 
     fn behind(self) -> Self {
@@ -66,6 +68,10 @@ impl Machine {
 
     fn sharing_files(self, ranks_per_file: usize) -> Self {
         Self { ranks_per_file, ..self }
+    }
+
+    fn in_parts(self) -> Self {
+        Self { parts_from: 2, ..self }
     }
 
     fn node(&self, node: usize) -> PathBuf {
@@ -94,7 +100,7 @@ impl Machine {
         let memory = self.guards.iter().fold(memory, |store, guard| store.guarded(guard.clone(), 1));
         let open = |access| {
             let store = Hdf5Store::open(self.dir.path().join("pfs"), "solve", access)?;
-            Ok::<_, StoreError>(store.with_ranks_per_file(self.ranks_per_file))
+            Ok::<_, StoreError>(store.with_ranks_per_file(self.ranks_per_file).with_parts_from(self.parts_from))
         };
         let first = (comm.rank() == 0).then(|| open(Access::Write));
         comm.barrier()?;
@@ -279,10 +285,17 @@ fn fewer_and_more_ranks_get_all_rows() {
 fn fewer_and_more_ranks_get_all_rows_from_files_that_ranks_shared() {
     for (saved, restored) in [(4, 2), (2, 4), (4, 3), (8, 1), (3, 3)] {
         for ranks_per_file in [2, 3, usize::MAX] {
-            let machine = Machine::new(&[], 1).behind().sharing_files(ranks_per_file);
-            machine.save(saved, &[5, 10]);
-            machine.lose_nodes(&(0..saved).collect::<Vec<_>>());
-            assert_eq!(machine.restored(restored), (10, saved), "{saved} to {restored}, {ranks_per_file} to a file");
+            for in_parts in [false, true] {
+                let machine = Machine::new(&[], 1).behind().sharing_files(ranks_per_file);
+                let machine = if in_parts { machine.in_parts() } else { machine };
+                machine.save(saved, &[5, 10]);
+                machine.lose_nodes(&(0..saved).collect::<Vec<_>>());
+                assert_eq!(
+                    machine.restored(restored),
+                    (10, saved),
+                    "{saved} to {restored}, {ranks_per_file} to a file"
+                );
+            }
         }
     }
 }
@@ -298,6 +311,27 @@ fn damage_to_a_file_that_ranks_share_costs_its_version_and_no_other() {
     let place = frames.iter().find(|f| f.rank == 1 && f.variable == "x").and_then(|f| f.place.clone()).unwrap();
     flip(&machine.pfs_file(10, &place.file), place.offset as usize + 40);
     assert_eq!(machine.restored(4), (5, 4));
+}
+
+/// Ranks that read a damaged part and those that do not come to the same version.
+#[test]
+fn damage_to_a_part_of_the_manifest_costs_its_version_and_no_other() {
+    for (restored, is_cut) in [(4, true), (4, false), (3, true), (1, false), (6, false)] {
+        let machine = Machine::new(&[], 1).sharing_files(2).in_parts();
+        machine.save(4, &[5, 10, 15]);
+        machine.lose_nodes(&[0, 1, 2, 3]);
+        let store = Hdf5Store::open(machine.dir.path().join("pfs"), "solve", Access::Read).unwrap();
+        let record = store.top(15).unwrap().files[1].clone();
+        let path = machine.pfs_file(15, &record.name);
+        if is_cut {
+            cut(&path);
+        } else {
+            flip(&path, record.part.unwrap().offset as usize + 40);
+        }
+        // The part of the version before, where it was.
+        fs::copy(machine.pfs_file(5, &record.name), machine.pfs_file(10, &record.name)).unwrap();
+        assert_eq!(machine.restored(restored), (5, 4), "on {restored} ranks");
+    }
 }
 
 #[test]

@@ -61,6 +61,9 @@ pub(crate) fn cases() -> Vec<(&'static str, Plan, Save)> {
         ("block", fixed(CodecId::Qb, BOUND), save_block),
         ("parts", plan(Scheme::Traditional), save_parts),
         ("chain-parts", fixed(CodecId::Qb, BOUND), save_chain_in_parts),
+        // Those above were frozen before the top said what is in each part.
+        ("parts-told", plan(Scheme::Traditional), save_parts),
+        ("chain-parts-told", fixed(CodecId::Qb, BOUND), save_chain_in_parts),
     ]
 }
 

@@ -5,7 +5,7 @@ usage: h5py_check.py VERSION_DIRECTORY VARIABLE EXPECTED
 EXPECTED holds the restored values of all ranks in rank order: an .h5 file with a dataset of the
 variable's name, an .npy file, or else raw little-endian values of the dataset's type. The variable
 is read through the virtual dataset /variables/VARIABLE of version.h5, through its links
-/ranks/R/VARIABLE, and from the file the rank's own part is in.
+/ranks/R/VARIABLE or /ranks/FIRST-LAST/R/VARIABLE, and from the file the rank's own part is in.
 """
 
 import pathlib
@@ -40,7 +40,11 @@ def check(version, name, path):
         dataset = whole["variables"][name]
         expected = expected_values(path, name, dataset.dtype)
         require_same(dataset[()], expected, f"/variables/{name}")
-        linked = [whole[f"ranks/{rank}/{name}"][()].ravel() for rank in range(int(whole.attrs["ranks"]))]
+        links = whole["ranks"]
+        shared = [key.split("-") for key in links if "-" in key]
+        below = {rank: f"{first}-{last}/{rank}" for first, last in shared for rank in range(int(first), int(last) + 1)}
+        ranks = range(int(whole.attrs["ranks"]))
+        linked = [links[f"{below.get(rank, rank)}/{name}"][()].ravel() for rank in ranks]
     parts = []
     for file_path in sorted(version.glob("rank*-*.h5")):
         with h5py.File(file_path, "r") as file:

@@ -203,7 +203,9 @@ fn print(tiers: &str, ranks: usize, phases: &[Phases]) {
         let gathered = mean_and_most(phases, |phases| of(phases).gathered_bytes)[1];
         let sent = mean_and_most(phases, |phases| of(phases).sent_bytes);
         let received = mean_and_most(phases, |phases| of(phases).received_bytes);
-        let counts = [calls, sent, received].map(|[mean, most]| format!("{mean:>9}{most:>9}"));
+        let rank_0 = of(&phases[0]).received_bytes;
+        let others = phases[1..].iter().map(|phases| of(phases).received_bytes).max().unwrap_or(0);
+        let counts = [calls, sent, received, [rank_0, others]].map(|[mean, most]| format!("{mean:>9}{most:>9}"));
         println!("{tiers:<28}{ranks:>5} {name:<10}{}{reductions:>9}{gathered:>9}", counts.concat());
     }
 }
@@ -314,15 +316,7 @@ fn ranks_restore_where_rank_0_alone_sees_manifests() {
         let dir = tempfile::tempdir().unwrap();
         let [whole, view] = ["whole", "view"].map(|name| dir.path().join(name));
         saved_or_restored(5, 50, layout, plan, |_| whole.clone());
-        for version in std::fs::read_dir(whole.join("solve")).unwrap().map(|entry| entry.unwrap().path()) {
-            let below = view.join("solve").join(version.file_name().unwrap());
-            std::fs::create_dir_all(&below).unwrap();
-            for file in std::fs::read_dir(&version).into_iter().flatten().map(|entry| entry.unwrap().path()) {
-                if !file.ends_with("manifest.json") {
-                    std::fs::hard_link(&file, below.join(file.file_name().unwrap())).unwrap();
-                }
-            }
-        }
+        link_versions(&whole, &view, |name| name != "manifest.json");
         let expected = saved_or_restored(1, 50, layout, plan, |_| whole.clone());
         for ranks in [5, 3, 8] {
             let seen = |rank| if rank == 0 { whole.clone() } else { view.clone() };
@@ -371,14 +365,72 @@ fn bytes_of_a_rank_in_memory_tiers_grow_no_faster_than_a_tree_is_deep() {
     assert!(second * 2 <= first * 3, "{first} bytes of a restore more on 64 ranks, and {second} more on 256");
 }
 
-/// Where ranks share files, rank 0 received 1,210 bytes of each rank, and 4,840 of four.
+/// Where ranks share files, rank 0 received 1,210 bytes of each rank, and 4,840 of four. It read
+/// all parts for a restore, and the rank below it received the portions of half of the ranks.
 #[test]
-fn rank_0_receives_a_digest_of_each_file_of_a_version_in_the_directory() {
-    let [fewer, more] = [256, 512].map(|ranks| counted("pfs", ranks)[0].version.received_bytes);
-    let of_file = (more - fewer) / (256 / NODE as u64);
+fn ranks_that_share_files_receive_a_few_bytes_of_each_file_in_the_directory() {
+    let counts = [256, 512].map(|ranks| counted("pfs", ranks));
+    let of_file = |[fewer, more]: [u64; 2]| (more - fewer) / (256 / NODE as u64);
+    let of_version = of_file(counts.each_ref().map(|phases| phases[0].version.received_bytes));
     // A record of the file, and one of at most 200 bytes of each of three variables; 8 bytes of
     // each rank.
-    assert!(of_file <= 200 + 3 * 200 + 8 * NODE as u64, "{of_file} bytes of a file");
+    assert!(of_version <= 200 + 3 * 200 + 8 * NODE as u64, "{of_version} bytes of a file");
+    // The record of the file alone.
+    let of_restore = of_file(counts.each_ref().map(|phases| mean_and_most(phases, |p| p.restore.received_bytes)[1]));
+    assert!(of_restore <= 200, "{of_restore} bytes of a file at a restore");
+}
+
+/// Rank 0 read the parts in all files. Each rank sees those files alone that have a row of its own,
+/// or what the rank of its number wrote; rank 0 has the top as well.
+#[test]
+fn a_rank_that_restores_opens_the_files_of_its_own_rows_and_no_others() {
+    let saved = 12;
+    let global = 96;
+    let per_file = 2;
+    let layout = Layout { ranks_per_file: per_file, parts_from: 2 };
+    for plan in [plan(Scheme::Traditional), fixed(CodecId::Qb, 1e-3)] {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = dir.path().join("whole");
+        saved_or_restored(saved, global, layout, plan, |_| whole.clone());
+        let expected = saved_or_restored(1, global, layout, plan, |_| whole.clone());
+        for ranks in [12, 7, 3, 20] {
+            let view = |rank: usize| dir.path().join(format!("view-{ranks}-{rank}"));
+            for rank in 0..ranks {
+                // The rows of a file, and those of a rank, to the one behind the last.
+                let file_rows =
+                    |file: usize| [file, file + 1].map(|file| (file * per_file).min(saved) * global / saved);
+                let [first, end] = [rank, rank + 1].map(|rank| rank * global / ranks);
+                let own = if rank < saved { rank } else { 0 };
+                let is_seen = |name: &str| match name.strip_prefix("ranks-").and_then(|rest| rest.get(..6)) {
+                    Some(number) => {
+                        let file = number.parse::<usize>().unwrap() / per_file;
+                        let [start, stop] = file_rows(file);
+                        file == own / per_file || first.max(start) < end.min(stop)
+                    }
+                    None => rank == 0 && name == "manifest.json",
+                };
+                link_versions(&whole, &view(rank), is_seen);
+            }
+            let found = saved_or_restored(ranks, global, layout, plan, view);
+            let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&found), bits(&expected), "{plan:?} on {ranks} ranks");
+        }
+    }
+}
+
+/// Links the files of all versions with these names to another directory.
+fn link_versions(from: &Path, to: &Path, is_linked: impl Fn(&str) -> bool) {
+    let entries = std::fs::read_dir(from.join("solve")).unwrap().map(|entry| entry.unwrap().path());
+    for version in entries.filter(|entry| entry.is_dir()) {
+        let below = to.join("solve").join(version.file_name().unwrap());
+        std::fs::create_dir_all(&below).unwrap();
+        for file in std::fs::read_dir(&version).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            if is_linked(name) {
+                std::fs::hard_link(&file, below.join(name)).unwrap();
+            }
+        }
+    }
 }
 
 #[test]

@@ -169,7 +169,7 @@ pub(crate) fn check_files(manifest: &Manifest) -> Result<(), Lie> {
         let at = |what: &str| format!("file {}: {what}", file.name);
         require(is_plain_name(&file.name), || at("not a name"))?;
         require(files.insert(&file.name, file).is_none(), || at("listed twice"))?;
-        let Some(part) = file.part else { continue };
+        let Some(part) = &file.part else { continue };
         require(has_parts, || at("a part of the manifest in a version without parts"))?;
         let end = part.offset.checked_add(part.bytes).filter(|end| *end <= file.bytes);
         let end = end.ok_or_else(|| at("its part of the manifest ends behind it"))?;
@@ -201,7 +201,8 @@ mod tests {
 
     use super::*;
 
-    const PART: PartRecord = PartRecord { offset: 0, bytes: 1, crc32c: 0 };
+    const PART: PartRecord =
+        PartRecord { offset: 0, bytes: 1, crc32c: 0, rows: None, globals: None, names: None, parents: Vec::new() };
 
     /// A sample whose frames lie back to back in one file.
     fn placed() -> Manifest {

@@ -15,6 +15,7 @@ mod damage;
 mod drafts;
 mod encode;
 mod entries;
+mod files_by_rank;
 mod index_part;
 mod lookup3;
 mod part;
@@ -26,6 +27,7 @@ mod stored_bytes;
 mod version_file;
 mod version_index;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -33,11 +35,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use recoup_core::{
-    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, from_rank_0,
+    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, PARTS_FORMAT_VERSION, RowRange, Store,
+    StoreError, VersionFiles, from_rank_0,
 };
 
 use self::entries::entries;
-use crate::check::{check, is_plain_name};
+use crate::check::{check, check_files, check_part, is_plain_name};
 use crate::envelope::{self, MANIFEST_BYTES_MAX};
 use crate::lock::FileLock;
 use crate::publish;
@@ -245,6 +248,25 @@ impl Hdf5Store {
         unreachable!("the last look returns")
     }
 
+    /// Reads the manifest of a version: its top alone, unless it is to be whole.
+    fn read_manifest(&self, version: u64, is_whole: impl Fn(&Manifest) -> bool) -> Result<Manifest, StoreError> {
+        let read = |path: &Path| {
+            let lie = |what| StoreError::Manifest { version, what };
+            let text = regular::read(&path.join(MANIFEST), MANIFEST_BYTES_MAX);
+            let text = text.map_err(|source| lie(format!("{MANIFEST}: {source}")))?;
+            let mut found = envelope::open(&text).map_err(lie)?;
+            if !is_whole(&found) {
+                part::check_top(&found, version).and(self.require_own(&found)).map_err(lie)?;
+                return Ok(found);
+            }
+            if found.format == PARTS_FORMAT_VERSION {
+                found = part::joined(path, &found, |_| true).map_err(lie)?;
+            }
+            check(&found, version).and(self.require_own(&found)).map(|()| found).map_err(lie)
+        };
+        self.read_version(version, read, |_| true)
+    }
+
     /// Makes the sealed draft a version, and prepares the next draft if ranks may begin it in any
     /// order. Returns whether they may.
     fn publish_sealed(
@@ -391,12 +413,21 @@ impl Store for Hdf5Store {
     }
 
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
+        self.read_manifest(version, |_| true)
+    }
+
+    fn top(&self, version: u64) -> Result<Manifest, StoreError> {
+        self.read_manifest(version, |top| !top.is_top())
+    }
+
+    fn parts(&self, top: &Manifest, ranks: &BTreeSet<usize>, rows: &[RowRange]) -> Result<Manifest, StoreError> {
+        let version = top.version;
+        let wanted = part::wanted(top, ranks, rows);
         let read = |path: &Path| {
-            let lie = |what| StoreError::Manifest { version, what };
-            let text = regular::read(&path.join(MANIFEST), MANIFEST_BYTES_MAX);
-            let text = text.map_err(|source| lie(format!("{MANIFEST}: {source}")))?;
-            let found = envelope::open(&text).and_then(|manifest| part::joined(path, manifest));
-            found.and_then(|whole| check(&whole, version).and(self.require_own(&whole)).map(|()| whole)).map_err(lie)
+            let found = part::joined(path, top, |position| wanted[position]);
+            let is_sound = |found: &Manifest| check_part(found, version).and_then(|()| check_files(found));
+            let checked = found.and_then(|found| is_sound(&found).map(|()| found));
+            checked.map_err(|what| StoreError::Manifest { version, what })
         };
         self.read_version(version, read, |_| true)
     }
@@ -451,7 +482,7 @@ impl VersionFiles for Hdf5Store {
     /// Returns when the manifest was written: the directory may be a retired version's, as old as
     /// that.
     fn published_at(&self, version: u64) -> Option<SystemTime> {
-        let files = self.manifest(version).ok()?.files;
+        let files = self.top(version).ok()?.files;
         let folder = self.version_path(version);
         let is_whole = |name: &str, bytes: u64| fs::metadata(folder.join(name)).is_ok_and(|found| found.len() == bytes);
         let are_whole = files.iter().all(|file| is_whole(&file.name, file.bytes));

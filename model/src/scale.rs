@@ -49,8 +49,8 @@ pub struct PartsCosts {
     pub file_bytes: f64,
     /// Seconds that a file costs rank 0: checked, in `manifest.json` and in `version.h5`.
     pub file_seconds: f64,
-    /// Seconds that a rank's name in `version.h5` costs it.
-    pub link_seconds: f64,
+    /// Seconds that its record costs a rank that reads the top of the manifest.
+    pub top_seconds: f64,
 }
 
 /// A job and its machine.
@@ -130,9 +130,19 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
         // the same time.
         let of_file = costs.part_bytes / job.link_bytes_per_second + costs.write_seconds + costs.index_seconds;
         let sent = levels * job.latency_seconds + files * parts.digest_bytes / job.link_bytes_per_second;
-        job.ranks_per_file.min(job.ranks) * of_file + sent + files * parts.file_seconds + of_all(parts.link_seconds)
+        job.ranks_per_file.min(job.ranks) * of_file + sent + files * parts.file_seconds
     } else {
         tree(costs.part_bytes) + of_all(costs.write_seconds + costs.index_seconds)
+    };
+    let read_work = if in_parts {
+        // Rank 0 reads the top, which every rank gets; each reads the part of its file.
+        let sent = levels * (job.latency_seconds + manifest_bytes / job.link_bytes_per_second);
+        let of_rank = costs.manifest_bytes / job.writer_bytes_per_second + costs.read_seconds;
+        let top = manifest_bytes / job.writer_bytes_per_second + files * 2.0 * parts.top_seconds;
+        sent + top + job.ranks_per_file.min(job.ranks) * of_rank
+    } else {
+        let read = of_all(costs.read_seconds + costs.manifest_bytes / job.writer_bytes_per_second);
+        tree(costs.portion_bytes) + read
     };
     let data = of_all(job.rank_bytes) / job.directory_bytes_per_second;
     let copied = here * job.rank_bytes / job.link_bytes_per_second;
@@ -144,14 +154,7 @@ pub fn predict(job: &ScaledJob, costs: &CountedCosts) -> ScalePrediction {
                 manifest: manifest_work + manifest_bytes / job.writer_bytes_per_second,
                 data,
             },
-            ScaledSeconds {
-                agreement: agree(costs.directory_reductions[1]),
-                // Rank 0 reads all parts.
-                manifest: tree(costs.portion_bytes)
-                    + of_all(costs.read_seconds)
-                    + of_all(costs.manifest_bytes) / job.writer_bytes_per_second,
-                data,
-            },
+            ScaledSeconds { agreement: agree(costs.directory_reductions[1]), manifest: read_work, data },
         ],
         memory: [
             ScaledSeconds {
@@ -208,7 +211,7 @@ mod tests {
             digest_bytes: 900.0,
             file_bytes: 170.0,
             file_seconds: 3e-5,
-            link_seconds: 1e-6,
+            top_seconds: 3e-6,
         },
         plan_seconds: 1e-4,
     };
@@ -222,13 +225,16 @@ mod tests {
         for (few, many) in of(&few).as_flattened().iter().zip(of(&many).as_flattened()) {
             assert!(many.agreement <= 2.0 * few.agreement);
         }
-        for (few, many) in [(few.directory[1], many.directory[1]), (few.memory[1], many.memory[1])] {
+        let own = |ranks: f64| predict(&ScaledJob { ranks, ranks_per_file: 1.0, ..JOB }, &COSTS);
+        let [own_few, own_files] = [1024.0, 1024.0 * 1024.0].map(own);
+        for (few, many) in [(own_few.directory[1], own_files.directory[1]), (few.memory[1], many.memory[1])] {
             let grown = many.manifest / few.manifest;
             assert!((900.0..=1024.0).contains(&grown), "{grown}");
         }
-        // In parts, rank 0 has files and names of ranks, which cost it less than a tenth.
-        let own_files = predict(&ScaledJob { ranks: 1024.0 * 1024.0, ranks_per_file: 1.0, ..JOB }, &COSTS);
-        assert!(many.directory[0].manifest * 10.0 < own_files.directory[0].manifest, "{many:?}");
+        // In parts, rank 0 has files alone, which cost it less than a tenth.
+        for (many, own_files) in many.directory.iter().zip(own_files.directory) {
+            assert!(many.manifest * 10.0 < own_files.manifest, "{many:?}");
+        }
         assert!(many.manifest_bytes * 100.0 < own_files.manifest_bytes, "{many:?}");
         assert_eq!(many.memory[0].manifest, few.memory[0].manifest);
         assert_eq!(many.node_manifest_bytes, few.node_manifest_bytes);

@@ -43,17 +43,36 @@ def manifest_of(version):
 def join_parts(version, manifest):
     """Puts the variables and frames in the parts of the files into the manifest."""
     require(not manifest["variables"] and not manifest["frames"], "lists in a manifest that is in parts")
-    for file in manifest["files"]:
-        if "part" not in file:
-            continue
-        place = file["part"]
+    files = [file for file in manifest["files"] if "part" in file]
+    for file in files:
+        place = files[0]["part"] | file["part"]
+        place["parents"] = file["part"].get("parents", [])
         text = (version / file["name"]).read_bytes()[place["offset"] :][: place["bytes"]]
         require(crc32c(text) == place["crc32c"], f"{file['name']}: part of the manifest")
         part = json.loads(text)
         require([part[key] for key in ("format", "name", "version")] == [2, manifest["name"], manifest["version"]], "part")
         require(all(frame["place"]["file"] == file["name"] for frame in part["frames"]), "frame of another file")
+        if "rows" in place:
+            require(all(place[key] == value for key, value in told(part).items()), f"{file['name']}: not what the top says")
         manifest["variables"] += part["variables"]
         manifest["frames"] += part["frames"]
+
+
+def told(part):
+    """What the top says of a part."""
+    ranges = {}
+    for variable in part["variables"]:
+        if isinstance(variable["distribution"], dict):
+            rows = variable["distribution"]["rows"]
+            first, end = ranges.get(rows["global"], (rows["first"], 0))
+            ranges[rows["global"]] = min(first, rows["first"]), max(end, rows["first"] + variable["len"])
+    names = sorted({variable["name"].encode() for variable in part["variables"]})
+    return {
+        "rows": [number for key in sorted(ranges) for number in (ranges[key][0], ranges[key][1] - ranges[key][0])],
+        "globals": sorted(ranges),
+        "names": crc32c(b"".join(name + b"/" for name in names)),
+        "parents": sorted({parent for frame in part["frames"] for parent in frame.get("parents", [])}),
+    }
 
 
 class Run:

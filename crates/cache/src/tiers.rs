@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
     Clock, Comm, CommError, CommonError, Damage, Draft, ErrorKind, Frame, FrameRecord, KindedError, Manifest,
-    NextBegin, NextCall, Note, Reads, Sealed, Store, StoreError, Tier, Tiered, VariableRecord, VersionLinks, agreed,
-    broadcast_json, each,
+    NextBegin, NextCall, Note, Reads, RowRange, Sealed, Store, StoreError, Tier, Tiered, VariableRecord, VersionLinks,
+    agreed, broadcast_json, each,
 };
 
 use recoup_io::SystemClock;
@@ -349,6 +349,32 @@ impl Store for Tiers {
             }
         }
         Err(first_error.unwrap_or(StoreError::Missing { version }))
+    }
+
+    /// Returns the whole manifest where several tiers hold the version: one may make good what is
+    /// damaged in another.
+    fn top(&self, version: u64) -> Result<Manifest, StoreError> {
+        let mut holding = self.holding(version);
+        match (holding.next(), holding.next()) {
+            (Some(only), None) => only.store.top(version).inspect_err(|error| self.pass(version, only, error)),
+            _ => self.manifest(version),
+        }
+    }
+
+    fn parts(&self, top: &Manifest, ranks: &BTreeSet<usize>, rows: &[RowRange]) -> Result<Manifest, StoreError> {
+        let version = top.version;
+        let mut error = StoreError::Missing { version };
+        for tier in self.holding(version) {
+            match tier.store.parts(top, ranks, rows) {
+                Ok(parts) => {
+                    // Frames are looked up here when they are read.
+                    self.lock().manifests.insert((tier.name.clone(), version), Arc::new(parts.clone()));
+                    return Ok(parts);
+                }
+                Err(found) => error = found,
+            }
+        }
+        Err(error)
     }
 
     fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {

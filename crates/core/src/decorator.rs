@@ -1,8 +1,10 @@
 //! A store that wraps another and changes some of its calls.
 
+use std::collections::BTreeSet;
+
 use crate::{
-    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, Tiered, VersionFiles,
-    VersionLinks,
+    Comm, CommonError, Damage, Draft, FrameRecord, Manifest, NextBegin, RowRange, Store, StoreError, Tiered,
+    VersionFiles, VersionLinks,
 };
 
 /// A store in front of another. Every call reaches the inner store unless the decorator changes it,
@@ -72,6 +74,16 @@ impl<D: StoreDecorator> Store for D {
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         self.admit()?;
         self.inner().manifest(version)
+    }
+
+    fn top(&self, version: u64) -> Result<Manifest, StoreError> {
+        self.admit()?;
+        self.inner().top(version)
+    }
+
+    fn parts(&self, top: &Manifest, ranks: &BTreeSet<usize>, rows: &[RowRange]) -> Result<Manifest, StoreError> {
+        self.admit()?;
+        self.inner().parts(top, ranks, rows)
     }
 
     fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {

@@ -63,7 +63,7 @@ pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use increment_mode::{IncrementMode, UnknownIncrementMode};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SafePoint, SolveError, Status};
 pub use manifest::{
-    FORMAT_VERSION, FileRecord, Manifest, PARTS_FORMAT_VERSION, PartRecord, ResidualRecord, SystemRecord,
+    FORMAT_VERSION, FileRecord, Manifest, PARTS_FORMAT_VERSION, PartRecord, ResidualRecord, RowRange, SystemRecord,
     VariableRecord,
 };
 pub use mix::mix;

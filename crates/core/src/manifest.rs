@@ -104,9 +104,19 @@ impl Manifest {
     }
 
     /// The versions some frame is coded against, ascending; none when every frame stands alone.
+    /// Parts that are not here say so of theirs.
     #[must_use]
     pub fn parents(&self) -> BTreeSet<u64> {
-        self.frames.iter().filter_map(FrameRecord::parent).collect()
+        let of_parts = self.files.iter().filter_map(|file| file.part.as_ref()).flat_map(|part| &part.parents);
+        self.frames.iter().filter_map(FrameRecord::parent).chain(of_parts.copied()).collect()
+    }
+
+    /// Returns whether this is the top of a manifest whose parts are not here, and which says what
+    /// is in each.
+    #[must_use]
+    pub fn is_top(&self) -> bool {
+        let is_told = |file: &FileRecord| file.part.as_ref().is_none_or(|part| part.rows.is_some());
+        self.format == PARTS_FORMAT_VERSION && self.variables.is_empty() && self.files.iter().all(is_told)
     }
 
     /// Raw bytes divided by encoded bytes, above 1 is good.
@@ -242,7 +252,7 @@ impl FileRecord {
 }
 
 /// A part of a manifest in the file of its ranks: their variables and frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRecord {
     /// First byte of its text in the file.
     pub offset: u64,
@@ -250,4 +260,38 @@ pub struct PartRecord {
     pub bytes: u64,
     /// CRC-32C of its text.
     pub crc32c: u32,
+    /// For each number of global rows, the first row of a range with all rows of its ranks, and the
+    /// length of the range; none in versions of builds that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Vec<u64>>,
+    /// The numbers of global rows of its variables, ascending; absent where they are those of the
+    /// first part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub globals: Option<Vec<u64>>,
+    /// A checksum of the names of its variables; absent where it is that of the first part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<u32>,
+    /// The versions that its frames are coded against, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<u64>,
+}
+
+/// Consecutive rows of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRange {
+    /// The first row.
+    pub first: u64,
+    /// Rows.
+    pub len: u64,
+    /// Rows of all ranks.
+    pub global: u64,
+}
+
+impl RowRange {
+    /// Returns whether a row is in both.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        let end = |range: &Self| range.first.saturating_add(range.len);
+        self.global == other.global && self.first.max(other.first) < end(self).min(end(other))
+    }
 }

@@ -10,7 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::{Comm, CommonError, Damage, FileRecord, Frame, FrameRecord, Manifest, Note, StoreError, VariableRecord};
+use crate::{
+    Comm, CommonError, Damage, FileRecord, Frame, FrameRecord, Manifest, Note, RowRange, StoreError, VariableRecord,
+};
 
 /// A place that keeps versions.
 ///
@@ -69,12 +71,31 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Manifest`] when it is damaged, [`StoreError::Missing`] when there is none.
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError>;
 
-    /// Returns what every rank knows of a whole version, whoever keeps its manifest.
+    /// Returns the top of the manifest of a version, where it is in parts and its top says what is
+    /// in each ([`Manifest::is_top`]); elsewhere the manifest. No part is read.
     ///
     /// # Errors
     /// As [`Store::manifest`].
+    fn top(&self, version: u64) -> Result<Manifest, StoreError> {
+        self.manifest(version)
+    }
+
+    /// Returns the parts below a top that have one of these ranks or rows, with the files they are
+    /// in: checked as a manifest is, as far as they can be without the others. Of parts that name
+    /// other variables than these, the first is among them: it says what they are.
+    ///
+    /// # Errors
+    /// As [`Store::manifest`], for the parts that are read.
+    fn parts(&self, top: &Manifest, _ranks: &BTreeSet<usize>, _rows: &[RowRange]) -> Result<Manifest, StoreError> {
+        Err(StoreError::Missing { version: top.version })
+    }
+
+    /// Returns what every rank knows of a whole version, whoever keeps its manifest.
+    ///
+    /// # Errors
+    /// As [`Store::top`].
     fn links(&self, version: u64) -> Result<VersionLinks, StoreError> {
-        self.manifest(version).map(|manifest| VersionLinks::of(&manifest))
+        self.top(version).map(|top| VersionLinks::of(&top))
     }
 
     /// Reads a frame's payload into `payload`, its checksum verified.

@@ -11,11 +11,11 @@ mod sources;
 use recoup_core::{
     Comm, CommError, CommonError, DeviceSnapshot, Difference, ErrorKind, Iteration, Manifest, Note, Progress,
     RankFailure, Registered, ResidualRecord, Resume, Scheme, SolveError, SystemRecord, Tiered, Variable,
-    VariableRecord, agreed, broadcast_json, collect_json, each, from_rank_0, gather_json, gather_unlike,
+    VariableRecord, agreed, broadcast_json, each, from_rank_0, gather_json, gather_unlike,
 };
 
 use self::candidate::{Candidate, overwrite_variables, room_for};
-use self::portions::{PartIndex, Spreads, spreads};
+use self::portions::{Asked, PartIndex, Spreads, spreads};
 use self::sources::VariableSource;
 use crate::encode::{Base, Decoded};
 use crate::error::{PipelineError, ProblemSize, Skipped, as_damage, device_values_error};
@@ -177,7 +177,7 @@ impl Session {
         let is_ready = waited.and_then(|()| self.link.restart(Base::default()));
         agreed(self.comm.as_ref(), is_ready)?;
         let start = self.costs.clock.now();
-        let asked = self.prepare_store(owners)?;
+        let mut asked = self.prepare_store(owners)?;
         let store = self.store.clone();
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
@@ -189,7 +189,7 @@ impl Session {
                 }
                 return Err(CommonError::alike(self.other_system(version, there)));
             }
-            let manifest = self.portion(version, asked.as_deref(), &mut reader)?;
+            let manifest = self.portion(version, &mut asked, &mut reader)?;
             let candidate = self.candidate(manifest, method, owners, &mut reader);
             match self.verdict(candidate)? {
                 Ok(mut candidate) => {
@@ -249,7 +249,7 @@ impl Session {
     }
 
     fn other_system(&self, version: u64, there: SystemRecord) -> PipelineError {
-        let name = self.store.manifest(version).map(|manifest| manifest.name).unwrap_or_default();
+        let name = self.store.top(version).map(|manifest| manifest.name).unwrap_or_default();
         let here = self.systems.here.map_or(0, |system| system.index);
         PipelineError::OtherSystem { version, name, here, there: there.index }
     }
@@ -386,20 +386,17 @@ impl Session {
         agreed(self.comm.as_ref(), mine).map_err(CommonError::lift)
     }
 
-    /// Asks the store to bring back what the ranks will read. Rank 0 returns how the variables of
-    /// each are spread. Collective.
-    fn prepare_store(
-        &self,
-        owners: &[&mut dyn Registered],
-    ) -> Result<Option<Vec<Spreads>>, CommonError<PipelineError>> {
-        let asked: Option<Vec<Spreads>> = collect_json(self.comm.as_ref(), &spreads(owners))?;
+    /// Asks the store to bring back what the ranks will read. Returns that. Collective.
+    fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<Asked, CommonError<PipelineError>> {
+        let mut asked = Asked::new(spreads(owners));
+        let Some(tiered) = self.store.as_tiered() else { return Ok(asked) };
+        let of_all = asked.of_all(self.comm.as_ref())?;
         let reads = |manifest: &Manifest| {
             let index = PartIndex::of(manifest);
             let reads = |(rank, spreads): (usize, &Spreads)| index.read_by(rank, spreads).into_iter().collect();
-            asked.iter().flatten().enumerate().map(reads).collect()
+            of_all.into_iter().flatten().enumerate().map(reads).collect()
         };
-        let prepare = |tiered: &dyn Tiered| tiered.prepare_restore(self.comm.as_ref(), &reads);
-        self.store.as_tiered().map_or(Ok(()), prepare).map_err(CommonError::lift)?;
+        tiered.prepare_restore(self.comm.as_ref(), &reads).map_err(CommonError::lift)?;
         Ok(asked)
     }
 

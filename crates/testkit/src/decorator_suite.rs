@@ -11,8 +11,8 @@ use std::time::SystemTime;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Comm, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store,
-    StoreError, Tier, Tiered, VariableRecord, VersionFiles, VersionLinks,
+    Comm, CommonError, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, RowRange, Sealed,
+    Store, StoreError, Tier, Tiered, VariableRecord, VersionFiles, VersionLinks,
 };
 
 use crate::store_suite::SampleVersion;
@@ -64,6 +64,9 @@ impl Store for Recorder {
         holds(version: u64) -> Result<bool, StoreError> = Ok(version == UNLISTED);
         manifest(version: u64) -> Result<Manifest, StoreError>
             = Ok(SampleVersion::new(version, 1).manifest(Vec::new()));
+        top(version: u64) -> Result<Manifest, StoreError> = Ok(Manifest::new("top", version, 1));
+        parts(top: &Manifest, _ranks: &BTreeSet<usize>, _rows: &[RowRange]) -> Result<Manifest, StoreError>
+            = Ok(top.clone());
         links(version: u64) -> Result<VersionLinks, StoreError>
             = Ok(VersionLinks { bytes: version, ..VersionLinks::default() });
         read(_version: u64, _frame: &FrameRecord, _payload: &mut Vec<u8>) -> Result<(), StoreError> = Ok(());
@@ -131,6 +134,9 @@ pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     store.versions().unwrap();
     assert!(store.holds(UNLISTED).unwrap(), "the store's own answer to holds");
     let manifest = store.manifest(1).unwrap();
+    let top = store.top(1).unwrap();
+    assert_eq!(top.name, "top", "the store's own answer to top");
+    store.parts(&top, &BTreeSet::new(), &[]).unwrap();
     assert_eq!(store.links(UNLISTED).unwrap().bytes, UNLISTED, "the store's own answer to links");
     store.read(1, &manifest.frames[0], &mut Vec::new()).unwrap();
     store.inspect_damage(1).unwrap();

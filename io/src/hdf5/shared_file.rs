@@ -34,47 +34,6 @@ fn shared_name(ranks: &Range<usize>) -> String {
     format!("ranks-{:06}-{:06}.h5", ranks.start, ranks.end - 1)
 }
 
-/// The files of a version, by the first and the last of the ranks that share each.
-pub(super) struct FilesByRank<'a>(BTreeMap<usize, (usize, &'a FileRecord)>);
-
-impl<'a> FilesByRank<'a> {
-    pub(super) fn of(manifest: &'a Manifest) -> Self {
-        let ranks = |name: &str| {
-            let range = name.strip_suffix(".h5")?;
-            match (range.strip_prefix("ranks-"), range.strip_prefix("rank-")) {
-                (Some(range), _) => range.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))),
-                (_, Some(rank)) => rank.parse().ok().map(|rank| (rank, rank)),
-                _ => None,
-            }
-        };
-        let files = manifest.files.iter().filter_map(|file| ranks(&file.name).map(|ranks| (ranks, file)));
-        Self(files.map(|((first, last), file)| (first, (last, file))).collect())
-    }
-
-    /// Returns the record of the file of a rank.
-    pub(super) fn record(&self, rank: usize) -> Option<&'a FileRecord> {
-        let (_, (last, file)) = self.0.range(..=rank).next_back()?;
-        (rank <= *last).then_some(*file)
-    }
-
-    /// Checks that each of these ranks has one file.
-    pub(super) fn require_all(&self, ranks: usize) -> Result<(), String> {
-        let mut next = 0;
-        for (first, (last, file)) in &self.0 {
-            if *first != next || last < first {
-                return Err(format!("file {}: of ranks {first} to {last}, rank {next} expected", file.name));
-            }
-            next = last + 1;
-        }
-        if next == ranks { Ok(()) } else { Err(format!("files of {next} ranks, {ranks} expected")) }
-    }
-
-    /// Returns the name of the file that a rank's frames are in, or would be.
-    pub(super) fn name(&self, rank: usize) -> String {
-        self.record(rank).map_or_else(|| file_name(rank), |file| file.name.clone())
-    }
-}
-
 /// The sealed part of one rank.
 #[derive(Debug, Default)]
 struct HeldPart {
@@ -334,10 +293,10 @@ fn planned(target: &SharedFiles<'_>, part: &Manifest, lists: Vec<SealedLists>) -
         let mut record = FileRecord { opaque: opaque(&written), ..FileRecord::new(shared_name(&file.ranks), 0, 0) };
         let mut index = None;
         let structure = if target.in_parts {
-            let text = part::seal(placed, &file.ranks).map_err(lie)?;
+            let sealed = part::seal(placed, &file.ranks).map_err(lie)?;
             let parts = parts_of_file(placed, &file.ranks, &record.opaque);
             let structure = structure(file.end, version, &written, |tail| {
-                let (links, part) = part::put(&text, &parts.joined, tail);
+                let (links, part) = part::put(sealed, &parts.joined, tail);
                 record.part = Some(part);
                 links
             });

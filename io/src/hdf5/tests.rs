@@ -95,7 +95,8 @@ fn assert_libhdf5_reads(layout: Layout) {
     let version = rooted.store.version_path(12);
     let manifest = rooted.manifest(12).unwrap();
     assert_eq!(manifest.files.len(), 3_usize.div_ceil(layout.ranks_per_file) + 1);
-    let open = |rank| hdf5_metno::File::open(version.join(shared_file::FilesByRank::of(&manifest).name(rank))).unwrap();
+    let open =
+        |rank| hdf5_metno::File::open(version.join(files_by_rank::FilesByRank::of(&manifest).name(rank))).unwrap();
     for part in sample.parts.iter().filter(|p| !p.values.is_empty() && p.record.name != "opaque") {
         let dataset =
             open(part.record.rank).dataset(&format!("ranks/{}/{}", part.record.rank, part.record.name)).unwrap();
@@ -114,9 +115,15 @@ fn assert_libhdf5_reads(layout: Layout) {
         assert_eq!(dataset.read_raw::<f64>().unwrap(), whole(name), "{name}");
     }
     assert_eq!(file.dataset("variables/rho").unwrap().read_raw::<f64>().unwrap(), whole("rho")[..1]);
-    let note = file.dataset("ranks/2/note").unwrap().read_raw::<u8>().unwrap();
+    // A name for each rank, or for each file with a part of the manifest.
+    let last = |rank: usize| (rank - rank % layout.ranks_per_file).saturating_add(layout.ranks_per_file).min(3) - 1;
+    let ranks = |rank: usize| match layout.in_parts {
+        true => format!("ranks/{}-{}/{rank}", rank - rank % layout.ranks_per_file, last(rank)),
+        false => format!("ranks/{rank}"),
+    };
+    let note = file.dataset(&format!("{}/note", ranks(2))).unwrap().read_raw::<u8>().unwrap();
     assert_eq!(note, sample.parts[12].frames[0].payload.as_ref());
-    assert_eq!(file.dataset("ranks/1/empty").unwrap().shape(), [0]);
+    assert_eq!(file.dataset(&format!("{}/empty", ranks(1))).unwrap().shape(), [0]);
     assert_eq!(file.attr("residual_norm").unwrap().read_scalar::<f64>().unwrap(), 0.1);
     let bytes = open(1).dataset("encoded/1/opaque").unwrap().read_raw::<u8>().unwrap();
     let opaque = sample.parts.iter().find(|p| p.record.name == "opaque" && p.record.rank == 1).unwrap();

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use recoup_core::{Distribution, FileRecord, Manifest};
+use recoup_core::{Distribution, FileRecord, Manifest, PARTS_FORMAT_VERSION};
 
 use super::VERSION_FILE;
 use super::blocks::{SUPERBLOCK_BYTES, Tail};
 use super::encode::{self, Attribute, GroupLink, LinkTarget};
+use super::files_by_rank::FilesByRank;
 use super::index_part::{IndexPart, slab, virtual_dataset};
 use super::rank_file::text;
-use super::shared_file::FilesByRank;
 use super::version_index::VersionIndex;
 
 /// The file's bytes and its record.
@@ -20,8 +20,12 @@ pub(super) fn version_file(index: &VersionIndex) -> (Vec<u8>, FileRecord) {
     let files = FilesByRank::of(manifest);
     let variables = variables(parts, &files, &mut tail);
     let variables = tail.object(&encode::group(&variables, &[]));
-    let ranks: Vec<GroupLink> =
-        (0..manifest.ranks).map(|rank| there(&rank.to_string(), files.name(rank), format!("/ranks/{rank}"))).collect();
+    let ranks: Vec<GroupLink> = if manifest.format == PARTS_FORMAT_VERSION {
+        files.names().map(|(ranks, file)| there(&ranks, file, "/ranks".to_owned())).collect()
+    } else {
+        let of_rank = |rank: usize| there(&rank.to_string(), files.name(rank), format!("/ranks/{rank}"));
+        (0..manifest.ranks).map(of_rank).collect()
+    };
     let ranks = tail.object(&encode::group(&ranks, &[]));
     let links = [GroupLink::here("variables", variables), GroupLink::here("ranks", ranks)];
     let root = tail.object(&encode::group(&links, &attributes(manifest)));

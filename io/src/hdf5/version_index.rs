@@ -9,8 +9,8 @@ use recoup_core::{
 };
 
 use super::index_part::{FileDigest, IndexPart, parts_of_ranks};
-use super::shared_file::FilesByRank;
-use crate::check::{check, check_files, check_head, check_rows};
+use super::part;
+use crate::check::{check, check_rows};
 
 /// A version to be published.
 pub(super) struct VersionIndex {
@@ -55,6 +55,7 @@ impl VersionIndex {
                 parts.extend(digest.parts);
             }
         }
+        part::squeeze(&mut manifest.files);
         Ok(Self { manifest, parts })
     }
 
@@ -69,9 +70,7 @@ impl VersionIndex {
         if manifest.format != PARTS_FORMAT_VERSION {
             return check(&manifest, version).map(|()| manifest);
         }
-        check_head(&manifest, version)?;
-        check_files(&manifest)?;
-        FilesByRank::of(&manifest).require_all(manifest.ranks)?;
+        part::check_top(&manifest, version)?;
         check_rows(self.parts.iter().map(IndexPart::rows)).map(|()| manifest)
     }
 }

@@ -26,13 +26,15 @@ pub struct ChainReader<'a> {
     codecs: Codecs,
     /// Manifests of versions that others are coded against.
     manifests: BTreeMap<u64, Arc<Manifest>>,
+    /// A version and all that it is coded against, where that is known without their frames.
+    known_chain: Vec<u64>,
 }
 
 impl<'a> ChainReader<'a> {
     /// Makes a reader of `store`.
     #[must_use]
     pub fn new(store: &'a dyn Store, codecs: Codecs) -> Self {
-        Self { store, codecs, manifests: BTreeMap::new() }
+        Self { store, codecs, manifests: BTreeMap::new(), known_chain: Vec::new() }
     }
 
     /// Decodes one frame of a version; `target` has the values of a full frame, padding included.
@@ -68,6 +70,9 @@ impl<'a> ChainReader<'a> {
     /// Returns a version and those that are decoded before it, one after the other; none where a
     /// manifest on the way is missing or damaged.
     pub(crate) fn chain(&mut self, manifest: &Manifest) -> Vec<u64> {
+        if self.known_chain.first() == Some(&manifest.version) {
+            return self.known_chain.clone();
+        }
         let mut chain = vec![manifest.version];
         let mut level = manifest.parents();
         while let Some(&newest) = level.last() {
@@ -84,6 +89,11 @@ impl<'a> ChainReader<'a> {
     /// them: they are not read.
     pub(crate) fn preload(&mut self, manifests: Vec<Manifest>) {
         self.manifests.extend(manifests.into_iter().map(|manifest| (manifest.version, Arc::new(manifest))));
+    }
+
+    /// Takes the numbers of a version and of those that are decoded before it, the newest first.
+    pub(crate) fn know_chain(&mut self, chain: Vec<u64>) {
+        self.known_chain = chain;
     }
 
     /// Returns the manifests of all versions that are decoded before one, as far as they can be

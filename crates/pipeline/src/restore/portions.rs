@@ -1,14 +1,16 @@
 //! The portions of a version's manifest: what each rank needs of it to restore its variables.
 //!
-//! Rank 0 alone knows whole manifests, and hands each rank its portion: the parts whose frames it
-//! reads, and one part of every variable, by which the variable is known.
+//! A portion has the parts whose frames the rank reads, and one part of every variable, by which
+//! the variable is known. Where the manifest is in parts, rank 0 reads its top, which every rank
+//! gets, and each reads its own parts. Elsewhere rank 0 knows the whole, and hands out portions.
 //! Promises: a rank finds in its portion what it would find in the whole. Must not know codecs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use recoup_core::{
-    CommonError, Distribution, FrameRecord, Manifest, RankFailure, Registered, Variable, VariableRecord, hand_out_bytes,
+    Comm, CommonError, Distribution, FrameRecord, Manifest, RankFailure, Registered, RowRange, StoreError, Variable,
+    VariableRecord, broadcast_json, collect_json, hand_out_bytes,
 };
 
 use super::chain_reader::ChainReader;
@@ -58,7 +60,7 @@ impl<'a> PartIndex<'a> {
 
     /// Returns the ranks of the version whose frames rank `rank` of this job reads.
     pub(super) fn read_by(&self, rank: usize, spreads: &[(Distribution, u64)]) -> BTreeSet<usize> {
-        let mut ranks = BTreeSet::from([if rank < self.ranks { rank } else { 0 }]);
+        let mut ranks = BTreeSet::from([place_of(rank, self.ranks)]);
         for &(distribution, len) in spreads {
             let Distribution::Rows { first, global } = distribution else { continue };
             for (_, rows) in self.rows.values().filter(|(rows, _)| *rows == global) {
@@ -86,22 +88,50 @@ impl<'a> PartIndex<'a> {
     }
 }
 
+/// The spreads that the ranks ask a version for.
+pub(super) struct Asked {
+    pub(super) own: Spreads,
+    /// The spreads of all ranks, on rank 0, once they were collected.
+    of_all: Option<Option<Vec<Spreads>>>,
+}
+
+impl Asked {
+    pub(super) fn new(own: Spreads) -> Self {
+        Self { own, of_all: None }
+    }
+
+    /// Brings the spreads of all ranks to rank 0, and returns them there. Collective.
+    pub(super) fn of_all(&mut self, comm: &dyn Comm) -> Result<Option<&[Spreads]>, CommonError<PipelineError>> {
+        if self.of_all.is_none() {
+            self.of_all = Some(collect_json(comm, &self.own)?);
+        }
+        Ok(self.of_all.iter().flatten().next().map(Vec::as_slice))
+    }
+}
+
 impl Session {
     /// Returns this rank's portion of the manifest of a version, or why there is none, on rank 0 at
-    /// least; `asked` has the spreads of all ranks there. Of what the version is coded against,
-    /// `reader` gets the portions. Collective.
+    /// least. Of what the version is coded against, `reader` gets the portions. Collective.
     pub(super) fn portion(
         &self,
         version: u64,
-        asked: Option<&[Spreads]>,
+        asked: &mut Asked,
         reader: &mut ChainReader<'_>,
     ) -> Result<Result<Manifest, Vec<PipelineError>>, CommonError<PipelineError>> {
         let comm = self.comm.as_ref();
         if comm.size() == 1 {
             return Ok(self.store.manifest(version).map_err(|error| vec![error.into()]));
         }
-        let whole = asked.map(|asked| {
-            let manifest = self.store.manifest(version)?;
+        let mut top = (comm.rank() == 0).then(|| self.store.top(version));
+        let found = || top.iter().flatten().flat_map(|top| self.tops(top)).collect();
+        let tops: Vec<Manifest> = broadcast_json(comm, found)?;
+        if let [top, ancestors @ ..] = &tops[..] {
+            return Ok(self.own_portion(top, ancestors, &asked.own, reader).map_err(|error| vec![error.into()]));
+        }
+        let asked = asked.of_all(comm)?;
+        let whole = asked.zip(top.take()).map(|(asked, top)| {
+            let top = top?;
+            let manifest = if top.is_top() { self.store.manifest(version)? } else { top };
             let portions = portions(&manifest, &reader.ancestors(&manifest), asked)?;
             Ok::<_, PipelineError>((manifest, portions))
         });
@@ -119,6 +149,57 @@ impl Session {
         reader.preload(manifests);
         Ok(Ok(manifest))
     }
+}
+
+impl Session {
+    /// Returns a top, and those of all versions that it is coded against, the newest first; none
+    /// where some manifest is not in parts. In virtual time, too: rank 0 then needs all frames.
+    fn tops(&self, top: &Manifest) -> Vec<Manifest> {
+        let mut tops = vec![top.clone()];
+        let mut left = top.parents();
+        while let Some(parent) = left.pop_last() {
+            // One that is damaged is named by whoever needs it.
+            let Ok(top) = self.store.top(parent) else { continue };
+            left.extend(top.parents().into_iter().filter(|&older| older < parent));
+            tops.push(top);
+        }
+        let are_tops = !self.costs.clock.is_virtual() && tops.iter().all(Manifest::is_top);
+        if are_tops { tops } else { Vec::new() }
+    }
+
+    /// Reads the parts below a top that this rank needs, and of its ancestors those of the same
+    /// ranks. Local.
+    fn own_portion(
+        &self,
+        top: &Manifest,
+        ancestors: &[Manifest],
+        own: &Spreads,
+        reader: &mut ChainReader<'_>,
+    ) -> Result<Manifest, StoreError> {
+        let rank = self.comm.rank();
+        reader.know_chain(std::iter::once(top).chain(ancestors).map(|top| top.version).collect());
+        let rows = own.iter().filter_map(|&(distribution, len)| match distribution {
+            Distribution::Rows { first, global } => Some(RowRange { first, len, global }),
+            _ => None,
+        });
+        let place = BTreeSet::from([place_of(rank, top.ranks)]);
+        let parts = self.store.parts(top, &place, &rows.collect::<Vec<_>>())?;
+        let index = PartIndex::of(&parts);
+        let portion = index.portion(&top.head(), &index.read_by(rank, own));
+        let owners: BTreeSet<usize> = portion.variables.iter().map(|variable| variable.rank).collect();
+        let of_ancestor = |top: &Manifest| {
+            // One that is damaged is named by whoever needs it.
+            let parts = self.store.parts(top, &owners, &[]).ok()?;
+            Some(PartIndex::of(&parts).portion(&top.head(), &owners))
+        };
+        reader.preload(ancestors.iter().filter_map(of_ancestor).collect());
+        Ok(portion)
+    }
+}
+
+/// Returns the rank of a version whose part rank `rank` of this job reads first.
+fn place_of(rank: usize, ranks: usize) -> usize {
+    if rank < ranks { rank } else { 0 }
 }
 
 /// Makes the portions of all ranks but rank 0, of a version and of those it is coded against.

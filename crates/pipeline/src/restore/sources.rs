@@ -161,10 +161,12 @@ pub(crate) fn find(
     let pieces = match (target.distribution, found.distribution) {
         (Distribution::Rows { first, global }, Distribution::Rows { global: saved, .. }) if global == saved => {
             let pieces = rows(&parts, first, target.len);
-            let found: u64 = pieces.iter().map(|piece| piece.len).sum();
+            // No rank need have seen the parts of all others: each looks for gaps and overlaps.
+            let follow = |end: u64, piece: &SourcePiece| if piece.at == end { end + piece.len } else { end };
+            let found = pieces.iter().fold(0, follow);
             // Rows beyond the last are the program's mistake, and are in no part.
             let saved = first.saturating_add(target.len).min(global).saturating_sub(first);
-            if found != saved {
+            if found != saved || pieces.iter().map(|piece| piece.len).sum::<u64>() != saved {
                 let what = format!("{saved} rows saved, {found} of them in the parts this rank reads");
                 return Err(refuse(what));
             }

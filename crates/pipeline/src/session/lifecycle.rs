@@ -56,7 +56,7 @@ impl Session {
     /// version whose manifest cannot be read is looked at more closely elsewhere. Collective.
     pub(crate) fn other_system_of(&self, version: u64) -> Result<Option<SystemRecord>, CommonError<StoreError>> {
         let Some(here) = self.systems.here else { return Ok(None) };
-        let read = || Ok::<_, StoreError>(self.store.manifest(version).ok().and_then(|manifest| manifest.system));
+        let read = || Ok::<_, StoreError>(self.store.top(version).ok().and_then(|manifest| manifest.system));
         Ok(from_rank_0(self.comm.as_ref(), read)?.filter(|there| there.index != here.index))
     }
 

@@ -1,6 +1,6 @@
 //! Manifests in parts, one in each file.
 
-use recoup_core::{FORMAT_VERSION, PARTS_FORMAT_VERSION};
+use recoup_core::{FORMAT_VERSION, PARTS_FORMAT_VERSION, PartRecord, RowRange};
 
 use super::*;
 
@@ -88,11 +88,14 @@ fn every_flipped_byte_of_a_part_is_named_with_its_file() {
     let path = rooted.store.version_path(9).join(&record.name);
     let bytes = fs::read(&path).unwrap();
     let file = File::options().write(true).open(&path).unwrap();
+    let top = rooted.top(9).unwrap();
     for at in part.offset..part.offset + part.bytes {
         let byte = bytes[at as usize];
         file.write_all_at(&[byte ^ (1 << (at % 8))], at).unwrap();
-        let refusal = refusal(&rooted);
-        assert!(refusal.contains(&record.name) && refusal.contains("checksum"), "byte {at}: {refusal}");
+        let refusals = [refusal(&rooted), rooted.parts(&top, &BTreeSet::from([2]), &[]).unwrap_err().to_string()];
+        for refusal in refusals {
+            assert!(refusal.contains(&record.name) && refusal.contains("checksum"), "byte {at}: {refusal}");
+        }
         file.write_all_at(&[byte], at).unwrap();
     }
     assert_eq!(rooted.inspect_damage(9).unwrap(), []);
@@ -183,4 +186,99 @@ fn libhdf5_reads_whole_variables_whose_rows_do_not_follow_the_ranks() {
     let file = hdf5_metno::File::open(rooted.store.version_path(9).join(VERSION_FILE)).unwrap();
     assert_eq!(file.dataset("variables/x").unwrap().read_raw::<f64>().unwrap(), expected);
     assert_eq!(file.dataset("variables/grid").unwrap().shape(), [20, 3, 4]);
+}
+
+/// The files whose parts are read for these ranks and rows of 100: no others are needed.
+fn read_for(rooted: &Rooted, ranks: &[usize], rows: &[(u64, u64)]) -> Vec<String> {
+    let top = rooted.top(9).unwrap();
+    let rows: Vec<RowRange> = rows.iter().map(|&(first, len)| RowRange { first, len, global: 100 }).collect();
+    let ranks = ranks.iter().copied().collect();
+    let files: Vec<String> = rooted.parts(&top, &ranks, &rows).unwrap().files.into_iter().map(|f| f.name).collect();
+    let seen = Rooted::new();
+    fs::create_dir(seen.store.version_path(9)).unwrap();
+    let path = |store: &Hdf5Store, name: &String| store.version_path(9).join(name);
+    files.iter().for_each(|name| fs::hard_link(path(&rooted.store, name), path(&seen.store, name)).unwrap());
+    seen.parts(&top, &ranks, &rows).unwrap();
+    files
+}
+
+#[test]
+fn parts_are_read_of_the_ranks_and_rows_that_are_asked_for_and_no_others() {
+    let (rooted, sample) = published(9);
+    assert!(rooted.top(9).unwrap().is_top());
+    let [first, second, third] = ["ranks-000000-000001.h5", "ranks-000002-000003.h5", "ranks-000004-000004.h5"];
+    assert_eq!(read_for(&rooted, &[0], &[]), [first]);
+    assert_eq!(read_for(&rooted, &[2, 4], &[]), [second, third]);
+    assert_eq!(read_for(&rooted, &[0], &[(20, 20)]), [first]);
+    assert_eq!(read_for(&rooted, &[0], &[(39, 2)]), [first, second]);
+    assert_eq!(read_for(&rooted, &[4], &[(79, 1)]), [second, third]);
+    assert_eq!(read_for(&rooted, &[3], &[(40, 0), (0, 1)]), [first, second]);
+    let found = rooted.parts(&rooted.top(9).unwrap(), &BTreeSet::from([3]), &[]).unwrap();
+    let whole = rooted.manifest(9).unwrap();
+    let is_its = |rank: usize| [2, 3].contains(&rank);
+    let variables: Vec<_> = whole.variables.into_iter().filter(|variable| is_its(variable.rank)).collect();
+    let frames: Vec<_> = whole.frames.into_iter().filter(|frame| is_its(frame.rank)).collect();
+    assert_eq!((found.variables, found.frames), (variables, frames));
+    sample.assert_whole(&rooted);
+}
+
+/// A rank learns of a variable that others have.
+#[test]
+fn the_first_part_with_other_variables_is_read_by_all() {
+    let rooted = Rooted::of(PARTS);
+    let mut sample = SampleVersion::new(9, 8);
+    sample.parts.retain(|part| part.record.name != "note" || part.record.rank > 3);
+    sample.publish(&rooted).unwrap();
+    let names = |ranks: &[usize]| read_for(&rooted, ranks, &[]);
+    assert_eq!(names(&[0]), ["ranks-000000-000001.h5", "ranks-000004-000005.h5"]);
+    assert_eq!(names(&[6]), ["ranks-000000-000001.h5", "ranks-000006-000007.h5"]);
+}
+
+#[test]
+fn tops_that_lie_about_what_is_in_their_parts_are_refused_by_name() {
+    fn part(manifest: &mut Manifest) -> &mut PartRecord {
+        manifest.files[1].part.as_mut().unwrap()
+    }
+    type Lie = fn(&mut Manifest);
+    let lies: [Lie; 6] = [
+        |m| part(m).rows = Some(Vec::new()),
+        |m| part(m).rows.as_mut().unwrap()[0] += 1,
+        |m| part(m).rows.as_mut().unwrap()[1] -= 1,
+        |m| part(m).globals = Some(vec![101]),
+        |m| part(m).names = Some(7),
+        |m| part(m).parents = vec![8],
+    ];
+    for lie in lies {
+        let (rooted, _) = published(9);
+        tell(&rooted, lie);
+        let top = rooted.top(9).unwrap();
+        let refusals = [refusal(&rooted), rooted.parts(&top, &BTreeSet::from([3]), &[]).unwrap_err().to_string()];
+        for refusal in refusals {
+            assert!(refusal.contains(&top.files[1].name) && refusal.contains("other rows"), "{refusal}");
+        }
+    }
+    let tops: [(&str, Lie); 3] = [
+        ("of ranks 4 to 4, rank 2 expected", |m| drop(m.files.remove(1))),
+        ("no part of the manifest", |m| m.files[1].part = None),
+        ("ends behind it", |m| part(m).bytes = 1 << 40),
+    ];
+    for (expected, lie) in tops {
+        let (rooted, _) = published(9);
+        tell(&rooted, lie);
+        let error = rooted.top(9).unwrap_err().to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+/// Versions of builds that did not write what is in each part are read whole.
+#[test]
+fn a_version_whose_top_does_not_say_what_is_in_its_parts_is_read_whole() {
+    let (rooted, sample) = published(9);
+    tell(&rooted, |manifest| {
+        for part in manifest.files.iter_mut().filter_map(|file| file.part.as_mut()) {
+            *part = PartRecord { rows: None, globals: None, names: None, ..part.clone() };
+        }
+    });
+    assert_eq!(rooted.top(9).unwrap(), rooted.manifest(9).unwrap());
+    sample.assert_whole(&rooted);
 }

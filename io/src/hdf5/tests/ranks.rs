@@ -89,11 +89,15 @@ fn wide_manifest(ranks: usize, per_file: usize) -> Manifest {
 
 /// What rank 0 is told of the files of this manifest.
 fn digests(manifest: &Manifest, per_file: usize) -> Vec<Vec<u8>> {
-    let part = Some(PartRecord { offset: 4096, bytes: 1234 * per_file as u64, crc32c: 0x1234_5678 });
     let digest = |(index, file): (usize, &FileRecord)| {
         let ranks = index * per_file..(index + 1) * per_file;
         let parts = index_part::parts_of_file(manifest, &ranks, &[]).into_index().collect();
-        let file = FileRecord { part, ..file.clone() };
+        let rows = Some(vec![ranks.start as u64, per_file as u64]);
+        let globals = Some(vec![manifest.ranks as u64]);
+        let names = Some(0x1234_5678);
+        let bytes = 1234 * per_file as u64;
+        let part = PartRecord { offset: 4096, bytes, crc32c: 0x1234_5678, rows, globals, names, parents: Vec::new() };
+        let file = FileRecord { part: Some(part), ..file.clone() };
         serde_json::to_vec(&[index_part::FileDigest { name: RUN.to_owned(), version: 6, file, parts }]).unwrap()
     };
     manifest.files.iter().enumerate().map(digest).collect()
@@ -123,7 +127,9 @@ fn work_of_rank_0() {
         let read = passed(ranks);
         println!("{ranks:>7} {:>6} {sealed:>8.1} {indexed:>8.1} {read:>8.1}", text.len() / ranks);
     }
-    println!("in parts: ranks, bytes of a digest, bytes of the manifest a file, microseconds a file, for version.h5");
+    println!(
+        "in parts: ranks, bytes of a digest, bytes of the manifest a file, microseconds a file, for version.h5, to read"
+    );
     for ranks in [1_280, 12_800, 102_400] {
         let manifest = wide_manifest(ranks, PER_FILE);
         let digests = digests(&manifest, PER_FILE);
@@ -136,6 +142,9 @@ fn work_of_rank_0() {
         let indexed = passed(files);
         let text = envelope::seal(&index.with_file(record).unwrap()).unwrap();
         let sealed = read + passed(files);
-        println!("{ranks:>7} {:>6} {:>6} {sealed:>8.1} {indexed:>8.1}", digests[0].len(), text.len() / files);
+        part::check_top(&envelope::open(text.as_bytes()).unwrap(), 6).unwrap();
+        let opened = passed(files);
+        let [digest, of_file] = [digests[0].len(), text.len() / files];
+        println!("{ranks:>7} {digest:>6} {of_file:>6} {sealed:>8.1} {indexed:>8.1} {opened:>8.1}");
     }
 }

@@ -68,10 +68,10 @@ const COUNTED: CountedCosts = CountedCosts {
     read_seconds: 22e-6,
     of_parts: PartsCosts {
         ranks: 256.0,
-        digest_bytes: 653.0,
-        file_bytes: 135.0,
+        digest_bytes: 704.0,
+        file_bytes: 154.0,
         file_seconds: 7e-6,
-        link_seconds: 1.1e-6,
+        top_seconds: 2e-6,
     },
     plan_seconds: 25e-6,
 };
