@@ -1,16 +1,18 @@
 //! A solve with versions: ranks, tiers, worker and drain, until it has converged and memory is
 //! cleared.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use recoup::cache::TierList;
+use recoup::cache::{RunPlace, TierList};
 use recoup::core::{
-    BoundRule, BoundScale, CodecId, Comm, Iteration, Operator, Plan, Registered as _, Resume, Scheme, Status, Values,
+    BoundRule, BoundScale, CodecId, Comm, Iteration, Operator, Plan, Registered as _, Resume, Scheme, Status, Store,
+    StoreError, Values, each,
 };
+use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Outcome, Session};
 use recoup::solvers::{Cg, Csr, DistributedPoisson3d, Identity, Pool, RightHandSide, Stop, System};
-use recoup::{Builder, Drain, PfsEvery, TierOptions};
+use recoup::{Builder, Drain, Error, PfsEvery, TierCosts, TierOptions};
 
 use crate::choices::Chance;
 use crate::disk::{Promise, PromiseKind};
@@ -47,10 +49,14 @@ pub(crate) struct SessionChoices {
     reads: u64,
     /// Times that another process prunes the directory, or tries to.
     prunes: u64,
+    /// Ranks that share a file, each with its part of the manifest, where they do.
+    ranks_per_file: Option<usize>,
 }
 
 impl SessionChoices {
     pub(crate) fn drawn(chance: &mut Chance) -> Self {
+        // Drawn apart: what else a seed decides is as it was before ranks shared files.
+        let mut apart = Chance::new(chance.clone().next(), 1);
         let ranks =
             if chance.is_in(1 << 10) { 5 + chance.below(12) as usize } else { chance.one_of(&[1, 1, 2, 2, 3, 4]) };
         let guards = ["memory,partner:ring1,pfs", "memory,rs:2+1,pfs"];
@@ -67,6 +73,7 @@ impl SessionChoices {
             is_synchronous: chance.is_in(16 << 10),
             reads: chance.one_of(&[0, 0, 0, 4, 16]),
             prunes: chance.one_of(&[0, 0, 0, 4, 16]),
+            ranks_per_file: if ranks > 1 { apart.one_of(&[None, Some(2), Some(3)]) } else { None },
         }
     }
 
@@ -95,18 +102,47 @@ impl SessionChoices {
         Plan { scheme: self.scheme, codec, rule, theta: THETA, delta: 0.05, resume, grain: BoundScale::Usual }
     }
 
-    fn builder(&self, reference: Arc<DistributedPoisson3d>, b: Arc<[f64]>) -> Builder {
+    fn options(&self) -> TierOptions {
         let list: TierList = self.tiers.parse().expect("words of tiers");
-        let options = TierOptions {
+        TierOptions {
             memory_dir: PathBuf::from("/seed").join(MEMORY),
             pfs_every: PfsEvery::Given(self.pfs_every),
             drain: self.drain,
             ..TierOptions::from(list)
+        }
+    }
+
+    /// Opens the session. Where ranks share files, the manifest is in parts however few they are.
+    /// Collective.
+    fn open(&self, builder: Builder, comm: &dyn Comm) -> Result<Session, Error> {
+        let Some(ranks_per_file) = self.ranks_per_file else { return builder.build_on(comm) };
+        let open = |access| {
+            let store = Hdf5Store::open(DIRECTORY, RUN, access)?;
+            Ok::<_, StoreError>(store.with_ranks_per_file(ranks_per_file).with_parts_from(2))
         };
+        let first = if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) };
+        let first = each(comm, first)?;
+        let mut store: Arc<dyn Store> = Arc::new(each(comm, first.map_or_else(|| open(Access::Join), Ok))?);
+        if self.has_memory() {
+            let place = RunPlace { dir: Some(Path::new(DIRECTORY)), name: RUN };
+            let costs = TierCosts {
+                mtti_seconds: 3600.0,
+                bytes: None,
+                pfs_bytes_per_second: None,
+                keep: self.keep,
+                max_bytes: None,
+                synchronous: self.is_synchronous,
+            };
+            store = self.options().open(Some(store), place, costs, comm)?;
+        }
+        builder.build_with(store, comm)
+    }
+
+    fn builder(&self, reference: Arc<DistributedPoisson3d>, b: Arc<[f64]>) -> Builder {
         let builder = recoup::open(DIRECTORY).system(reference, b).plan(self.plan()).every(self.every).keep(self.keep);
         // The threads of a codec outlive a run, and so a world.
         let builder = builder.threads(1);
-        builder.key_every(self.key_every).synchronous(self.is_synchronous).tier_options(options)
+        builder.key_every(self.key_every).synchronous(self.is_synchronous).tier_options(self.options())
     }
 }
 
@@ -171,7 +207,7 @@ impl Rank<'_> {
         let system = System { a: &problem.a, b: &problem.b, comm: self.comm, pool: &problem.pool };
         let mut solver = Cg::new(system, &Identity, &vec![0.0; problem.b.len()], Stop::at(RTOL))?;
         let builder = || self.choices.builder(problem.reference.clone(), problem.b.clone());
-        let mut session = unless_in_use(|| builder().build_on(self.comm))?;
+        let mut session = unless_in_use(|| self.choices.open(builder(), self.comm))?;
         let restored = session.restore(&mut solver)?.map(|restored| restored.version);
         let state = restored.map(|version| problem.state(&solver).map(|state| (version, state))).transpose()?;
         told(self.story).restored.insert(self.comm.rank(), state);
