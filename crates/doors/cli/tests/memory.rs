@@ -69,6 +69,48 @@ pub(crate) fn has_note(run: &Value, words: &str) -> bool {
     run["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains(words))
 }
 
+/// What is lost of the memory between two jobs, and what the second one must do about it.
+struct Loss {
+    tiers: &'static str,
+    node_ranks: usize,
+    nodes: &'static [usize],
+    /// The version it continues from, and what it says about that.
+    version: u64,
+    note: &'static str,
+}
+
+/// The first job ends at iteration 27: memory holds versions 20 and 25, the directory 5 and 20.
+#[test]
+fn a_job_that_ended_goes_on_from_the_newest_version_that_what_is_left_can_make_whole() {
+    let expected = undisturbed(RANKS, SOLVE);
+    let loss = |tiers, node_ranks, nodes, version, note| Loss { tiers, node_ranks, nodes, version, note };
+    for Loss { tiers, node_ranks, nodes, version, note } in [
+        loss("memory,partner:ring1,pfs", 1, &[], 25, "version 25 read from memory"),
+        loss("memory,partner:ring1,pfs", 1, &[1], 25, "version 25: part of rank 1 from a copy on rank 2"),
+        loss("memory,partner:ring1,pfs", 2, &[0], 25, "version 25: part of rank 1 from a copy on rank 3"),
+        loss("memory,partner:ring1,rs:2+2,pfs", 1, &[1, 2], 25, "version 25: part of rank 1 from its erasure set"),
+        loss("memory,rs:3+1,pfs", 1, &[3], 25, "version 25: part of rank 3 from its erasure set"),
+        loss("memory,partner:ring1,pfs", 1, &[1, 2], 20, "version 20 read from pfs"),
+        loss("memory,partner:ring1,pfs", 1, &[0, 1, 2, 3], 20, "version 20 read from pfs"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let more = format!("--tiers {tiers} --node-ranks {node_ranks}");
+        let first = run(RANKS, &format!("{more} --no-save-last --max-iterations 27"), dir.path());
+        assert_eq!(first["checkpoints"], 5, "{first}");
+        wipe(dir.path(), nodes);
+        let second = run(RANKS, &more, dir.path());
+        assert_eq!(second["resumed_from"], version, "{tiers}, nodes {nodes:?} lost: {second}");
+        assert!(has_note(&second, note), "{tiers}, nodes {nodes:?} lost, {note}: {second}");
+        assert_same_end(&second, &expected);
+        assert!(is_empty(dir.path()), "memory is left over");
+    }
+}
+
+/// No run has memory.
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir.join("m")).unwrap().flatten().all(|user| fs::read_dir(user.path()).unwrap().next().is_none())
+}
+
 #[test]
 fn versions_in_memory_are_read_by_any_number_of_ranks() {
     for (saved, resumed) in [(4, 2), (2, 4), (4, 3)] {

@@ -423,4 +423,6 @@ fn hang() {
     let run: Value = serde_json::from_slice(&output.stdout).unwrap();
     cell.tell("rank 2 stopped and continued", &format!("converges at {}", run["iterations"]));
     assert_eq!(run["relative_residual"], undisturbed()["relative_residual"], "{run}");
+    let refused = crate::job(1, "run --poisson3d 8 --dir e --hang-limit 1ms", cell.dir.path());
+    assert!(refused.stderr.contains("expected at least 1s"), "{refused}");
 }
