@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{cargo, header, succeed, tidy};
+use crate::{cargo, header, seeds, succeed, tidy};
 
 /// Features that compile a large foreign library.
 const LONG_FEATURES: [&str; 2] = ["lmdb", "sz3"];
@@ -35,11 +35,12 @@ struct CheckStep {
     run: fn(&Path, CheckExtent) -> Result<()>,
 }
 
-const STEPS: [CheckStep; 15] = [
+const STEPS: [CheckStep; 16] = [
     everyday("format", |root, _| succeed(cargo(root).args(["fmt", "--all", "--check"]))),
     everyday("tidy", |root, _| tidy::run(root)),
     everyday("C header", |root, _| header::check(root)),
     everyday("lock file of the fuzz targets", fuzz_lock),
+    everyday("mistakes for the seeds", |root, _| seeds::check_mistakes(root)),
     everyday("clippy", clippy),
     everyday("unit, integration and documentation tests", tests),
     rest("device tests", device_tests),

@@ -53,6 +53,11 @@ pub(crate) fn find_mistakes(root: &Path, only: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Checks that the patch with the mistakes fits the sources.
+pub(crate) fn check_mistakes(root: &Path) -> Result<()> {
+    succeed(Command::new("git").args(["apply", "--check", MISTAKES]).current_dir(root))
+}
+
 /// Builds the program as tests do, and returns its path. Its target is its own: crates of the same
 /// place in a workspace share their files.
 fn build_with_mistakes(root: &Path) -> Result<PathBuf> {
