@@ -60,6 +60,11 @@ impl ResidualHistory {
             self.samples.pop();
         }
         self.newest = Some((seen.iteration, log));
+        // A process that continues from a version has not seen the way there. It began at x = 0, as
+        // far as is known, where the relative residual is 1.
+        if self.samples.is_empty() && seen.iteration > seen.since_checkpoint_iterations {
+            self.samples.push((0, 0.0));
+        }
         let is_wanted = self.samples.last().is_none_or(|(iteration, _)| seen.iteration - iteration >= self.stride);
         if !is_wanted || !log.is_finite() {
             return;
@@ -103,12 +108,22 @@ impl ResidualHistory {
         let (_, first) = *self.samples.first()?;
         let to_fall = trend.now - tolerance.ln();
         let fallen = first - trend.now;
-        let from_start = match self.samples.iter().find(|(_, log)| first - log >= to_fall) {
-            Some((iteration, _)) => *iteration as f64,
+        let reached = self.samples.iter().position(|(_, log)| first - log >= to_fall);
+        let from_start = match reached {
+            Some(0) => 0.0,
+            Some(place) => self.iteration_between(place, first - to_fall),
             None => newest as f64 + (to_fall - fallen) / trend.rate,
         };
         let extra = from_start - to_fall / trend.rate;
         extra.is_finite().then_some(extra.max(0.0))
+    }
+
+    /// The iteration at which the straight line from the sample before `place` to that one is at
+    /// `log`: a process that continues has no samples between the start and the version.
+    fn iteration_between(&self, place: usize, log: f64) -> f64 {
+        let (before, above) = self.samples[place - 1];
+        let (after, below) = self.samples[place];
+        before as f64 + (after - before) as f64 * (above - log) / (above - below)
     }
 
     /// Fall of the residual's logarithm since the start.
@@ -200,6 +215,25 @@ mod tests {
         let rising = |n| history((0..=n).map(|i| 1.01f64.powi(i))).pace(1e-8).is_plateau;
         assert!(rising(11) && !rising(10), "ten are too few to tell");
         assert!(!history((0..=11).map(|i| 0.99f64.powi(i))).pace(1e-8).is_plateau);
+    }
+
+    /// A process that continues a solve near its end took the one residual it had seen for a plateau.
+    #[test]
+    fn a_process_that_continues_knows_how_far_the_residual_has_fallen() {
+        let after = |relative_residual| {
+            let mut history = ResidualHistory::new();
+            history.see(&Observation { relative_residual, ..seen(166, 1) });
+            history
+        };
+        let fallen = after(1e-7);
+        assert!((fallen.remaining_iterations(1e-8) - 166.0 / 7.0).abs() < 1e-9);
+        let pace = fallen.pace(1e-8);
+        assert!(pace.slow_start_iterations < 1e-9, "{pace:?}");
+        assert!(!pace.is_plateau && (pace.fallen - 1e7f64.ln()).abs() < 1e-12, "{pace:?}");
+        assert!(after(1.0).pace(1e-8).is_plateau);
+        let mut first = ResidualHistory::new();
+        first.see(&Observation { relative_residual: 1e-7, ..seen(166, 166) });
+        assert_eq!(first.pace(1e-8).fallen, 0.0, "a first guess may have been good");
     }
 
     #[test]
