@@ -237,6 +237,8 @@ pub struct Observation {
     pub write_bytes_per_second: f64,
     /// Failures survived so far.
     pub failures: u64,
+    /// The choice of the version that the last recovery read, of this process or an earlier one's.
+    pub recovered_from: Option<Choice>,
     /// Ranks that share the storage.
     pub ranks: usize,
     /// The profile of the solver's method; `None` where no solver is asked.

@@ -42,6 +42,8 @@ pub(crate) struct CostAccount {
     checkpoint_at: Duration,
     checkpoint_iteration: u64,
     pub(crate) failures: u64,
+    /// The choice of the version read last.
+    recovered_from: Option<Choice>,
     /// The time of the processes that this one continues.
     seconds_before: f64,
     /// The next version is the last: what continues from it follows no failure.
@@ -78,6 +80,7 @@ impl CostAccount {
             checkpoint_at: now,
             checkpoint_iteration: 0,
             failures: 0,
+            recovered_from: None,
             seconds_before: 0.0,
             is_ending: false,
             costs: BTreeMap::new(),
@@ -132,6 +135,7 @@ impl CostAccount {
             raw_bytes,
             write_bytes_per_second: self.write_bytes_per_second,
             failures: self.failures,
+            recovered_from: self.recovered_from,
             ranks,
             profile: None,
         }
@@ -210,6 +214,7 @@ impl CostAccount {
     pub(crate) fn recovered(&mut self, version: u64, scheme: Scheme, resume: Resume, seconds: f64) {
         let grain = self.grains.iter().rev().find(|(saved, _)| *saved == version).map(|(_, grain)| *grain);
         let choice = Choice { scheme, resume, grain: grain.unwrap_or_default() };
+        self.recovered_from = Some(choice);
         blend(&mut self.costs.entry(choice).or_default().recovery_seconds, seconds);
     }
 

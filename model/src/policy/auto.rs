@@ -50,7 +50,7 @@ pub struct AutoPolicy {
     history: ResidualHistory,
     recoveries: RecoveryHistory,
     safe_points: SafePoints,
-    /// The version that a failure now would roll back to.
+    /// The version of this process that a failure now would roll back to.
     fallback: Option<Choice>,
     in_force: Option<InForce>,
     has_probed: bool,
@@ -130,7 +130,7 @@ impl AutoPolicy {
 
     fn ballot(&self, seen: &Observation, all: Vec<PricedChoice>) -> PricedCandidates {
         let mut question = self.question(seen);
-        let fallback_seconds = self.fallback_seconds(&question, &all);
+        let fallback_seconds = self.fallback_seconds(seen, &question, &all);
         let held = self.in_force.map(|held| held.choice);
         let candidates = best_states(&question, fallback_seconds, &all, held);
         question.costs = candidates.iter().map(|candidate| (candidate.choice.scheme, candidate.cost)).collect();
@@ -228,8 +228,9 @@ impl AutoPolicy {
     }
 
     /// Seconds of the recovery that a failure now would need.
-    fn fallback_seconds(&self, question: &Question, all: &[PricedChoice]) -> f64 {
-        let used = all.iter().find(|candidate| Some(candidate.choice) == self.fallback);
+    fn fallback_seconds(&self, seen: &Observation, question: &Question, all: &[PricedChoice]) -> f64 {
+        let fallback = self.fallback.or(seen.recovered_from);
+        let used = all.iter().find(|candidate| Some(candidate.choice) == fallback);
         used.map_or(0.0, |candidate| {
             let timing = question.timing(&candidate.cost);
             timing.recovery_seconds + timing.extra_seconds

@@ -273,6 +273,22 @@ fn auto_saves_nothing_that_would_cost_more_than_it_protects() {
     assert_eq!(serde_json::from_str::<Decision>(&sent).unwrap(), decision);
 }
 
+/// Near the end, with half a minute at risk, a version of a second pays only if a failure without it
+/// costs a recovery, too: without that, a failure before the first version of a process was free.
+#[test]
+fn a_process_that_continues_counts_the_recovery_from_the_version_it_read() {
+    let lossy = config().plan(Scheme::Lossy).choice();
+    let cost = Cost { blocking_seconds: 1.0, recovery_seconds: 20.0, ratio: 4.0, ..Cost::default() };
+    let in_force = |recovered_from| {
+        let state =
+            Observation { costs: vec![(lossy, cost)], recovered_from, elapsed_seconds: 40.0, ..seen(18_000, 300) };
+        let config = PolicyConfig { mtti_seconds: 600.0, ..config() };
+        AutoPolicy::new(config).decide(&state).in_force.scheme
+    };
+    assert_eq!(in_force(None), Scheme::None);
+    assert_eq!(in_force(Some(lossy)), Scheme::Lossy);
+}
+
 #[test]
 fn auto_repeats_exactly() {
     let go = || run(&mut AutoPolicy::new(config()), 20e6, LOSSY_GUESS);
