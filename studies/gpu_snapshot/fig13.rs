@@ -1,13 +1,10 @@
 //! Figure 13: efficiency by GPUs for each CPU, with checkpoints behind the program.
 
 use crate::Failed;
-use crate::device::DeviceRates;
 use crate::draw::{self, Axes, Series};
 use crate::fig2::percent;
-use crate::fig12::means;
-use crate::lab::{Lab, note_rates};
+use crate::lab::Lab;
 use crate::machine::{DeviceCheckpoint, FreePart, SystemLevels, system};
-use crate::organisations::{NB_IFG_H_D, checkpoints};
 use crate::published::{SystemColumn, TABLE1};
 use crate::sheet::Sheet;
 
@@ -20,40 +17,24 @@ pub(crate) fn columns() -> impl Iterator<Item = &'static SystemColumn> {
     TABLE1.iter().filter(|column| column.exaflops == 3.6)
 }
 
-/// Mean over the programs, with the link that each GPU has at this density.
-fn of_programs(lab: &Lab, column: &SystemColumn) -> Result<f64, Failed> {
-    let link = column.pcie * 1e9 / column.gpus;
-    let rates = DeviceRates { link, ..DeviceRates::PUBLISHED };
-    let full = SystemLevels::of(&system(column));
-    let efficiency = |row: &Vec<DeviceCheckpoint>| row.iter().map(|one| full.clone().with(*one).efficiency()).collect();
-    let rows: Vec<Vec<f64>> = checkpoints(lab.traces()?, &[NB_IFG_H_D], |_| rates).iter().map(efficiency).collect();
-    Ok(means(&rows)[0])
-}
-
-pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
+pub(crate) fn make(_: &Lab) -> Result<Sheet, Failed> {
     let title = "Figure 13: efficiency by GPUs for each CPU, 3.6 exaflops";
     let mut sheet = Sheet { title: title.to_owned(), ..Sheet::default() };
-    let mut lines: [Vec<(f64, f64)>; 4] = Default::default();
+    let mut lines: [Vec<(f64, f64)>; 3] = Default::default();
     let mut rows = Vec::new();
     for column in columns() {
         let full = SystemLevels::of(&system(column));
-        let values = [
-            full.efficiency(),
-            full.clone().with(ASSUMED).efficiency(),
-            of_programs(lab, column)?,
-            full.without(FreePart::Link).efficiency(),
-        ];
+        let values =
+            [full.efficiency(), full.clone().with(ASSUMED).efficiency(), full.without(FreePart::Link).efficiency()];
         lines.iter_mut().zip(values).for_each(|(line, value)| line.push((column.gpus_per_cpu, value)));
         rows.push(std::iter::once(column.gpus_per_cpu.to_string()).chain(values.map(percent)).collect());
     }
-    let names = ["full", "a twentieth, half written", "NB+I-FG+H+D, mean", "free link"];
+    let names = ["full", "a twentieth, half written", "free link"];
     let head: Vec<&str> = std::iter::once("GPUs a CPU").chain(names).collect();
     sheet.table(&head, &rows);
     sheet
-        .say("Published as a picture only. The second column assumes C / 20, half of the volume and no time to drain;");
-    sheet.say("the third has the simulated devices, with the link of each density, drains included.");
-    note_rates(&mut sheet, &DeviceRates::PUBLISHED);
-    let series = lines.into_iter().zip(names).zip([1, 2, 3, 0]);
+        .say("Published as a picture only. The second column assumes C / 20, half of the volume and no time to drain.");
+    let series = lines.into_iter().zip(names).zip([1, 2, 0]);
     let series =
         series.map(|((points, name), colour)| Series { name: name.to_owned(), points, colour, dashed: colour == 0 });
     let axes = Axes { title, x: "GPUs for each CPU", y: "efficiency (%)", log_x: true, log_y: false };

@@ -5,7 +5,7 @@ use crate::draw::{self, Axes, Series};
 use crate::lab::Lab;
 use crate::machine::{FreePart, SystemLevels, system};
 use crate::published::{SystemColumn, TABLE1, efficiency};
-use crate::sheet::Sheet;
+use crate::sheet::{self, Sheet};
 
 /// GPUs for each CPU of the columns of all scales.
 const DENSITY: f64 = 16.0;
@@ -49,7 +49,7 @@ pub(crate) fn loss(gpus_per_cpu: f64) -> f64 {
 
 /// A percentage.
 pub(crate) fn percent(percent: f64) -> String {
-    format!("{percent:.1} %")
+    sheet::percent(percent / 100.0)
 }
 
 /// Columns that vary one number only.

@@ -72,10 +72,6 @@ pub(crate) mod efficiency {
     pub(crate) const FREE_LINK: f64 = 92.7;
     /// None there and none to the disk (Section 9).
     pub(crate) const FREE_LINK_AND_DISK: f64 = 97.2;
-    /// Average with the variants of the driver (Section 9).
-    pub(crate) const DRIVER: f64 = 90.9;
-    /// Average with the variants of the device (Section 9).
-    pub(crate) const DEVICE: f64 = 94.0;
     /// Points lost above 8 GPUs for each CPU (Section 1).
     pub(crate) const DENSITY_LOSS: f64 = 8.0;
     /// Full checkpoints at a tenth of the GPUs' failures (Section 6.2.2).
@@ -85,11 +81,6 @@ pub(crate) mod efficiency {
     /// The same with the variants of the device (Section 6.2.2).
     pub(crate) const MANY_FAILURES_DEVICE: f64 = 90.0;
 }
-
-/// Full blocking checkpoints over those of the device's variants, least and most (abstract).
-pub(crate) const GAIN_DEVICE: [f64; 2] = [4.0, 40.0];
-/// The same for the variants of the driver (Section 9).
-pub(crate) const GAIN_DRIVER: [f64; 2] = [3.0, 20.0];
 
 const fn column(exaflops: f64, counts: [f64; 4], gigabytes: [f64; 3], failures: [f64; 3]) -> SystemColumn {
     let [gpus_per_cpu, gpus, cpus, nodes] = counts;
