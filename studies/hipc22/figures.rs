@@ -5,8 +5,9 @@ use recoup::tape::simulated::{
 };
 use recoup::tape::{PlaceError, TouchMode};
 
-use crate::draw::{self, Line, Titles};
-use crate::table::{Sheet, percent, seconds, times};
+use crate::Failed;
+use crate::draw::{self, Axes, Series};
+use crate::sheet::{NamedSheet, Sheet, percent};
 
 /// Sizes of the checkpoints of a seismic run; see tests/data/README.md.
 const TRACE: &str = include_str!("../../crates/adjoint/tape/tests/data/rtm-sizes.csv");
@@ -19,13 +20,38 @@ const INTERVALS_MS: [f64; 8] = [5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 80.0, 120.0];
 /// Factors of the bands of rates that are not stated.
 const BAND: [f64; 2] = [0.5, 1.5];
 
-type Made = Result<Sheet, PlaceError>;
+type Made = Result<Sheet, Failed>;
 
 /// One of the rates.
 type RateOf = fn(&mut NodeRates) -> &mut f64;
 
 /// Every figure, in the order of the paper, and what the paper does not do.
-pub(crate) const ALL: [fn(&NodeRates) -> Made; 8] = [fig3, fig4, fig5, fig5c, fig6, fig6c, bands, beyond];
+pub(crate) const SHEETS: [NamedSheet<NodeRates>; 8] = [
+    ("fig3", fig3),
+    ("fig4", fig4),
+    ("fig5", fig5),
+    ("fig5c", fig5c),
+    ("fig6", fig6),
+    ("fig6c", fig6c),
+    ("bands", bands),
+    ("beyond", beyond),
+];
+
+/// A figure with a table.
+fn table(title: &str, head: &[&str], rows: &[Vec<String>]) -> Sheet {
+    let mut sheet = Sheet { title: title.to_owned(), ..Sheet::default() };
+    sheet.table(head, rows);
+    sheet
+}
+
+/// A ratio.
+fn times(ratio: f64) -> String {
+    format!("{ratio:.1}x")
+}
+
+fn seconds(seconds: f64) -> String {
+    format!("{seconds:.2} s")
+}
 
 /// The same runs by each approach.
 struct Compared {
@@ -62,15 +88,20 @@ const GAINS_HEAD: [&str; 9] =
     ["", "direct", "published", "memset", "with pops", "published", "with pops", "chunks", "with pops"];
 
 /// A table of gains and a drawing of those of pushes.
-fn gains(title: &'static str, file: &'static str, x: &str, labels: &[f64], all: &[Compared]) -> Sheet {
-    let rows = labels.iter().zip(all).map(|(label, one)| one.row(format!("{label} {x}"))).collect();
-    let line = |name: &'static str, which: usize| Line {
-        name,
+fn gains(title: &str, file: &str, x: &str, labels: &[f64], all: &[Compared]) -> Sheet {
+    let rows: Vec<_> = labels.iter().zip(all).map(|(label, one)| one.row(format!("{label} {x}"))).collect();
+    let line = |which: usize, name: &str| Series {
+        name: name.to_owned(),
         points: labels.iter().zip(all).map(|(&label, one)| (label, one.gains()[which][0])).collect(),
+        colour: which,
+        dashed: false,
     };
-    let drawn = vec![line("small pages (memset)", 0), line("published approach", 1), line("registration by chunks", 2)];
-    let scene = draw::lines(Titles { title, x, y: "pushes: less waiting than direct, times" }, drawn);
-    Sheet { title, head: GAINS_HEAD.to_vec(), rows, drawings: vec![(file, scene)], ..Sheet::default() }
+    let names = ["small pages (memset)", "published approach", "registration by chunks"];
+    let drawn = names.iter().enumerate().map(|(which, name)| line(which, name)).collect();
+    let axes = Axes { title, x, y: "pushes: less waiting than direct, times", log_x: false, log_y: true };
+    let mut sheet = table(title, &GAINS_HEAD, &rows);
+    sheet.figures.push((file.to_owned(), draw::lines(axes, drawn)));
+    sheet
 }
 
 fn most(all: &[Compared], which: usize) -> f64 {
@@ -95,10 +126,8 @@ fn fig3(rates: &NodeRates) -> Made {
     };
     let all = by_interval(scenario)?;
     let mut sheet = gains("Figures 3b, 3c: sizes of a seismic run, 8 processes", "fig3", "ms", &INTERVALS_MS, &all);
-    sheet.remarks.push("Published: up to 16.7x (pushes) and 9.3x (with pops) over direct registration.".to_owned());
-    sheet
-        .remarks
-        .push(format!("The public trace has 30 states for each process; it is repeated {TRACE_REPEATS} times."));
+    sheet.say("Published: up to 16.7x (pushes) and 9.3x (with pops) over direct registration.");
+    sheet.say(format!("The public trace has 30 states for each process; it is repeated {TRACE_REPEATS} times."));
     Ok(sheet)
 }
 
@@ -121,27 +150,24 @@ fn fig4(rates: &NodeRates) -> Made {
             percent(1.0 - left[1]),
         ]);
     }
-    let remarks = vec![
-        "Published: 1.2 TB/s for one process and 160 GB/s for each of eight (4a, an input here);".to_owned(),
-        format!("up to 76 % less for pushes (4b), here {};", percent(1.0 - least[0])),
-        format!("up to 63 % less with pops (4c), here {}.", percent(1.0 - least[1])),
-    ];
-    let head = vec!["", "mapping (4a)", "direct", "by chunks", "less (4b)", "with pops (4c)"];
-    Ok(Sheet { title: "Figure 4: states fit the device", head, rows, remarks, ..Sheet::default() })
+    let head = ["", "mapping (4a)", "direct", "by chunks", "less (4b)", "with pops (4c)"];
+    let mut sheet = table("Figure 4: states fit the device", &head, &rows);
+    sheet.say("Published: 1.2 TB/s for one process and 160 GB/s for each of eight (4a, an input here);");
+    sheet.say(format!("up to 76 % less for pushes (4b), here {};", percent(1.0 - least[0])));
+    sheet.say(format!("up to 63 % less with pops (4c), here {}.", percent(1.0 - least[1])));
+    Ok(sheet)
 }
 
 fn fig5(rates: &NodeRates) -> Made {
     let all = by_interval(|interval| MachineScenario::large_host(rates.clone(), 8, interval))?;
     let mut sheet = gains("Figures 5a, 5b: uniform states, 8 processes", "fig5", "ms", &INTERVALS_MS, &all);
-    sheet.remarks.push(format!(
+    sheet.say(format!(
         "Published: up to 12.5x and 7.8x. Here up to {} and {}: no copy stalls at long intervals.",
         times(most(&all, 0)),
         times(most(&all, 1))
     ));
-    sheet
-        .remarks
-        .push("Figure 6a has 27.8x at 20 ms, more than the most of Figure 5a; the text does not say why.".to_owned());
-    sheet.remarks.push("UVM is left out: no rate of its faults and evictions is stated.".to_owned());
+    sheet.say("Figure 6a has 27.8x at 20 ms, more than the most of Figure 5a; the text does not say why.");
+    sheet.say("UVM is left out: no rate of its faults and evictions is stated.");
     Ok(sheet)
 }
 
@@ -166,12 +192,12 @@ fn fig5c(rates: &NodeRates) -> Made {
         rows.push(row);
     }
     let from = crossing.map_or("at no interval".to_owned(), |ms| format!("from {ms} ms on"));
-    let remarks = vec![
-        format!("Touching between copies waits less {from}. Published: at all intervals but 5 ms, 43 % on average."),
-        "Published for turns: 6.4x on average, 8x at most, over registration by all at once.".to_owned(),
-    ];
-    let head = vec!["", "sequential", "concurrent", "chosen", "all at once", "conc. / seq.", "at once / turns"];
-    Ok(Sheet { title: "Figure 5c: touching and registration", head, rows, remarks, ..Sheet::default() })
+    let head = ["", "sequential", "concurrent", "chosen", "all at once", "conc. / seq.", "at once / turns"];
+    let mut sheet = table("Figure 5c: touching and registration", &head, &rows);
+    let published = "Published: at all intervals but 5 ms, 43 % on average.";
+    sheet.say(format!("Touching between copies waits less {from}. {published}"));
+    sheet.say("Published for turns: 6.4x on average, 8x at most, over registration by all at once.");
+    Ok(sheet)
 }
 
 fn fig6(rates: &NodeRates) -> Made {
@@ -183,9 +209,9 @@ fn fig6(rates: &NodeRates) -> Made {
     slow.link_unregistered /= rates.devices_per_link as f64;
     slow.devices_per_link = 1;
     let one = Compared::of(&MachineScenario::large_host(slow, 1, 0.02))?.gains()[1];
-    sheet.remarks.push("Published: 7.6x and 4.7x for one process; 27.8x and 13.6x for eight.".to_owned());
-    sheet.remarks.push("Two rates are fitted to the 27.8x; see docs/hipc22/README.md.".to_owned());
-    sheet.remarks.push(format!(
+    sheet.say("Published: 7.6x and 4.7x for one process; 27.8x and 13.6x for eight.");
+    sheet.say("Two rates are fitted to the 27.8x; see docs/hipc22/README.md.");
+    sheet.say(format!(
         "One process has its link alone here. At the rate of a shared link it would gain {} and {}.",
         times(one[0]),
         times(one[1])
@@ -204,8 +230,8 @@ fn fig6c(rates: &NodeRates) -> Made {
     let all = SIZES_GIB.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     let title = "Figure 6c: memory of the host for each of 8 processes, 20 ms";
     let mut sheet = gains(title, "fig6c", "GiB", &SIZES_GIB, &all);
-    sheet.remarks.push("Published: 4.8x to 12.4x with pops. The number of states is not stated.".to_owned());
-    sheet.remarks.push("Here states fill the memory, and the gain falls where the published one rises.".to_owned());
+    sheet.say("Published: 4.8x to 12.4x with pops. The number of states is not stated.");
+    sheet.say("Here states fill the memory, and the gain falls where the published one rises.");
     Ok(sheet)
 }
 
@@ -227,9 +253,8 @@ fn bands(rates: &NodeRates) -> Made {
         }
         rows.push(row);
     }
-    let head = vec!["", "halved", "with pops", "raised by half", "with pops"];
     let title = "Rates that the text does not state: gain of the published approach, 8 processes, 20 ms";
-    Ok(Sheet { title, head, rows, ..Sheet::default() })
+    Ok(table(title, &["", "halved", "with pops", "raised by half", "with pops"], &rows))
 }
 
 /// Registration by chunks, and devices that encode states before they leave, from one process to
@@ -252,13 +277,10 @@ fn beyond(rates: &NodeRates) -> Made {
         row.extend(waits.iter().map(|wait| times(direct / wait)));
         rows.push(row);
     }
-    let head = vec!["", "published", "chunks", "ratio 2", "ratio 10", "published", "chunks", "ratio 2", "ratio 10"];
-    let remarks = vec![
-        "Time that a process waits in pushes and pops: the published approach, registration by chunks, and the"
-            .to_owned(),
-        "same with a codec of 50 GB/s on each device, by its ratio. Then gains over direct registration.".to_owned(),
-        "Ratio and rate of the codec are parameters: no device was timed. Copies within the device take 0.14 s."
-            .to_owned(),
-    ];
-    Ok(Sheet { title: "Beyond the paper: 20 ms", head, rows, remarks, ..Sheet::default() })
+    let head = ["", "published", "chunks", "ratio 2", "ratio 10", "published", "chunks", "ratio 2", "ratio 10"];
+    let mut sheet = table("Beyond the paper: 20 ms", &head, &rows);
+    sheet.say("Time that a process waits in pushes and pops: the published approach, registration by chunks, and the");
+    sheet.say("same with a codec of 50 GB/s on each device, by its ratio. Then gains over direct registration.");
+    sheet.say("Ratio and rate of the codec are parameters: no device was timed. Copies within the device take 0.14 s.");
+    Ok(sheet)
 }

@@ -3,14 +3,23 @@
 //!
 //! `cargo run --release -p recoup-studies --example hipc22 -- DIR`
 
-use std::error::Error;
-use std::path::{Path, PathBuf};
-
+#[expect(dead_code, reason = "bars, which other publications have")]
+#[path = "../paper/draw.rs"]
 mod draw;
 mod figures;
-mod table;
+/// The publication, which each figure ends with.
+mod published {
+    pub(crate) const DOI: &str = "hal-03799226";
+}
+#[expect(dead_code, reason = "arguments, of which there are none here")]
+#[path = "../paper/sheet.rs"]
+mod sheet;
 
 use recoup::tape::simulated::NodeRates;
+use sheet::Asked;
+
+/// An error of any thread.
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The text printed without arguments.
 const HELP: &str = "\
@@ -18,31 +27,15 @@ Figures 3 to 6 of Maurya et al. (HiPC 2022, hal-03799226) in virtual time.
 
 Usage: hipc22 DIR
 
-DIR  where the text and the drawings (SVG) go; made if missing";
+DIR  where the text and the drawings (SVG and PNG) go; made if missing";
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let Some(folder) = std::env::args().nth(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from) else {
+fn main() -> Result<(), Failed> {
+    let Some(folder) = std::env::args().nth(1).filter(|arg| !arg.starts_with('-')) else {
         println!("{HELP}");
         return Ok(());
     };
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let rates = NodeRates::a100();
-    let mut text = String::new();
-    for make in figures::ALL {
-        let sheet = make(&rates)?;
-        let printed = sheet.text();
-        println!("{printed}");
-        text += &printed;
-        text.push('\n');
-        for (name, scene) in sheet.drawings {
-            write(&folder.join(format!("{name}.svg")), &draw::svg(&scene))?;
-        }
-    }
-    write(&folder.join("all.txt"), text.trim_end())?;
-    println!("text and drawings are in {}", folder.display());
+    let asked = Asked { names: vec!["all".to_owned()], out: folder.into() };
+    let command = |_: &str| "cargo run --release -p recoup-studies --example hipc22 -- DIR".to_owned();
+    sheet::report(&asked, &figures::SHEETS, &NodeRates::a100(), command)?;
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, format!("{text}\n")).map_err(|error| format!("{}: {error}", path.display()))
 }
