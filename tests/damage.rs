@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use recoup::core::{Damage, Registered, Scheme, Store};
 use recoup::io::{Access, Hdf5Store};
+use recoup::model::failures::AtIterations;
 use recoup::pipeline::EventKind;
 
 use recoup_testkit::doubles;
@@ -124,8 +125,7 @@ fn a_run_without_a_usable_version_starts_at_0_and_says_so() {
             }
         }
     };
-    let mut failures = recoup_testkit::failures::Scripted::new().in_phase(recoup::core::Phase::Computing, 3);
-    let source = DamageOnFailure { failures: &mut failures, damage: &damage_all };
+    let source = DamageOnFailure { failure: AtIterations::new(&[4]), damage: &damage_all };
     let run = fixture.problem.run("jacobi", Some(session), source);
     assert!(run.progress.is_converged());
     let reasons: Vec<_> =
@@ -135,7 +135,7 @@ fn a_run_without_a_usable_version_starts_at_0_and_says_so() {
 
 /// Damages the directory at the moment the failure strikes.
 struct DamageOnFailure<'a> {
-    failures: &'a mut recoup_testkit::failures::Scripted,
+    failure: AtIterations,
     damage: &'a dyn Fn(),
 }
 
@@ -146,7 +146,7 @@ impl recoup::core::FailureSource for DamageOnFailure<'_> {
         iteration: u64,
         phase: recoup::core::Phase,
     ) -> Option<recoup::core::Failure> {
-        let failure = self.failures.due(now, iteration, phase);
+        let failure = self.failure.due(now, iteration, phase);
         if failure.is_some() {
             (self.damage)();
         }

@@ -352,7 +352,7 @@ fn blend(mean: &mut f64, sample: f64) {
 mod tests {
     use std::sync::Arc;
 
-    use recoup_testkit::clock::FakeClock;
+    use recoup_io::VirtualClock;
 
     use super::*;
 
@@ -367,7 +367,7 @@ mod tests {
     };
 
     fn account(timing: Timing, is_synchronous: bool) -> CostAccount {
-        CostAccount::new(RunClock::new(Arc::new(FakeClock::new()), timing), None, is_synchronous)
+        CostAccount::new(RunClock::new(Arc::new(VirtualClock::new()), timing), None, is_synchronous)
     }
 
     fn measuring() -> CostAccount {

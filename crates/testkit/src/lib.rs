@@ -1,18 +1,16 @@
-//! Parts that tests share: suites every codec, store, communicator and solver must pass, a fake
-//! clock, and failures placed exactly.
+//! Parts that tests share: suites every codec, store, communicator and solver must pass, and
+//! failures placed exactly.
 //!
 //! Promises: a suite that passes means the promises written on the trait hold. Must not know any
 //! implementation.
 
 pub mod allocation;
-pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
 pub mod counting_comm;
 pub mod crashing_store;
 pub mod decorator_suite;
 mod doubles;
-pub mod failures;
 pub mod mpirun;
 pub mod mutation;
 mod policy;
