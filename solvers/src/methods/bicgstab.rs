@@ -32,7 +32,7 @@ use recoup_core::{
 
 pub use passes::{BicgstabPasses, HalfSteps};
 
-use crate::methods::named::{MethodInputs, NamedMethod, Setting};
+use crate::methods::named::{MethodInputs, NamedMethod, Setting, table_facts};
 use crate::methods::shared::{
     FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, norm, residual, rhs_norm, start, sum_over_ranks,
 };
@@ -277,9 +277,7 @@ impl<S: BicgstabPasses> Registered for Bicgstab<'_, S> {
 }
 
 impl<S: BicgstabPasses> Iteration for Bicgstab<'_, S> {
-    fn progress(&self) -> Progress {
-        self.progress
-    }
+    table_facts! { |solver| solver.name(), BICGSTAB.profile }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
         if self.progress.status != Status::Running {
@@ -338,18 +336,6 @@ impl<S: BicgstabPasses> Iteration for Bicgstab<'_, S> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::Recurrence
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        Some(crate::Method::name(self))
-    }
-
-    fn profile(&self) -> MethodProfile {
-        BICGSTAB.profile
-    }
-
-    fn tolerance(&self) -> Option<f64> {
-        self.limits.relative(&self.progress)
     }
 }
 

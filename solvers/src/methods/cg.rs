@@ -35,7 +35,7 @@ use recoup_core::{
 pub use passes::{CgPasses, DeflatedParts, PreconditionedResidual};
 
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
-use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting};
+use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting, table_facts};
 use crate::methods::shared::{
     FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, norm, residual, rhs_norm, start, sum_over_ranks,
 };
@@ -313,9 +313,8 @@ impl<S: CgPasses> Registered for Cg<'_, S> {
 }
 
 impl<S: CgPasses> Iteration for Cg<'_, S> {
-    fn progress(&self) -> Progress {
-        self.progress
-    }
+    // One name: restarted or not, the same variables mean the same.
+    table_facts! { |solver| CG.name, solver.named().profile }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
         if self.progress.status != Status::Running {
@@ -365,19 +364,6 @@ impl<S: CgPasses> Iteration for Cg<'_, S> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::Recurrence
-    }
-
-    /// One name: restarted or not, the same variables mean the same.
-    fn method(&self) -> Option<&'static str> {
-        Some(CG.name)
-    }
-
-    fn profile(&self) -> MethodProfile {
-        self.named().profile
-    }
-
-    fn tolerance(&self) -> Option<f64> {
-        self.limits.relative(&self.progress)
     }
 
     /// Compares two products with their values in exact arithmetic. With p' the direction before,

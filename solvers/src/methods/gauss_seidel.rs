@@ -23,7 +23,7 @@ use recoup_core::{
 };
 
 use crate::kernels::vector::axpy;
-use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting};
+use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting, table_facts};
 use crate::methods::shared::{ResidualLimits, first_iterate, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Csr, Method, Stop, System, Vector};
@@ -82,24 +82,17 @@ pub(super) const GAUSS_SEIDEL: NamedMethod = NamedMethod {
 pub(super) const SOR: NamedMethod = NamedMethod {
     name: "sor",
     summary: "Successive over-relaxation",
-    profile: MethodProfile::STATIONARY,
-    needs: Some(Need::Rows),
     settings: &[Setting::Omega],
     make: |of| GaussSeidel::boxed(of, Relaxation::Sor { omega: of.omega }),
-    #[cfg(feature = "cuda")]
-    make_on_device: None,
+    ..GAUSS_SEIDEL
 };
 
 /// Rows ascending, then descending, over-relaxed.
 pub(super) const SSOR: NamedMethod = NamedMethod {
     name: "ssor",
     summary: "Symmetric successive over-relaxation",
-    profile: MethodProfile::STATIONARY,
-    needs: Some(Need::Rows),
-    settings: &[Setting::Omega],
     make: |of| GaussSeidel::boxed(of, Relaxation::Ssor { omega: of.omega }),
-    #[cfg(feature = "cuda")]
-    make_on_device: None,
+    ..SOR
 };
 
 /// Gauss-Seidel and its over-relaxed relatives.
@@ -216,9 +209,7 @@ impl Registered for GaussSeidel<'_> {
 }
 
 impl Iteration for GaussSeidel<'_> {
-    fn progress(&self) -> Progress {
-        self.progress
-    }
+    table_facts! { |solver| solver.name(), solver.relaxation.named().profile }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
         if self.progress.status != Status::Running {
@@ -252,18 +243,6 @@ impl Iteration for GaussSeidel<'_> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::True
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        Some(crate::Method::name(self))
-    }
-
-    fn profile(&self) -> MethodProfile {
-        self.relaxation.named().profile
-    }
-
-    fn tolerance(&self) -> Option<f64> {
-        self.limits.relative(&self.progress)
     }
 }
 

@@ -53,7 +53,7 @@ pub use passes::GmresPasses;
 use sided::SidedPreconditioner;
 use state::CycleState;
 
-use crate::methods::named::{MethodInputs, NamedMethod, Setting};
+use crate::methods::named::{MethodInputs, NamedMethod, Setting, table_facts};
 use crate::methods::shared::{
     FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, norm, residual, rhs_norm, start,
 };
@@ -413,9 +413,7 @@ impl<S: GmresPasses> Registered for Gmres<'_, S> {
 }
 
 impl<S: GmresPasses> Iteration for Gmres<'_, S> {
-    fn progress(&self) -> Progress {
-        self.progress
-    }
+    table_facts! { |solver| solver.name(), solver.named().profile }
 
     /// Does one inner iteration; the last of a cycle forms x and begins the next cycle.
     fn step(&mut self) -> Result<Progress, SolveError> {
@@ -474,18 +472,6 @@ impl<S: GmresPasses> Iteration for Gmres<'_, S> {
     /// At cycle ends, `b - A x` was computed.
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::True
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        Some(crate::Method::name(self))
-    }
-
-    fn profile(&self) -> MethodProfile {
-        self.named().profile
-    }
-
-    fn tolerance(&self) -> Option<f64> {
-        self.limits.relative(&self.progress)
     }
 }
 

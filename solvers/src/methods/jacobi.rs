@@ -25,7 +25,7 @@ use recoup_core::{Iteration, MethodProfile, Progress, Registered, ResidualKind, 
 
 pub use passes::JacobiPasses;
 
-use crate::methods::named::{MethodInputs, NamedMethod, Setting};
+use crate::methods::named::{MethodInputs, NamedMethod, Setting, table_facts};
 use crate::methods::shared::{
     FOR_EXACT, ResidualLimits, first_iterate, global_norm, loaded, residual, rhs_norm, start,
 };
@@ -126,9 +126,7 @@ impl<S: JacobiPasses> Registered for Jacobi<S> {
 }
 
 impl<S: JacobiPasses> Iteration for Jacobi<S> {
-    fn progress(&self) -> Progress {
-        self.progress
-    }
+    table_facts! { |solver| solver.name(), JACOBI.profile }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
         if self.progress.status != Status::Running {
@@ -158,18 +156,6 @@ impl<S: JacobiPasses> Iteration for Jacobi<S> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::SweepBefore
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        Some(crate::Method::name(self))
-    }
-
-    fn profile(&self) -> MethodProfile {
-        JACOBI.profile
-    }
-
-    fn tolerance(&self) -> Option<f64> {
-        self.limits.relative(&self.progress)
     }
 }
 

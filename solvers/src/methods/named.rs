@@ -100,3 +100,30 @@ impl PartialEq for NamedMethod {
         self.name == other.name
     }
 }
+
+/// Writes the calls of [`Iteration`](recoup_core::Iteration) that every method answers alike: from
+/// its progress and its limits, its name, and the profile in its line of the table.
+macro_rules! table_facts {
+    (|$solver:ident| $name:expr, $profile:expr) => {
+        fn progress(&self) -> recoup_core::Progress {
+            self.progress
+        }
+
+        fn method(&self) -> Option<&'static str> {
+            let $solver = self;
+            _ = $solver;
+            Some($name)
+        }
+
+        fn profile(&self) -> recoup_core::MethodProfile {
+            let $solver = self;
+            _ = $solver;
+            $profile
+        }
+
+        fn tolerance(&self) -> Option<f64> {
+            self.limits.relative(&self.progress)
+        }
+    };
+}
+pub(crate) use table_facts;

@@ -34,13 +34,13 @@
 use std::ops::Range;
 
 use recoup_core::{
-    BreakdownReason, ExactSum, Iteration, MethodProfile, Progress, Registered, Resume, Role, SolveError, Status,
+    BreakdownReason, ExactSum, Iteration, Progress, Registered, Resume, Role, SolveError, Status,
 };
 
 use crate::kernels::simd::{dot_block, pursue_block};
 use crate::methods::cg::CG;
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
-use crate::methods::named::{NamedMethod, Need, Setting};
+use crate::methods::named::{NamedMethod, Need, Setting, table_facts};
 use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, first_iterate, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -366,9 +366,7 @@ impl Registered for PipelinedCg<'_> {
 }
 
 impl Iteration for PipelinedCg<'_> {
-    fn progress(&self) -> Progress {
-        self.progress
-    }
+    table_facts! { |solver| solver.name(), PIPECG.profile }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
         if self.progress.status != Status::Running {
@@ -414,18 +412,6 @@ impl Iteration for PipelinedCg<'_> {
             }
         }
         Ok(self.progress)
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        Some(crate::Method::name(self))
-    }
-
-    fn profile(&self) -> MethodProfile {
-        PIPECG.profile
-    }
-
-    fn tolerance(&self) -> Option<f64> {
-        self.limits.relative(&self.progress)
     }
 }
 
