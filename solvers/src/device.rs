@@ -18,6 +18,6 @@ pub use rows::DeviceRows;
 pub use share::DeviceShare;
 pub use sys::{
     BicgstabVectors, CgInverse, DeviceBeyond, DeviceOperator, DevicePasses, DeviceRowList, DeviceSlab, DeviceSweep,
-    IterateStep, KERNEL_SOURCE,
+    Doubles, DoublesMut, IterateStep, KERNEL_SOURCE,
 };
 pub use system::{DevicePreconditioner, DeviceSystem};

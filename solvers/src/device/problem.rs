@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{DeviceSnapshot, DeviceValuesError, DeviceValuesErrorKind, ExactSum, ProblemOnDevice, SolveError};
-use recoup_device::{DeviceVec, DeviceView, VectorSnapshot};
+use recoup_device::{DeviceVec, VectorSnapshot};
 
 use super::error::solve_error;
 use super::rows::DeviceRows;
-use super::sys::DevicePasses;
+use super::sys::{DevicePasses, Doubles};
 use super::system::{DeviceSystem, SystemParts};
 
 /// The problem of a [`DeviceSystem`], as the worker of a pipeline measures with it: in a stream of
@@ -65,11 +65,7 @@ impl DeviceProblem {
     }
 
     /// Returns the rows of a vector on this device, which later passes find there.
-    fn rows_of<'v>(
-        &self,
-        passes: &DevicePasses,
-        values: &'v dyn DeviceSnapshot,
-    ) -> Result<DeviceView<'v, f64>, SolveError> {
+    fn rows_of<'v>(&self, passes: &DevicePasses, values: &'v dyn DeviceSnapshot) -> Result<Doubles<'v>, SolveError> {
         let rows = self.operator().rows();
         let held = values.as_any().downcast_ref::<VectorSnapshot<f64>>().filter(|_| self.is_beside(values));
         let held = held.filter(|held| held.view().len() >= rows).ok_or_else(|| DeviceValuesError {

@@ -1,11 +1,10 @@
 //! The rows of A that this rank has on its device: all of them, or a share.
 
 use recoup_core::{ExactSum, SolveError};
-use recoup_device::{DeviceView, DeviceViewMut};
 
 use super::error::solve_error;
 use super::share::DeviceShare;
-use super::sys::{DeviceOperator, DevicePasses, DeviceSweep};
+use super::sys::{DeviceOperator, DevicePasses, DeviceSweep, Doubles, DoublesMut};
 use crate::System;
 
 /// The rows of A on a device.
@@ -56,12 +55,7 @@ impl DeviceRows {
     ///
     /// # Errors
     /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Device`] when the device fails.
-    pub fn apply(
-        &self,
-        passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<(), SolveError> {
+    pub fn apply(&self, passes: &DevicePasses, x: Doubles<'_>, y: &mut DoublesMut<'_>) -> Result<(), SolveError> {
         match self {
             Self::Whole(whole) => whole.apply(passes, x, y).map_err(solve_error),
             Self::Share(share) => share.apply(passes, x, y),
@@ -75,8 +69,8 @@ impl DeviceRows {
     pub fn apply_dot(
         &self,
         passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
+        x: Doubles<'_>,
+        y: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, SolveError> {
         match self {
             Self::Whole(whole) => whole.apply_dot(passes, x, y).map_err(solve_error),
@@ -94,9 +88,9 @@ impl DeviceRows {
     pub fn residual(
         &self,
         passes: &DevicePasses,
-        b: DeviceView<'_, f64>,
-        x: DeviceView<'_, f64>,
-        r: &mut DeviceViewMut<'_, f64>,
+        b: Doubles<'_>,
+        x: Doubles<'_>,
+        r: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, SolveError> {
         match self {
             Self::Whole(whole) => whole.residual(passes, b, x, r).map_err(solve_error),
@@ -115,7 +109,7 @@ impl DeviceRows {
         &self,
         passes: &DevicePasses,
         sweep: DeviceSweep<'_>,
-        target: &mut DeviceViewMut<'_, f64>,
+        target: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, SolveError> {
         match self {
             Self::Whole(whole) => whole.jacobi_sweep(passes, sweep, target).map_err(solve_error),

@@ -6,10 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_core::{Comm, CommError, ExactSum, Operator, SolveError};
-use recoup_device::{Device, DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
+use recoup_device::{Device, DeviceError, DeviceVec, Stream};
 
 use super::error::solve_error;
-use super::sys::{DeviceBeyond, DeviceOperator, DevicePasses, DeviceRowList, DeviceSlab, DeviceSweep};
+use super::sys::{
+    DeviceBeyond, DeviceOperator, DevicePasses, DeviceRowList, DeviceSlab, DeviceSweep, Doubles, DoublesMut,
+};
 use crate::operators::Halo;
 use crate::{DistributedCsr, DistributedPoisson3d, System};
 
@@ -115,8 +117,8 @@ impl DeviceShare {
     pub(super) fn apply(
         &self,
         passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
+        x: Doubles<'_>,
+        y: &mut DoublesMut<'_>,
     ) -> Result<(), SolveError> {
         // What a panic left half done is overwritten.
         let HaloRoom { outgoing, incoming } = &mut *self.room.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,9 +136,9 @@ impl DeviceShare {
     fn multiply(
         &self,
         passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        halo: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
+        x: Doubles<'_>,
+        halo: Doubles<'_>,
+        y: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         match &self.rows.form {
             ShareForm::Slab(slab) => passes.slab_apply(slab, x, halo, y),
@@ -151,9 +153,9 @@ impl DeviceShare {
     pub(super) fn subtract_product(
         &self,
         passes: &DevicePasses,
-        b: DeviceView<'_, f64>,
-        x: DeviceView<'_, f64>,
-        r: &mut DeviceViewMut<'_, f64>,
+        b: Doubles<'_>,
+        x: Doubles<'_>,
+        r: &mut DoublesMut<'_>,
     ) -> Result<(), SolveError> {
         self.apply(passes, x, r)?;
         // b + (-1) A x has the bits of b - A x.
@@ -165,7 +167,7 @@ impl DeviceShare {
         &self,
         passes: &DevicePasses,
         sweep: DeviceSweep<'_>,
-        target: &mut DeviceViewMut<'_, f64>,
+        target: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, SolveError> {
         let DeviceSweep { b, inverse_diagonal, omega, x } = sweep;
         self.subtract_product(passes, b, x, target)?;

@@ -1,10 +1,10 @@
 //! The space of a device: its vectors, and the passes over them.
 
 use recoup_core::{Borrowed, BorrowedMut, ExactSum, SolveError};
-use recoup_device::{DeviceVec, DeviceView, DeviceViewMut};
+use recoup_device::DeviceVec;
 
 use super::error::solve_error;
-use super::sys::{BicgstabVectors, CgInverse, DeviceSweep, IterateStep};
+use super::sys::{BicgstabVectors, CgInverse, DeviceSweep, Doubles, DoublesMut, IterateStep};
 use super::system::{DevicePreconditioner, DeviceSystem};
 use crate::{
     BicgstabPasses, CgPasses, DeflatedParts, GmresPasses, HalfSteps, JacobiPasses, PreconditionedResidual,
@@ -15,7 +15,7 @@ use crate::{
 type DeviceDoubles = recoup_device::DeviceVector<f64>;
 
 /// Returns a vector, to be overwritten by the next pass.
-fn write(vector: &mut DeviceDoubles) -> Result<DeviceViewMut<'_, f64>, SolveError> {
+fn write(vector: &mut DeviceDoubles) -> Result<DoublesMut<'_>, SolveError> {
     vector.write().map_err(solve_error)
 }
 
@@ -161,7 +161,7 @@ impl GmresPasses for DeviceSystem<'_> {
 /// A vector, and the inverse that makes z of it.
 fn source_of_z<'z>(
     z: &PreconditionedResidual<'z, DeviceDoubles, DevicePreconditioner>,
-) -> (DeviceView<'z, f64>, CgInverse<'z>) {
+) -> (Doubles<'z>, CgInverse<'z>) {
     match z.stored {
         Some(z) => (z.view(), CgInverse::Identity),
         None => (z.r.view(), z.inverse.inverse()),

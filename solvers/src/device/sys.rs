@@ -8,6 +8,6 @@ mod room;
 mod vector;
 
 pub use beyond::{DeviceBeyond, DeviceRowList, DeviceSlab};
-pub use launch::{DevicePasses, KERNEL_SOURCE};
+pub use launch::{DevicePasses, Doubles, DoublesMut, KERNEL_SOURCE};
 pub use methods::{BicgstabVectors, CgInverse, IterateStep};
 pub use operators::{DeviceOperator, DeviceSweep};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use recoup_core::SolveError;
-use recoup_device::{Device, DeviceVec, DeviceView, FreezeSettings, FreezeWay, ZoneRing};
+use recoup_device::{Device, DeviceVec, FreezeSettings, FreezeWay, ZoneRing};
 
 use super::error::solve_error;
 use super::rows::DeviceRows;
-use super::sys::{CgInverse, DevicePasses};
+use super::sys::{CgInverse, DevicePasses, Doubles};
 use crate::{Preconditioner, System};
 
 /// Rows that kernels can number, with those of thread blocks that reach beyond.
@@ -102,7 +102,7 @@ impl<'a> DeviceSystem<'a> {
 
     /// The right-hand side.
     #[must_use]
-    pub fn rhs(&self) -> DeviceView<'_, f64> {
+    pub fn rhs(&self) -> Doubles<'_> {
         self.there.b.view()
     }
 }

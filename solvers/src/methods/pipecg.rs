@@ -33,9 +33,7 @@
 
 use std::ops::Range;
 
-use recoup_core::{
-    BreakdownReason, ExactSum, Iteration, Progress, Registered, Resume, Role, SolveError, Status,
-};
+use recoup_core::{BreakdownReason, ExactSum, Iteration, Progress, Registered, Resume, Role, SolveError, Status};
 
 use crate::kernels::simd::{dot_block, pursue_block};
 use crate::methods::cg::CG;

@@ -3,9 +3,9 @@
 #![expect(unsafe_code, reason = "a launch trusts its arguments, and a kernel takes a share as its addresses")]
 
 use bytemuck::{Pod, Zeroable};
-use recoup_device::{Argument, DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
+use recoup_device::{Argument, DeviceError, DeviceVec, Stream};
 
-use super::launch::{DevicePasses, rows_of};
+use super::launch::{DevicePasses, Doubles, DoublesMut, rows_of};
 use super::operators::DeviceOperator;
 use crate::operators::Beyond;
 
@@ -118,9 +118,9 @@ impl DevicePasses {
     pub fn slab_apply(
         &self,
         slab: &DeviceSlab,
-        x: DeviceView<'_, f64>,
-        halo: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
+        x: Doubles<'_>,
+        halo: Doubles<'_>,
+        y: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         let DeviceSlab { side, planes, below, above } = *slab;
         let plane = side as usize * side as usize;
@@ -150,9 +150,9 @@ impl DevicePasses {
         &self,
         local: &DeviceOperator,
         beyond: &DeviceBeyond,
-        x: DeviceView<'_, f64>,
-        halo: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
+        x: Doubles<'_>,
+        halo: Doubles<'_>,
+        y: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         assert_eq!([local.rows(); 2], [x.len(), y.len()], "a share and its vectors");
         assert!(beyond.halo <= halo.len() && beyond.rows_end <= y.len(), "a share and its vectors");
@@ -167,12 +167,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn gather(
-        &self,
-        list: &DeviceRowList,
-        x: DeviceView<'_, f64>,
-        target: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<(), DeviceError> {
+    pub fn gather(&self, list: &DeviceRowList, x: Doubles<'_>, target: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         let count = rows_of([list.rows.len(), target.len()]);
         assert!(list.end <= x.len(), "rows of a vector");
         // SAFETY: as the kernel is declared; all rows are below the length of x, as asserted.

@@ -15,6 +15,11 @@ use recoup_device::{
 use super::room::SumRoom;
 use crate::kernels::{BLOCK, SummedRows};
 
+/// Doubles in the memory of a device, to read.
+pub type Doubles<'v> = DeviceView<'v, f64>;
+/// Doubles in the memory of a device, to write.
+pub type DoublesMut<'v> = DeviceViewMut<'v, f64>;
+
 /// The kernels of all passes, as CUDA C.
 pub const KERNEL_SOURCE: &str = concat!(
     include_str!("sums.cuh"),
@@ -257,7 +262,7 @@ impl DevicePasses {
     pub(super) fn sums<const K: usize>(
         &self,
         n: u32,
-        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+        pass: impl FnOnce(&DoublesMut<'_>) -> Result<(), DeviceError>,
     ) -> Result<[ExactSum; K], DeviceError> {
         let mut sums = [ExactSum::ZERO; K];
         self.sums_into(n, &mut sums, pass)?;
@@ -270,7 +275,7 @@ impl DevicePasses {
         &self,
         n: u32,
         sums: &mut [ExactSum],
-        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+        pass: impl FnOnce(&DoublesMut<'_>) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         sums.fill(ExactSum::ZERO);
         if n == 0 || sums.is_empty() {
@@ -293,7 +298,7 @@ impl DevicePasses {
         n: u32,
         count: usize,
         room: &mut SumRoom,
-        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+        pass: impl FnOnce(&DoublesMut<'_>) -> Result<(), DeviceError>,
     ) -> Result<usize, DeviceError> {
         let rows = self.chunked(n);
         let [blocks, chunks] = [rows.blocks(), rows.chunks()];
@@ -316,7 +321,7 @@ impl DevicePasses {
     pub(super) fn without_sums(
         &self,
         n: u32,
-        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+        pass: impl FnOnce(&DoublesMut<'_>) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let room = &mut *self.room();
         room.reserve(self.chunked(n).blocks() as usize, 0)?;
@@ -327,7 +332,7 @@ impl DevicePasses {
     pub(super) fn sum_of_values(
         &self,
         count: usize,
-        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+        pass: impl FnOnce(&DoublesMut<'_>) -> Result<(), DeviceError>,
     ) -> Result<ExactSum, DeviceError> {
         let room = &mut *self.room();
         room.reserve(0, count)?;
@@ -338,7 +343,7 @@ impl DevicePasses {
 }
 
 /// Copies values of the device to the beginning of `host`, and waits for them.
-fn fetch<'h>(stream: &Stream, host: &'h HostBuffer, values: DeviceView<'_, f64>) -> Result<HostRead<'h>, DeviceError> {
+fn fetch<'h>(stream: &Stream, host: &'h HostBuffer, values: Doubles<'_>) -> Result<HostRead<'h>, DeviceError> {
     host.store(stream, values, 0)?;
     host.read(0..values.bytes())
 }
@@ -401,7 +406,7 @@ mod tests {
     fn launch_dot(passes: &DevicePasses, room: &mut SumRoom, x: &DeviceVec<f64>, y: &DeviceVec<f64>) {
         let [x, y] = [x.view(), y.view()];
         // SAFETY: as the kernel is declared; both have 1000 rows, and it writes a value.
-        let pass = |sums: &DeviceViewMut<'_, f64>| unsafe {
+        let pass = |sums: &DoublesMut<'_>| unsafe {
             passes.for_blocks(&passes.kernels.dot, 1000, &[&passes.chunked(1000), &x, &y, sums])
         };
         assert_eq!(passes.launch_sums(1000, 1, room, pass), Ok(1));

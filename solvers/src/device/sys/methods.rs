@@ -3,9 +3,9 @@
 #![expect(unsafe_code, reason = "a launch trusts its arguments")]
 
 use recoup_core::ExactSum;
-use recoup_device::{Argument, DeviceError, DeviceVec, DeviceView, DeviceViewMut};
+use recoup_device::{Argument, DeviceError, DeviceVec};
 
-use super::launch::{CoefficientTable, DevicePasses, VectorTable, rows_of};
+use super::launch::{CoefficientTable, DevicePasses, Doubles, DoublesMut, VectorTable, rows_of};
 use crate::DeflatedParts;
 
 /// Address that kernels take for no vector.
@@ -17,7 +17,7 @@ pub enum CgInverse<'v> {
     /// z is r.
     Identity,
     /// `z = D^-1 r`.
-    Diagonal(DeviceView<'v, f64>),
+    Diagonal(Doubles<'v>),
 }
 
 impl<'v> CgInverse<'v> {
@@ -58,10 +58,10 @@ impl DevicePasses {
     pub fn cg_residual_step(
         &self,
         alpha: f64,
-        q: DeviceView<'_, f64>,
+        q: Doubles<'_>,
         inverse: CgInverse<'_>,
         u: &[impl AsRef<DeviceVec<f64>>],
-        r: &mut DeviceViewMut<'_, f64>,
+        r: &mut DoublesMut<'_>,
         sums: &mut [ExactSum],
     ) -> Result<(), DeviceError> {
         let n = rows_of([q.len(), r.len()]);
@@ -85,11 +85,11 @@ impl DevicePasses {
     pub fn cg_iterate_step(
         &self,
         step: IterateStep,
-        r: DeviceView<'_, f64>,
+        r: Doubles<'_>,
         inverse: CgInverse<'_>,
         deflated: &DeflatedParts<'_, impl AsRef<DeviceVec<f64>>>,
-        x: &mut DeviceViewMut<'_, f64>,
-        p: &mut DeviceViewMut<'_, f64>,
+        x: &mut DoublesMut<'_>,
+        p: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         let n = rows_of([r.len(), x.len(), p.len()]);
         let IterateStep { alpha, beta } = step;
@@ -108,10 +108,10 @@ impl DevicePasses {
     /// Those of [`DevicePasses::dot`].
     pub fn cg_restart_direction(
         &self,
-        r: DeviceView<'_, f64>,
+        r: Doubles<'_>,
         inverse: CgInverse<'_>,
         deflated: &DeflatedParts<'_, impl AsRef<DeviceVec<f64>>>,
-        p: &mut DeviceViewMut<'_, f64>,
+        p: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         let n = rows_of([r.len(), p.len()]);
         let table = VectorTable::new(deflated.directions, n);
@@ -127,11 +127,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn bicgstab_products(
-        &self,
-        t: DeviceView<'_, f64>,
-        s: DeviceView<'_, f64>,
-    ) -> Result<[ExactSum; 2], DeviceError> {
+    pub fn bicgstab_products(&self, t: Doubles<'_>, s: Doubles<'_>) -> Result<[ExactSum; 2], DeviceError> {
         let n = rows_of([t.len(), s.len()]);
         self.sums(n, |sums| {
             // SAFETY: as the kernel is declared; it reads n rows, and writes two values for each
@@ -150,8 +146,8 @@ impl DevicePasses {
         alpha: f64,
         omega: f64,
         sources: BicgstabVectors<'_>,
-        x: &mut DeviceViewMut<'_, f64>,
-        r: &mut DeviceViewMut<'_, f64>,
+        x: &mut DoublesMut<'_>,
+        r: &mut DoublesMut<'_>,
     ) -> Result<[ExactSum; 2], DeviceError> {
         let BicgstabVectors { p, s, t, shadow } = sources;
         let n = rows_of([p.len(), t.len(), shadow.len(), x.len(), r.len(), s.map_or(p.len(), |s| s.len())]);
@@ -173,9 +169,9 @@ impl DevicePasses {
         &self,
         beta: f64,
         omega: f64,
-        r: DeviceView<'_, f64>,
-        v: DeviceView<'_, f64>,
-        p: &mut DeviceViewMut<'_, f64>,
+        r: Doubles<'_>,
+        v: Doubles<'_>,
+        p: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         let n = rows_of([r.len(), v.len(), p.len()]);
         // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes p.
@@ -187,11 +183,11 @@ impl DevicePasses {
 #[derive(Clone, Copy, Debug)]
 pub struct BicgstabVectors<'v> {
     /// `M^-1 p`.
-    pub p: DeviceView<'v, f64>,
+    pub p: Doubles<'v>,
     /// `M^-1 s`; `None` where s itself stands in r.
-    pub s: Option<DeviceView<'v, f64>>,
+    pub s: Option<Doubles<'v>>,
     /// `A M^-1 s`.
-    pub t: DeviceView<'v, f64>,
+    pub t: Doubles<'v>,
     /// The shadow residual.
-    pub shadow: DeviceView<'v, f64>,
+    pub shadow: Doubles<'v>,
 }

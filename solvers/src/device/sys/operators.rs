@@ -4,9 +4,9 @@
 
 use bytemuck::{Pod, Zeroable};
 use recoup_core::{ExactSum, Operator};
-use recoup_device::{Argument, DeviceError, DeviceKernel, DeviceVec, DeviceView, DeviceViewMut, Stream};
+use recoup_device::{Argument, DeviceError, DeviceKernel, DeviceVec, Stream};
 
-use super::launch::{DevicePasses, rows_of};
+use super::launch::{DevicePasses, Doubles, DoublesMut, rows_of};
 use crate::{Csr, Poisson3d};
 
 /// Rows of a slice; `SLICE` of the kernel.
@@ -123,12 +123,7 @@ impl DeviceOperator {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn apply(
-        &self,
-        passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<(), DeviceError> {
+    pub fn apply(&self, passes: &DevicePasses, x: Doubles<'_>, y: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         let n = rows_of([self.rows(), x.len(), y.len()]);
         // SAFETY: as the kernel is declared; all columns are below n, so it reads n rows of x and
         // writes n rows of y.
@@ -142,8 +137,8 @@ impl DeviceOperator {
     pub fn apply_dot(
         &self,
         passes: &DevicePasses,
-        x: DeviceView<'_, f64>,
-        y: &mut DeviceViewMut<'_, f64>,
+        x: Doubles<'_>,
+        y: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, DeviceError> {
         let n = rows_of([self.rows(), x.len(), y.len()]);
         let [sum] = passes.sums(n, |sums| {
@@ -162,9 +157,9 @@ impl DeviceOperator {
     pub fn residual(
         &self,
         passes: &DevicePasses,
-        b: DeviceView<'_, f64>,
-        x: DeviceView<'_, f64>,
-        r: &mut DeviceViewMut<'_, f64>,
+        b: Doubles<'_>,
+        x: Doubles<'_>,
+        r: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, DeviceError> {
         let n = rows_of([self.rows(), b.len(), x.len(), r.len()]);
         let [sum] = passes.sums(n, |sums| self.launch_residual(passes, b, x, r, sums))?;
@@ -174,10 +169,10 @@ impl DeviceOperator {
     fn launch_residual(
         &self,
         passes: &DevicePasses,
-        b: DeviceView<'_, f64>,
-        x: DeviceView<'_, f64>,
-        r: &mut DeviceViewMut<'_, f64>,
-        sums: &DeviceViewMut<'_, f64>,
+        b: Doubles<'_>,
+        x: Doubles<'_>,
+        r: &mut DoublesMut<'_>,
+        sums: &DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         let rows = passes.chunked(self.rows);
         let arguments: [&dyn Argument; 6] = [self.argument(), &rows, &b, &x, &*r, sums];
@@ -194,7 +189,7 @@ impl DeviceOperator {
         &self,
         passes: &DevicePasses,
         sweep: DeviceSweep<'_>,
-        target: &mut DeviceViewMut<'_, f64>,
+        target: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, DeviceError> {
         let DeviceSweep { b, inverse_diagonal, omega, x } = sweep;
         let n = rows_of([self.rows(), b.len(), x.len(), target.len()]);
@@ -214,13 +209,13 @@ impl DeviceOperator {
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSweep<'v> {
     /// The right-hand side.
-    pub b: DeviceView<'v, f64>,
+    pub b: Doubles<'v>,
     /// `1 / a_ii`.
-    pub inverse_diagonal: DeviceView<'v, f64>,
+    pub inverse_diagonal: Doubles<'v>,
     /// Damping.
     pub omega: f64,
     /// The iterate before.
-    pub x: DeviceView<'v, f64>,
+    pub x: Doubles<'v>,
 }
 
 impl DevicePasses {
@@ -228,12 +223,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub(crate) fn plane_squares(
-        &self,
-        side: u32,
-        planes: u32,
-        r: DeviceView<'_, f64>,
-    ) -> Result<ExactSum, DeviceError> {
+    pub(crate) fn plane_squares(&self, side: u32, planes: u32, r: Doubles<'_>) -> Result<ExactSum, DeviceError> {
         assert_eq!(r.len(), side as usize * side as usize * planes as usize, "planes of a cube");
         self.sum_of_values(planes as usize, |sums| {
             // SAFETY: as the kernel is declared; r has the rows of the planes, as asserted, and

@@ -3,9 +3,9 @@
 #![expect(unsafe_code, reason = "a launch trusts its arguments")]
 
 use recoup_core::ExactSum;
-use recoup_device::{Argument, DeviceError, DeviceVec, DeviceView, DeviceViewMut};
+use recoup_device::{Argument, DeviceError, DeviceVec};
 
-use super::launch::{CoefficientTable, DevicePasses, TABLE, VectorTable, rows_of};
+use super::launch::{CoefficientTable, DevicePasses, Doubles, DoublesMut, TABLE, VectorTable, rows_of};
 
 /// Vectors that `combine` makes at most; `COMBINED_MAX` of the kernel.
 const COMBINED_MAX: usize = 32;
@@ -15,7 +15,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// [`DeviceError::Driver`] when the device fails, as for all passes.
-    pub fn dot(&self, x: DeviceView<'_, f64>, y: DeviceView<'_, f64>) -> Result<ExactSum, DeviceError> {
+    pub fn dot(&self, x: Doubles<'_>, y: Doubles<'_>) -> Result<ExactSum, DeviceError> {
         let n = rows_of([x.len(), y.len()]);
         let [sum] = self.sums(n, |sums| {
             // SAFETY: as the kernel is declared; it reads n rows and writes a value for each block.
@@ -28,7 +28,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn scaled_dot(&self, diagonal: DeviceView<'_, f64>, r: DeviceView<'_, f64>) -> Result<ExactSum, DeviceError> {
+    pub fn scaled_dot(&self, diagonal: Doubles<'_>, r: Doubles<'_>) -> Result<ExactSum, DeviceError> {
         let n = rows_of([diagonal.len(), r.len()]);
         let [sum] = self.sums(n, |sums| {
             // SAFETY: as for `dot`.
@@ -41,7 +41,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn copy(&self, x: DeviceView<'_, f64>, target: &mut DeviceViewMut<'_, f64>) -> Result<(), DeviceError> {
+    pub fn copy(&self, x: Doubles<'_>, target: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         self.stream().copy(x, target)
     }
 
@@ -49,7 +49,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn axpy(&self, alpha: f64, x: DeviceView<'_, f64>, y: &mut DeviceViewMut<'_, f64>) -> Result<(), DeviceError> {
+    pub fn axpy(&self, alpha: f64, x: Doubles<'_>, y: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         let n = rows_of([x.len(), y.len()]);
         // SAFETY: as the kernel is declared; it reads and writes n rows.
         unsafe { self.for_rows(&self.kernels.axpy, n, &[&n, &alpha, &x, &*y]) }
@@ -59,7 +59,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn xpay(&self, x: DeviceView<'_, f64>, beta: f64, y: &mut DeviceViewMut<'_, f64>) -> Result<(), DeviceError> {
+    pub fn xpay(&self, x: Doubles<'_>, beta: f64, y: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         let n = rows_of([x.len(), y.len()]);
         // SAFETY: as for `axpy`.
         unsafe { self.for_rows(&self.kernels.xpay, n, &[&n, &x, &beta, &*y]) }
@@ -69,12 +69,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn scaled_copy(
-        &self,
-        alpha: f64,
-        x: DeviceView<'_, f64>,
-        target: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<(), DeviceError> {
+    pub fn scaled_copy(&self, alpha: f64, x: Doubles<'_>, target: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         let n = rows_of([x.len(), target.len()]);
         // SAFETY: as for `axpy`.
         unsafe { self.for_rows(&self.kernels.scaled_copy, n, &[&n, &alpha, &x, &*target]) }
@@ -84,12 +79,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn divide(
-        &self,
-        r: DeviceView<'_, f64>,
-        diagonal: DeviceView<'_, f64>,
-        z: &mut DeviceViewMut<'_, f64>,
-    ) -> Result<(), DeviceError> {
+    pub fn divide(&self, r: Doubles<'_>, diagonal: Doubles<'_>, z: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         let n = rows_of([r.len(), diagonal.len(), z.len()]);
         // SAFETY: as for `axpy`.
         unsafe { self.for_rows(&self.kernels.divide, n, &[&n, &r, &diagonal, &*z]) }
@@ -99,7 +89,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn divide_by(&self, divisor: f64, u: &mut DeviceViewMut<'_, f64>) -> Result<(), DeviceError> {
+    pub fn divide_by(&self, divisor: f64, u: &mut DoublesMut<'_>) -> Result<(), DeviceError> {
         let n = rows_of([u.len()]);
         // SAFETY: as for `axpy`.
         unsafe { self.for_rows(&self.kernels.divide_by, n, &[&n, &divisor, &*u]) }
@@ -112,9 +102,9 @@ impl DevicePasses {
     pub fn relax(
         &self,
         omega: f64,
-        inverse_diagonal: DeviceView<'_, f64>,
-        x: DeviceView<'_, f64>,
-        r: &mut DeviceViewMut<'_, f64>,
+        inverse_diagonal: Doubles<'_>,
+        x: Doubles<'_>,
+        r: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         let n = rows_of([inverse_diagonal.len(), x.len(), r.len()]);
         // SAFETY: as for `axpy`.
@@ -127,7 +117,7 @@ impl DevicePasses {
     /// Those of [`DevicePasses::dot`].
     pub fn multi_dot(
         &self,
-        w: DeviceView<'_, f64>,
+        w: Doubles<'_>,
         basis: &[impl AsRef<DeviceVec<f64>>],
         h: &mut [ExactSum],
     ) -> Result<(), DeviceError> {
@@ -157,7 +147,7 @@ impl DevicePasses {
         alpha: f64,
         basis: &[impl AsRef<DeviceVec<f64>>],
         h: &[f64],
-        w: &mut DeviceViewMut<'_, f64>,
+        w: &mut DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         self.without_sums(rows_of([w.len()]), |sums| self.add_multiples(alpha, basis, h, w, sums))
     }
@@ -171,7 +161,7 @@ impl DevicePasses {
         alpha: f64,
         basis: &[impl AsRef<DeviceVec<f64>>],
         h: &[f64],
-        w: &mut DeviceViewMut<'_, f64>,
+        w: &mut DoublesMut<'_>,
     ) -> Result<ExactSum, DeviceError> {
         if basis.is_empty() {
             return self.dot(w.as_view(), w.as_view());
@@ -186,8 +176,8 @@ impl DevicePasses {
         alpha: f64,
         basis: &[impl AsRef<DeviceVec<f64>>],
         h: &[f64],
-        w: &DeviceViewMut<'_, f64>,
-        sums: &DeviceViewMut<'_, f64>,
+        w: &DoublesMut<'_>,
+        sums: &DoublesMut<'_>,
     ) -> Result<(), DeviceError> {
         assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
         let n = rows_of([w.len()]);
@@ -209,7 +199,7 @@ impl DevicePasses {
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
-    pub fn combine(&self, columns: &[Vec<f64>], basis: &mut [DeviceViewMut<'_, f64>]) -> Result<(), DeviceError> {
+    pub fn combine(&self, columns: &[Vec<f64>], basis: &mut [DoublesMut<'_>]) -> Result<(), DeviceError> {
         assert!(columns.len() <= COMBINED_MAX && columns.len() <= basis.len(), "{} vectors made", columns.len());
         assert!(columns.iter().all(|column| column.len() == basis.len()), "one coefficient for each vector");
         let Some(first) = basis.first() else { return Ok(()) };
