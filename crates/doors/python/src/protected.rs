@@ -46,36 +46,20 @@ impl ProtectedArray {
     /// or of another type than f64, f32, i64 and u8.
     pub(crate) fn new(name: &str, array: &Bound<'_, PyAny>, role: &str, is_spare: bool) -> PyResult<Self> {
         let role = role_of(role)?;
-        if let Some(array) = DeviceArray::of(name, array)? {
-            check_role(name, role, array.element)?;
-            let dims = dims(&array.shape);
-            let name = name.to_owned();
-            let element = array.element;
-            let place = ArrayPlace::Device(array);
-            return Ok(Self {
-                name,
-                role,
-                place,
-                dims,
-                unknowns: 1,
-                column: None,
-                is_spare,
-                is_used: !is_spare,
-                element,
-                writes: None,
-            });
-        }
-        let array = array.cast::<PyUntypedArray>()?;
-        if !array.is_c_contiguous() {
-            return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
-        }
-        let element = HostArray::of(name, array)?.values()?.element();
+        let (dims, element, place) = match DeviceArray::of(name, array)? {
+            Some(array) => (dims(&array.shape), array.element, ArrayPlace::Device(array)),
+            None => {
+                let array = array.cast::<PyUntypedArray>()?;
+                if !array.is_c_contiguous() {
+                    return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
+                }
+                let element = HostArray::of(name, array)?.values()?.element();
+                (dims(array.shape()), element, ArrayPlace::NumPy(array.clone().unbind()))
+            }
+        };
         check_role(name, role, element)?;
-        let name = name.to_owned();
-        let dims = dims(array.shape());
-        let place = ArrayPlace::NumPy(array.clone().unbind());
         Ok(Self {
-            name,
+            name: name.to_owned(),
             role,
             place,
             dims,
