@@ -25,7 +25,6 @@ mod declare;
 mod decode;
 mod error;
 mod fault;
-mod flow;
 mod instruction;
 mod kernel;
 mod launch;

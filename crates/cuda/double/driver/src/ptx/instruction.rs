@@ -65,11 +65,6 @@ impl Instruction {
         self.guard != NO_REGISTER
     }
 
-    /// Returns whether the next instruction is not the one that follows.
-    pub(super) fn ends_thread_or_jumps(&self) -> bool {
-        matches!(self.action, Action::Branch { .. } | Action::Exit | Action::Trap)
-    }
-
     /// Shows every register with its usage, reads before writes.
     pub(super) fn visit(&mut self, see: &mut dyn FnMut(&mut Register, Usage)) {
         see_register(&mut self.guard, Usage::Guard, see);
