@@ -1,6 +1,5 @@
 //! Break-even points: the extra iterations that a lossy recovery may cost and still pay (Theorem 1
-//! of Tao et al. 2018), and the storage bandwidth below which a better ratio pays for a slower
-//! codec.
+//! of Tao et al. 2018), and what a codec costs and saves.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,20 +42,6 @@ impl CodecRates {
     /// No codec: ratio 1, no time.
     pub const RAW: Self =
         Self { ratio: 1.0, encode_bytes_per_second: f64::INFINITY, decode_bytes_per_second: f64::INFINITY };
-
-    /// The storage bandwidth per core, bytes per second, below which this codec saves faster than
-    /// `faster`: `W* = (1/R_a - 1/R_b) / (1/C_b - 1/C_a)`, a being `faster` and b `self`. Zero when
-    /// it never does, infinite when it always does.
-    #[must_use]
-    pub fn break_even_bytes_per_second(&self, faster: &Self) -> f64 {
-        let fewer_bytes = 1.0 / faster.ratio - 1.0 / self.ratio;
-        let more_time = 1.0 / self.encode_bytes_per_second - 1.0 / faster.encode_bytes_per_second;
-        match (fewer_bytes > 0.0, more_time > 0.0) {
-            (true, true) => fewer_bytes / more_time,
-            (true, false) => f64::INFINITY,
-            (false, _) => 0.0,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -90,16 +75,5 @@ mod tests {
     #[test]
     fn slower_lossy_checkpoints_never_pay() {
         assert!(LossyBreakEven { lossy_seconds: 130.0, ..PAPER }.max_extra_iterations() < 0.0);
-    }
-
-    #[test]
-    fn at_the_break_even_bandwidth_both_codecs_take_equally_long() {
-        let fast = CodecRates { ratio: 8.0, encode_bytes_per_second: 2.3e9, decode_bytes_per_second: 4e9 };
-        let slow = CodecRates { ratio: 20.0, encode_bytes_per_second: 0.15e9, decode_bytes_per_second: 0.3e9 };
-        let bandwidth = slow.break_even_bytes_per_second(&fast);
-        let seconds = |c: &CodecRates| 1.0 / c.encode_bytes_per_second + 1.0 / (c.ratio * bandwidth);
-        assert!((seconds(&fast) - seconds(&slow)).abs() <= 4.0 * f64::EPSILON * seconds(&fast));
-        assert_eq!(fast.break_even_bytes_per_second(&slow), 0.0);
-        assert_eq!(slow.break_even_bytes_per_second(&CodecRates { ratio: 2.0, ..slow }), f64::INFINITY);
     }
 }
