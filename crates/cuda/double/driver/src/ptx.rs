@@ -20,7 +20,6 @@ mod arena;
 mod barrier;
 mod block;
 mod body;
-mod compact;
 mod declare;
 mod decode;
 mod error;

@@ -8,9 +8,8 @@ use super::error::ParseError;
 use super::instruction::{Action, Instruction};
 use super::kernel::{Kernel, Parameter};
 use super::names::{Constant, ModuleVariable, Named, Names};
-use super::register::Register;
+use super::plain;
 use super::syntax::Reader;
-use super::{compact, plain};
 
 /// Reads a kernel from its name on.
 pub(super) fn kernel<'a>(
@@ -167,9 +166,9 @@ impl Body<'_, '_, '_> {
         self.names.place_label(name, line, self.code.len())
     }
 
-    /// Labels become places, and registers share their room.
+    /// Labels become places.
     fn finish(self, kernel: &mut Kernel) -> Result<(), ParseError> {
-        let Names { labels, register_bits, mut constants, mut specials, shared_bytes, .. } = self.names;
+        let Names { labels, register_bits, constants, specials, shared_bytes, .. } = self.names;
         let mut code = self.code;
         // Where a body ends without a return, its threads end.
         let line = code.last().map_or(0, |last| last.line);
@@ -183,9 +182,7 @@ impl Body<'_, '_, '_> {
                 *target = labels[*target].position.unwrap_or_default();
             }
         }
-        let mut kept: Vec<&mut Register> = specials.iter_mut().map(|(_, register)| register).collect();
-        kept.extend(constants.iter_mut().map(|(_, register)| register));
-        kernel.n_registers = compact::compact(&mut code, register_bits.len(), kept);
+        kernel.n_registers = register_bits.len();
         kernel.steps = plain::plain_steps(&code);
         kernel.static_shared_bytes = shared_bytes;
         kernel.dynamic_alignment = self.names.dynamic_alignment;

@@ -47,14 +47,6 @@ pub(super) struct Instruction {
     pub(super) action: Action,
 }
 
-/// The way an instruction uses a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Usage {
-    Guard,
-    Read,
-    Write,
-}
-
 impl Instruction {
     /// An instruction that always runs.
     pub(super) fn new(line: usize, action: Action) -> Self {
@@ -64,67 +56,12 @@ impl Instruction {
     pub(super) fn is_guarded(&self) -> bool {
         self.guard != NO_REGISTER
     }
-
-    /// Shows every register with its usage, reads before writes.
-    pub(super) fn visit(&mut self, see: &mut dyn FnMut(&mut Register, Usage)) {
-        see_register(&mut self.guard, Usage::Guard, see);
-        self.action.visit_reads(&mut |register| see(register, Usage::Read));
-        self.action.visit_writes(see);
-    }
-}
-
-fn see_register(register: &mut Register, usage: Usage, see: &mut dyn FnMut(&mut Register, Usage)) {
-    if *register != NO_REGISTER {
-        see(register, usage);
-    }
 }
 
 impl Action {
     /// Returns a conversion; the register takes the bits of `mask`.
     pub(super) fn convert(function: TotalFunction, target: Register, source: Register, mask: u64) -> Self {
         Self::Compute { function, places: RegisterPlaces { target, sources: [source; 4], mask } }
-    }
-
-    fn visit_reads(&mut self, see: &mut dyn FnMut(&mut Register)) {
-        match self {
-            Self::Compute { function, places } => places.sources[..function.n_sources].iter_mut().for_each(see),
-            Self::Divide { sources, .. } => sources.iter_mut().for_each(see),
-            Self::Unpack { source, .. } => see(source),
-            Self::Pack { parts, .. } => parts.iter_mut().for_each(see),
-            Self::Load { access, .. } => see(&mut access.address.base),
-            Self::Store { access, source } | Self::AtomicOr { access, source, .. } => {
-                see(&mut access.address.base);
-                see(source);
-            }
-            Self::Barrier(barrier) => {
-                see(&mut barrier.number);
-                barrier.reduction.iter_mut().for_each(|reduction| see(&mut reduction.predicate.operand));
-            }
-            Self::Collective(collective) => {
-                see(&mut collective.mask);
-                see(&mut collective.source);
-                collective.shuffle.iter_mut().for_each(see);
-            }
-            Self::Branch { .. } | Self::Exit | Self::Trap => {}
-        }
-    }
-
-    fn visit_writes(&mut self, see: &mut dyn FnMut(&mut Register, Usage)) {
-        let mut one = |register: &mut Register| see_register(register, Usage::Write, see);
-        match self {
-            Self::Compute { places, .. } => one(&mut places.target),
-            Self::Divide { target, .. } | Self::Pack { target, .. } | Self::AtomicOr { target, .. } => one(target),
-            Self::Unpack { targets, .. } => targets.iter_mut().for_each(one),
-            Self::Load { targets, .. } => targets.iter_mut().for_each(|target| one(&mut target.register)),
-            Self::Barrier(barrier) => {
-                barrier.reduction.iter_mut().for_each(|reduction| one(&mut reduction.target));
-            }
-            Self::Collective(collective) => {
-                one(&mut collective.target);
-                one(&mut collective.predicate);
-            }
-            Self::Store { .. } | Self::Branch { .. } | Self::Exit | Self::Trap => {}
-        }
     }
 }
 
