@@ -12,6 +12,7 @@ mod decode;
 mod filter;
 mod functions;
 pub(crate) mod kernel;
+mod streams;
 mod switch;
 mod thread;
 
@@ -30,6 +31,7 @@ use crate::world::World;
 /// left; `None` if some wait without end.
 pub(crate) fn simulate<T: Send + 'static>(world: &Arc<World>, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     functions::name();
+    streams::name();
     thread::name();
     filter::prepare(on_call);
     thread::simulate(world, body)

@@ -1,5 +1,6 @@
 //! The filter of a simulated thread: which of its system calls come to the handler.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::Once;
 
@@ -79,8 +80,14 @@ pub(super) fn prepare(handler: Handler) {
     PREPARED.call_once(|| set_handler(handler));
 }
 
-/// Sends the calls of this thread, and of those it starts, to the handler.
+/// Sends the calls of this thread, and of those it starts from now on, to the handler.
 pub(super) fn install() {
+    thread_local! {
+        static IS_INSTALLED: Cell<bool> = const { Cell::new(false) };
+    }
+    if IS_INSTALLED.replace(true) {
+        return;
+    }
     let program = program();
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     // SAFETY: no pointers.

@@ -8,7 +8,7 @@ use super::kernel::enter;
 use super::{answer, current};
 
 /// Answers a call as libc does: -1 and a number of the error where it fails.
-fn called(number: i64, given: &[usize]) -> isize {
+pub(super) fn called(number: i64, given: &[usize]) -> isize {
     let mut arguments = [0; 6];
     arguments[..given.len()].copy_from_slice(given);
     as_libc(answer(number, arguments))
@@ -35,7 +35,7 @@ macro_rules! functions {
 
         /// Makes the linker take these functions in place of libc's, because it names them.
         pub(super) fn name() {
-            std::hint::black_box([clock_gettime as *const (), fstat64 as *const (), $($name as *const ()),*]);
+            std::hint::black_box([clock_gettime as *const (), fstat64 as *const (), sched_getaffinity as *const (), $($name as *const ()),*]);
         }
     };
 }
@@ -52,6 +52,9 @@ functions! {
     mkdir(path, mode) is libc::SYS_mkdir, [path, mode];
     unlinkat(directory, path, flags) is libc::SYS_unlinkat, [directory, path, flags];
     unlink(path) is libc::SYS_unlink, [path];
+    rename(from, to) is libc::SYS_rename, [from, to];
+    renameat(from, name, to, new_name) is libc::SYS_renameat, [from, name, to, new_name];
+    ftruncate64(file, bytes) is libc::SYS_ftruncate, [file, bytes];
     flock(file, operation) is libc::SYS_flock, [file, operation];
     getpid() is libc::SYS_getpid, [];
     statx(directory, path, flags, mask, target) is libc::SYS_statx, [directory, path, flags, mask, target];
@@ -86,4 +89,13 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, target: *mut libc::ti
 unsafe extern "C" fn fstat64(file: usize, target: usize) -> isize {
     // SAFETY: the caller's call.
     as_libc(unsafe { enter(libc::SYS_fstat, &[file, target, 0, 0, 0, 0]) })
+}
+
+/// The cores that the program may use. Libc counts no bytes, as the kernel does.
+///
+/// # Safety
+/// As libc's: `target` has room for `bytes`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sched_getaffinity(process: usize, bytes: usize, target: usize) -> c_int {
+    called(libc::SYS_sched_getaffinity, &[process, bytes, target]).min(0) as c_int
 }

@@ -32,8 +32,9 @@ struct ThreadStart {
 /// of the world is left; `None` if some wait without end.
 pub(super) fn simulate<T: Send + 'static>(world: &Arc<World>, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let task = world.task();
+    // Once for all worlds of this thread: the kernel compiles each filter.
+    filter::install();
     let thread = std::thread::Builder::new().name("main".to_owned()).spawn(move || {
-        filter::install();
         task.context().begin();
         become_task(task);
         body()
