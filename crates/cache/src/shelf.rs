@@ -333,14 +333,19 @@ impl PartFile {
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.append_summed(bytes, crc32c::crc32c(bytes))
+        self.write(bytes, crc32c::crc32c_append(self.crc32c, bytes))
     }
 
     /// Appends bytes whose checksum is known: it is not taken again.
     pub(crate) fn append_summed(&mut self, bytes: &[u8], crc32c: u32) -> Result<(), StoreError> {
+        self.write(bytes, crc32c::crc32c_combine(self.crc32c, crc32c, bytes.len()))
+    }
+
+    /// Writes bytes, with which the checksum of the whole is `crc32c`.
+    fn write(&mut self, bytes: &[u8], crc32c: u32) -> Result<(), StoreError> {
         self.file.write_all(bytes).map_err(|e| StoreError::of_io("write", &self.path, e))?;
         self.bytes += bytes.len() as u64;
-        self.crc32c = crc32c::crc32c_combine(self.crc32c, crc32c, bytes.len());
+        self.crc32c = crc32c;
         Ok(())
     }
 
