@@ -124,3 +124,40 @@ fn whole_from(program: &SeedProgram, lived: &Lived) -> u64 {
     let least = if lived.end.loss.is_some() { u64::MAX } else { 0 };
     if lived.before.has_lost_power { restored.unwrap_or(least) } else { 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lived::fresh;
+
+    /// Each rank has restored something, or none has.
+    fn is_restored_after(loss: LossKind, first: &Lived, life: &Life, program: &SeedProgram) -> bool {
+        let crash = CrashPoint { loss, line: first.past.journal.len(), seed: 1 };
+        let (lived, verdict) = crash.recover(program, first, life).unwrap();
+        assert_eq!(verdict, Ok(()), "{loss}");
+        assert_eq!(lived.story.restored.len(), program.ranks());
+        let mut restored = lived.story.restored.values().map(Option::is_some);
+        restored.next().unwrap()
+    }
+
+    /// Where memory has no directory behind it, a loss of power was never drawn.
+    #[test]
+    fn power_leaves_nothing_of_memory_alone_and_a_guard_what_one_node_had() {
+        for has_guard in [true, false] {
+            let is_wanted = |program: &SeedProgram| {
+                program.names_max().is_some_and(|(_, names)| names == 0) && program.has_guard() == has_guard
+            };
+            let drawn = |seed| SeedProgram::drawn(&mut Chance::new(seed, 0));
+            let program = (0..10_000).map(drawn).find(is_wanted).unwrap();
+            let mut life = Life::drawn(&mut Chance::new(1, 0));
+            life.end.loss = None;
+            let first = life.run(&program, fresh()).unwrap();
+            assert_eq!(life.check(&program, &first), Ok(()));
+            let losses = [(LossKind::Process, true), (LossKind::AllNodes, false), (LossKind::Power, false)];
+            for (loss, is_there) in losses.into_iter().chain([(LossKind::TreeNode, has_guard)]) {
+                let is_restored = is_restored_after(loss, &first, &life, &program);
+                assert!(is_restored == is_there, "{loss}: {program:?}");
+            }
+        }
+    }
+}

@@ -74,8 +74,8 @@ impl SeedProgram {
     /// Returns the directory of versions, and how many names it may hold at the end of a run.
     pub(crate) fn names_max(&self) -> Option<(&'static str, usize)> {
         match self {
-            // The versions, and the lock. A killed process may not have retired one of VELOC's.
-            Self::Session(choices) => Some((session::VERSIONS, choices.versions_max() + 1)),
+            Self::Session(choices) => Some((session::VERSIONS, choices.names_max())),
+            // The versions, and the lock. A killed process may not have retired one.
             Self::Client(choices) => Some((client::VERSIONS, choices.max_versions + 2)),
             Self::Memory(_) | Self::Tape(_) => None,
         }

@@ -61,7 +61,7 @@ impl SessionChoices {
             if chance.is_in(1 << 10) { 5 + chance.below(12) as usize } else { chance.one_of(&[1, 1, 2, 2, 3, 4]) };
         let guards = ["memory,partner:ring1,pfs", "memory,rs:2+1,pfs"];
         let guarded = if ranks > 1 { chance.one_of(&guards) } else { "memory,pfs" };
-        Self {
+        let choices = Self {
             ranks,
             tiers: chance.one_of(&["pfs", "memory,pfs", guarded]),
             scheme: chance.one_of(&[Scheme::Lossy, Scheme::Lossless, Scheme::Exact]),
@@ -74,6 +74,11 @@ impl SessionChoices {
             reads: chance.one_of(&[0, 0, 0, 4, 16]),
             prunes: chance.one_of(&[0, 0, 0, 4, 16]),
             ranks_per_file: if ranks > 1 { apart.one_of(&[None, Some(2), Some(3)]) } else { None },
+        };
+        match choices.tiers.strip_suffix(",pfs").filter(|_| apart.is_in(8 << 10)) {
+            // There is no directory for other processes to look at.
+            Some(tiers) => Self { tiers, reads: 0, prunes: 0, ranks_per_file: None, ..choices },
+            None => choices,
         }
     }
 
@@ -86,10 +91,15 @@ impl SessionChoices {
         self.tiers != "pfs"
     }
 
-    /// Versions that the directory may hold once all is over: those that the library promises, and
-    /// one that a killed process had not retired when the last version was drained past retention.
-    pub(crate) fn versions_max(&self) -> usize {
-        self.keep + self.key_every + 1
+    fn has_directory(&self) -> bool {
+        self.tiers.ends_with("pfs")
+    }
+
+    /// Names that the directory may hold once all is over: the lock, the versions that the library
+    /// promises, and one that a killed process had not retired when the last version was drained
+    /// past retention. None where memory is all.
+    pub(crate) fn names_max(&self) -> usize {
+        if self.has_directory() { self.keep + self.key_every + 2 } else { 0 }
     }
 
     fn plan(&self) -> Plan {
@@ -214,6 +224,9 @@ impl Rank<'_> {
         // It is guarded again, so that another node may be lost.
         restored.into_iter().for_each(|version| self.promise(PromiseKind::Saved, version));
         let first = solver.progress().iteration;
+        if restored.is_none() && first > 0 {
+            told(self.story).untrue.push(format!("nothing was restored, and the run begins at {first}"));
+        }
         let is_stopped = |iteration| self.stops_after.is_some_and(|after| iteration >= first + after);
         let mut newest = restored;
         while solver.progress().status == Status::Running && !is_stopped(solver.progress().iteration) {
@@ -235,6 +248,10 @@ impl Rank<'_> {
         newest = newest.max(self.hear(&mut session));
         told(self.story).failures.extend(notes.iter().map(ToString::to_string));
         drop(session);
+        if !self.choices.has_directory() {
+            // Memory is not freed: no version of the solution would be left.
+            return Ok(());
+        }
         unless_in_use(|| builder().forget_memory(self.comm))?;
         newest.into_iter().for_each(|newest| self.promise(PromiseKind::Durable, newest));
         Ok(())
