@@ -76,7 +76,7 @@ soak:
 	$(RUN) scripts/exec-cost.py --recoup $(BUILT)/recoup
 	$(RUN) $(CARGO) xtask faults --release --calls 0
 	if [ "$$(id -u)" = 0 ]; then $(RUN) $(CARGO) xtask cluster; fi
-	$(RUN) $(CARGO) xtask seeds --from 1000000 --count 625000
+	$(RUN) $(CARGO) xtask seeds --from 1000000 --crashes 10000000
 	$(RUN) $(CARGO) xtask seeds --mistakes
 	$(RUN) .venv/bin/python -m pytest -q -p no:cacheprovider -m long
 	@$(MAKE) --no-print-directory deb wheel packages

@@ -33,5 +33,5 @@ mod world;
 
 pub use image::LossKind;
 pub use invariants::{BrokenInvariant, Invariant};
-pub use sweep::{SeedReport, run_seed};
+pub use sweep::{CRASHES, SeedReport, run_seed};
 pub use world::Mistake;

@@ -15,7 +15,7 @@ use crate::story::place_of;
 use crate::world::Mistake;
 
 /// Crashes that are drawn of one seed.
-const CRASHES: u64 = 16;
+pub const CRASHES: u64 = 16;
 
 /// The result of one seed.
 #[derive(Clone, Debug, Default)]

@@ -38,3 +38,18 @@ fn mistakes_of_the_world_are_found_and_told() {
     let (is_clean, said) = seeds(&["--count=200", "--first", "--mistake=loses-wakes"]);
     assert!(!is_clean && said.contains("no-endless-wait"), "{said}");
 }
+
+/// A sweep of hours ends with its machine, and was begun again each time.
+#[test]
+fn a_sweep_continues_where_the_last_one_stopped() {
+    let path = std::env::temp_dir().join(format!("recoup-seeds-tally-{}", std::process::id()));
+    let continued = |crashes: &str| {
+        let (is_clean, said) = seeds(&["--from=7", "--tally", path.to_str().unwrap(), "--crashes", crashes]);
+        assert!(is_clean, "{said}");
+        std::fs::read_to_string(&path).unwrap()
+    };
+    assert!(continued("32").starts_with("seed 9: 32 crashes, "));
+    assert!(continued("48").starts_with("seed 10: 48 crashes, "));
+    assert!(continued("48").starts_with("seed 10: 48 crashes, "));
+    std::fs::remove_file(&path).unwrap();
+}

@@ -132,9 +132,13 @@ enum ProjectTask {
         /// The number of seeds.
         #[arg(long, default_value = "1000")]
         count: u64,
+        /// Continue where the last call with this option stopped, until all of them have seen this
+        /// number of crashes: target/seeds-tally has the sum.
+        #[arg(long, conflicts_with = "count")]
+        crashes: Option<u64>,
         /// Put mistakes back instead, one at a time, and look for the seed that finds each: those
         /// that are named, or all. Minutes.
-        #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with_all = ["from", "count"])]
+        #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with_all = ["from", "count", "crashes"])]
         mistakes: Option<Vec<String>>,
     },
     /// The site: pages, references of the interfaces, and a check of both.
@@ -192,7 +196,7 @@ fn main() -> ExitCode {
         ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
         ProjectTask::Seed { seed } => seeds::tell(&root(), seed),
         ProjectTask::Seeds { mistakes: Some(only), .. } => seeds::find_mistakes(&root(), &only),
-        ProjectTask::Seeds { from, count, mistakes: None } => seeds::sweep(&root(), from, count),
+        ProjectTask::Seeds { from, count, crashes, mistakes: None } => seeds::sweep(&root(), from, count, crashes),
         ProjectTask::Site { check: true, .. } => site::check(&root()),
         ProjectTask::Site { book: true, .. } => site::build(&root(), site::SiteBuild::Book),
         ProjectTask::Site { pictures: true, .. } => site::build(&root(), site::SiteBuild::AllAndPictures),

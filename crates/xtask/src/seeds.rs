@@ -19,11 +19,12 @@ pub(crate) fn tell(root: &Path, seed: u64) -> Result<()> {
     succeed(program(root).args(["--", "--each", "--story", &seed]))
 }
 
-/// Runs seeds on all cores.
-pub(crate) fn sweep(root: &Path, from: u64, count: u64) -> Result<()> {
+/// Runs seeds on all cores: `count`, or until all calls with `crashes` have seen that number.
+pub(crate) fn sweep(root: &Path, from: u64, count: u64, crashes: Option<u64>) -> Result<()> {
     let cores = std::thread::available_parallelism()?;
     let range = [format!("--from={from}"), format!("--count={count}"), format!("--jobs={cores}")];
-    succeed(program(root).args(["--", "--places"]).args(range))
+    let tally = crashes.map(|crashes| ["--tally=target/seeds-tally".to_owned(), format!("--crashes={crashes}")]);
+    succeed(program(root).args(["--", "--places"]).args(range).args(tally.into_iter().flatten()))
 }
 
 fn program(root: &Path) -> Command {
