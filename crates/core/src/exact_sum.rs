@@ -29,6 +29,9 @@ impl ExactSum {
     /// Number of words of a sum.
     pub const WORDS: usize = WORDS;
 
+    /// Words of a packed sum at most.
+    pub const PACKED_WORDS_MAX: usize = WORDS + 2;
+
     /// Returns its words. The sum of two is that of their words, one by one.
     #[must_use]
     pub fn words(&self) -> &[i64; WORDS] {
@@ -39,6 +42,39 @@ impl ExactSum {
     #[must_use]
     pub fn of_words(words: [i64; WORDS]) -> Self {
         Self { words }
+    }
+
+    /// Appends sums to `packed`, some ten words each: the words from the first to the last that is
+    /// not 0, behind their place and number.
+    pub fn pack(sums: &[Self], packed: &mut Vec<i64>) {
+        for Self { words } in sums {
+            let first = words.iter().position(|word| *word != 0).unwrap_or(0);
+            let end = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
+            packed.extend([first as i64, (end - first) as i64]);
+            packed.extend(&words[first..end]);
+        }
+    }
+
+    /// Adds what [`ExactSum::pack`] has made of as many sums.
+    ///
+    /// # Errors
+    /// The number of sums found if it is another one, 0 if the words are no sums.
+    pub fn add_packed(sums: &mut [Self], packed: &[i64]) -> Result<(), usize> {
+        let mut count = 0;
+        let mut rest = packed;
+        while let [first, length, others @ ..] = rest {
+            let [first, length] = [*first as usize, *length as usize];
+            let (own, behind) = others.split_at_checked(length).ok_or(0_usize)?;
+            if length > WORDS || first > WORDS - length {
+                return Err(0);
+            }
+            if let Some(sum) = sums.get_mut(count) {
+                sum.words[first..].iter_mut().zip(own).for_each(|(word, other)| *word += other);
+            }
+            count += 1;
+            rest = behind;
+        }
+        if rest.is_empty() && count == sums.len() { Ok(()) } else { Err(count) }
     }
 
     /// Returns the double nearest to the sum.
@@ -206,6 +242,44 @@ mod tests {
             assert_eq!([sum(&reversed), grouped].map(f64::to_bits), [expected.to_bits(); 2], "seed {seed}");
             let negated: Vec<f64> = values.iter().map(|value| -value).collect();
             assert_eq!(sum(&negated), -expected);
+        }
+    }
+
+    #[test]
+    fn packed_sums_are_short_and_their_sums_the_same() {
+        let sums_of = |seed| {
+            [1e-3, 1.0, 1e9].map(|scale| {
+                let values = (0..500).map(|i| scale * f64::from((i * 7919 + seed) % 1009) / 1009.0);
+                values.collect::<ExactSum>()
+            })
+        };
+        let mut packed = Vec::new();
+        ExactSum::pack(&sums_of(3), &mut packed);
+        assert!(packed.len() <= 3 * 8, "{} words", packed.len());
+        let mut sums = sums_of(5);
+        ExactSum::add_packed(&mut sums, &packed).unwrap();
+        let expected = std::array::from_fn::<_, 3, _>(|index| sums_of(3)[index] + sums_of(5)[index]);
+        assert_eq!(sums.map(|sum| sum.words), expected.map(|sum| sum.words));
+        let special = [ExactSum::ZERO, f64::NAN.into(), f64::MAX.into(), (-5e-324).into(), f64::NEG_INFINITY.into()];
+        packed.clear();
+        ExactSum::pack(&special, &mut packed);
+        let mut again = [ExactSum::ZERO; 5];
+        ExactSum::add_packed(&mut again, &packed).unwrap();
+        assert_eq!(again.map(|sum| sum.words), special.map(|sum| sum.words));
+    }
+
+    #[test]
+    fn words_that_are_not_as_many_sums_are_refused() {
+        let mut packed = Vec::new();
+        ExactSum::pack(&[1.0.into(), 2.0.into()], &mut packed);
+        for cut in 1..packed.len() {
+            assert!(ExactSum::add_packed(&mut [ExactSum::ZERO; 2], &packed[..cut]).is_err(), "{cut} words");
+        }
+        assert_eq!(ExactSum::add_packed(&mut [ExactSum::ZERO; 1], &packed), Err(2));
+        assert_eq!(ExactSum::add_packed(&mut [ExactSum::ZERO; 3], &packed), Err(2));
+        for damage in [[-1, 0], [0, -1], [WORDS as i64, 1], [i64::MAX, 2], [0, WORDS as i64 + 1]] {
+            let words: Vec<i64> = damage.into_iter().chain([1; WORDS + 1]).collect();
+            assert!(ExactSum::add_packed(&mut [ExactSum::ZERO; 1], &words).is_err(), "{damage:?}");
         }
     }
 

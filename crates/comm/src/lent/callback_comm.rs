@@ -98,38 +98,6 @@ impl CallbackComm {
     }
 }
 
-/// The words of sums from the first to the last that is not 0, each behind its place and number.
-fn bytes_of_sums(sums: &[ExactSum]) -> Vec<u8> {
-    let mut found = Vec::new();
-    for sum in sums {
-        let words = sum.words();
-        let first = words.iter().position(|word| *word != 0).unwrap_or(0);
-        let end = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
-        found.extend([first as u64, (end - first) as u64]);
-        found.extend(words[first..end].iter().map(|word| word.cast_unsigned()));
-    }
-    found.into_iter().flat_map(u64::to_le_bytes).collect()
-}
-
-/// Adds the sums of [`bytes_of_sums`], as many as there are; returns the number of them, or none
-/// where the words are no sums.
-fn add_sums(mut words: &[u64], sums: &mut [ExactSum]) -> Option<usize> {
-    let mut count = 0;
-    while let [first, length, others @ ..] = words {
-        let [first, length] = [*first as usize, *length as usize];
-        let mut sum = [0; ExactSum::WORDS];
-        let places = sum.get_mut(first..first.checked_add(length)?)?;
-        let own = others.get(..length)?;
-        places.iter_mut().zip(own).for_each(|(place, word)| *place = word.cast_signed());
-        if let Some(target) = sums.get_mut(count) {
-            *target += ExactSum::of_words(sum);
-        }
-        count += 1;
-        words = &others[length..];
-    }
-    words.is_empty().then_some(count)
-}
-
 /// The values that bytes stand for.
 fn values(bytes: &[u8]) -> impl Iterator<Item = f64> {
     bytes.as_chunks().0.iter().map(|value| f64::from_le_bytes(*value))
@@ -146,16 +114,19 @@ impl Comm for CallbackComm {
 
     #[expect(clippy::disallowed_methods, reason = "a communicator, which this is")]
     fn sum_exact_while(&self, sums: &mut [ExactSum], work: &mut dyn FnMut()) -> Result<(), CommError> {
-        let all = self.gather(&bytes_of_sums(sums));
+        let mut packed = Vec::new();
+        ExactSum::pack(sums, &mut packed);
+        let bytes: Vec<u8> = packed.into_iter().flat_map(i64::to_le_bytes).collect();
+        let all = self.gather(&bytes);
         work();
-        let own = sums.len();
         sums.fill(ExactSum::ZERO);
         for (rank, part) in all?.into_iter().enumerate() {
-            let found = add_sums(&words(&part), sums);
-            if found != Some(own) {
-                let found = found.unwrap_or(0);
-                return Err(CommError::Length { rank, expected: own, found });
-            }
+            let words: Vec<i64> = words(&part).into_iter().map(u64::cast_signed).collect();
+            ExactSum::add_packed(sums, &words).map_err(|found| CommError::Length {
+                rank,
+                expected: sums.len(),
+                found,
+            })?;
         }
         Ok(())
     }

@@ -13,6 +13,11 @@ use crate::waits::Waits;
 const VALUES: i32 = 1;
 const LENGTH: i32 = 2;
 const BYTES: i32 = 3;
+/// Tag of packed sums.
+const SUMS: i32 = 4;
+/// Ranks that send their packed sums to each other: one step, where a reduction takes log P steps
+/// with all words.
+const DIRECT_RANKS_MAX: usize = 8;
 
 /// A communicator of an MPI job.
 #[derive(Debug)]
@@ -23,7 +28,7 @@ pub struct Mpi {
     family: Arc<Family>,
     /// Its calls under way, with those of all communicators of the job.
     waits: Arc<Waits>,
-    /// Words of the sums of this rank and of all, kept for the next call.
+    /// Words of the sums of this rank, and of all or of the others, kept for the next call.
     words: RefCell<[Vec<i64>; 2]>,
 }
 
@@ -62,6 +67,56 @@ impl Mpi {
         for (to, values) in sends {
             pending.send(*to, VALUES, values)?;
         }
+        Ok(())
+    }
+
+    /// Sends packed sums to every other rank, and adds those of the others.
+    fn sum_directly(
+        &self,
+        sums: &mut [ExactSum],
+        [own, others]: &mut [Vec<i64>; 2],
+        work: &mut dyn FnMut(),
+    ) -> Result<(), CommError> {
+        ExactSum::pack(sums, own);
+        let room = sums.len() * ExactSum::PACKED_WORDS_MAX;
+        let ranks = || (0..self.size).filter(|rank| *rank != self.rank);
+        others.resize(others.len().max((self.size - 1) * room), 0);
+        let mut pending = self.pending();
+        for (rank, target) in ranks().zip(others.chunks_exact_mut(room)) {
+            pending.receive(rank, SUMS, target);
+        }
+        let begun = ranks().try_for_each(|rank| pending.send(rank, SUMS, own));
+        work();
+        begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
+        let mut lengths = [0; DIRECT_RANKS_MAX];
+        lengths.iter_mut().zip(pending.outcomes().flatten()).for_each(|(length, found)| *length = found);
+        drop(pending);
+        for ((rank, part), length) in ranks().zip(others.chunks_exact(room)).zip(lengths) {
+            let packed = part.get(..length).unwrap_or_default();
+            ExactSum::add_packed(sums, packed).map_err(|found| CommError::Length {
+                rank,
+                expected: sums.len(),
+                found,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Has the library add all words.
+    fn sum_by_reduction(
+        &self,
+        sums: &mut [ExactSum],
+        [own, all]: &mut [Vec<i64>; 2],
+        work: &mut dyn FnMut(),
+    ) -> Result<(), CommError> {
+        own.extend(sums.iter().flat_map(ExactSum::words));
+        all.resize(own.len(), 0);
+        let mut pending = self.pending();
+        let begun = pending.reduce(WordReduction::Sum, own, all);
+        work();
+        begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
+        drop(pending);
+        sums.iter_mut().zip(all.as_chunks().0).for_each(|(sum, words)| *sum = ExactSum::of_words(*words));
         Ok(())
     }
 
@@ -126,17 +181,13 @@ impl Comm for Mpi {
             work();
             return Ok(());
         }
-        let [own, all] = &mut *self.words.borrow_mut();
-        own.clear();
-        own.extend(sums.iter().flat_map(ExactSum::words));
-        all.resize(own.len(), 0);
-        let mut pending = self.pending();
-        let begun = pending.reduce(WordReduction::Sum, own, all);
-        work();
-        begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
-        drop(pending);
-        sums.iter_mut().zip(all.as_chunks().0).for_each(|(sum, words)| *sum = ExactSum::of_words(*words));
-        Ok(())
+        let words = &mut *self.words.borrow_mut();
+        words[0].clear();
+        if self.size <= DIRECT_RANKS_MAX {
+            self.sum_directly(sums, words, work)
+        } else {
+            self.sum_by_reduction(sums, words, work)
+        }
     }
 
     fn min(&self, value: i64) -> Result<i64, CommError> {

@@ -357,7 +357,7 @@ impl<'b> PendingCalls<'b> {
         })
     }
 
-    /// Receives into `target`; a message of another length is taken and thrown away.
+    /// Receives into `target`; a message that is longer is taken and thrown away.
     pub(super) fn receive<T: Wire>(&mut self, from: usize, tag: i32, target: &'b mut [T]) {
         self.requests.push(MpiRequest::Awaited(ReceiveBuffer {
             comm: self.comm,
@@ -533,7 +533,7 @@ impl ReceiveBuffer {
         // SAFETY: the status of the message, and a valid place.
         check(unsafe { (calls().MPI_Get_count)(&raw const status, self.datatype, &raw mut count) })?;
         let values = usize::try_from(count).unwrap_or(0);
-        let fits = values == self.values;
+        let fits = values <= self.values;
         let mut overflow = if fits { Vec::new() } else { vec![0_u8; values * self.value_bytes] };
         let start = if fits { self.start } else { overflow.as_mut_ptr() };
         let mut handle = constants().request_null;
