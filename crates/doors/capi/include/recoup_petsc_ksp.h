@@ -21,11 +21,11 @@
 #include "recoup_petsc_run.h"
 
 /* A vector that is saved beside the iterate, see recoup_petsc_systems.h. */
-typedef struct RecoupKSPState {
-    Vec                    v;
-    char                  *name;
-    RecoupArray            array;
-    struct RecoupKSPState *next;
+typedef struct RecoupKSPStateRecord {
+    Vec                          v;
+    char                        *name;
+    RecoupArray                  array;
+    struct RecoupKSPStateRecord *next;
 } *RecoupKSPState;
 
 typedef struct RecoupKSPRecord {

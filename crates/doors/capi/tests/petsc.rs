@@ -47,16 +47,18 @@ impl Example {
             eprintln!("SKIPPED: pkg-config knows no {package}");
             return None;
         };
-        if !has("mpicc") || !has("mpirun") {
+        let is_cpp = source.ends_with(".cpp");
+        let compiler = if is_cpp { "mpicxx" } else { "mpicc" };
+        if !has(compiler) || !has("mpirun") {
             return None;
         }
         let flags = String::from_utf8(flags.stdout).unwrap();
-        let mut all = strict("-std=c11");
+        let mut all = strict(if is_cpp { "-std=c++17" } else { "-std=c11" });
         all.push("-D_POSIX_C_SOURCE=200809L".to_owned());
         all.extend(flags.split_whitespace().map(str::to_owned));
         all.extend_from_slice(more);
         let folder = tempfile::tempdir().unwrap();
-        let program = compile("mpicc", source, &all, folder.path());
+        let program = compile(compiler, source, &all, folder.path());
         Some(Self { folder, program })
     }
 
@@ -409,6 +411,15 @@ fn a_deflated_solve_ends_below_the_tolerance_of_an_undisturbed_one() {
         assert_eq!(resumed.from, 40);
         assert!(last_number(&resumed.rest) <= 1.1e-10, "{change}: {resumed:?}");
     }
+}
+
+/// A struct had the name of the pointer to it, which C++ refuses.
+#[test]
+fn headers_for_petsc_compile_as_cplusplus() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("headers.cpp");
+    std::fs::write(&source, "#include <recoup_petsc.h>\nint main() { return 0; }\n").unwrap();
+    let _compiled = Example::of(source.to_str().unwrap());
 }
 
 /// The program of the documentation compiles as it stands, and the loop beside it.
