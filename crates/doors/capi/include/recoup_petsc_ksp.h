@@ -46,7 +46,7 @@ typedef struct RecoupKSPRecord {
     PetscBool   has_systems, has_begun; /* a solve was begun since it was attached */
     PetscReal   norm_b;
     PetscInt    max_it;
-    PetscBool   nonzero_guess, is_changed;
+    PetscBool   nonzero_guess, knoll_guess, is_changed;
     PC          pc, deflation; /* the program's, and ours around it */
     Vec         restored;      /* x, of a KSP that forms a guess over it; else NULL */
     Vec         w, Aw;         /* the direction deflated with */
@@ -521,12 +521,14 @@ static inline PetscErrorCode RecoupPCPreSolve(PC shell, KSP ksp, Vec b, Vec x)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Keeps x from a guess of the KSP (-ksp_guess_type), which would be put in its place before the first iteration. */
+/* Keeps x from a guess of the KSP (-ksp_guess_type, -ksp_knoll), which would be put in its place before the first iteration. */
 static inline PetscErrorCode RecoupKSPKeepStart(RecoupKSP saved)
 {
     const char *prefix;
     PetscBool   has_guess;
     PetscFunctionBegin;
+    PetscCall(KSPGetInitialGuessKnoll(saved->ksp, &saved->knoll_guess));
+    PetscCall(KSPSetInitialGuessKnoll(saved->ksp, PETSC_FALSE));
     PetscCall(KSPGetOptionsPrefix(saved->ksp, &prefix));
     PetscCall(PetscOptionsHasName(NULL, prefix, "-ksp_guess_type", &has_guess));
     if (!has_guess) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -595,7 +597,8 @@ static inline PetscErrorCode RecoupKSPSettle(RecoupKSP saved)
         PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, saved->max_it));
         PetscCall(KSPSetInitialGuessNonzero(saved->ksp, saved->nonzero_guess));
     }
-    saved->is_changed = PETSC_FALSE;
+    if (saved->knoll_guess) PetscCall(KSPSetInitialGuessKnoll(saved->ksp, PETSC_TRUE));
+    saved->is_changed = saved->knoll_guess = PETSC_FALSE;
     PetscCall(VecDestroy(&saved->restored));
     if (saved->deflation) PetscCall(KSPSetPC(saved->ksp, saved->pc));
     PetscCall(PCDestroy(&saved->deflation));

@@ -134,8 +134,6 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
     }
 }
 
-/// KSPSolve formed its guess over the x that was restored: CG, deflated for that x, stopped with an
-/// indefinite preconditioner, and GMRES began from nothing.
 #[test]
 fn a_solve_ends_with_a_version_before_the_end_of_its_job() {
     let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
@@ -152,15 +150,17 @@ fn a_solve_ends_with_a_version_before_the_end_of_its_job() {
     }
 }
 
+/// KSPSolve formed its guess over the x that was restored: CG, deflated for that x, stopped with an
+/// indefinite preconditioner, and GMRES began from nothing.
 #[test]
 fn a_guess_of_the_ksp_takes_no_restored_x_away() {
     let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
     for (method, from) in [(CG, 40), (GMRES, 30)] {
-        for guess in ["fischer", "pod"] {
-            let arguments = format!("-n 24 {method} -ksp_guess_type {guess}");
+        for guess in ["guess_type fischer", "guess_type pod", "knoll"] {
+            let arguments = format!("-n 24 {method} -ksp_{guess}");
             let plain = ksp.run(1, &arguments, None).unwrap();
             let options = "interval=20it scheme=lossless";
-            let resumed = ksp.killed(&format!("{guess}{from}"), (1, 1), &arguments, 45, options);
+            let resumed = ksp.killed(&format!("{}{from}", guess.replace(' ', "-")), (1, 1), &arguments, 45, options);
             assert_eq!(resumed.from, from);
             // As without a guess: CG has its direction, and GMRES is at the end of a cycle.
             assert!(
