@@ -13,6 +13,7 @@ mod memory_file;
 mod messages;
 mod mutations;
 mod petsc_exec;
+mod petsc_faults;
 mod petsc_getdp;
 mod petsc_mpich;
 mod petsc_rows;

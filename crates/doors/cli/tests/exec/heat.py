@@ -1,4 +1,5 @@
-"""Implicit steps of the heat equation on a square by petsc4py. It kills itself before step -kill_at."""
+"""Implicit steps of the heat equation on a square by petsc4py, which says the type of its numbers first. It kills itself before
+step -kill_at."""
 
 import os
 import signal
@@ -10,6 +11,7 @@ petsc4py.init(sys.argv)
 
 from petsc4py import PETSc
 
+PETSc.Sys.Print(PETSc.ScalarType.__name__)
 options = PETSc.Options()
 n, kill_at = options.getInt("n", 40), options.getInt("kill_at", -1)
 A = PETSc.Mat().createAIJ([n * n, n * n], nnz=5)
