@@ -201,8 +201,8 @@ impl CostAccount {
         blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds() + slowdown_seconds);
         blend(&mut cost.drain_seconds, if self.is_synchronous { 0.0 } else { saved.spent.drain_seconds() });
         blend(&mut cost.ratio, ratio);
-        if let Some(verified) = saved.residual.verified_norm.filter(|_| saved.residual.norm > 0.0) {
-            blend(&mut cost.residual_jump, verified / saved.residual.norm);
+        if saved.residual_jump > 0.0 {
+            blend(&mut cost.residual_jump, saved.residual_jump);
         }
         if saved.spent.write_seconds > 0.0 {
             blend(&mut self.write_bytes_per_second, saved.payload_bytes as f64 / saved.spent.write_seconds);

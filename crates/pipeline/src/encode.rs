@@ -405,6 +405,7 @@ fn begun(job: &CheckpointJob) -> Saved {
         frozen_bytes: job.staging.frozen_bytes,
         payload_bytes: 0,
         residual: ResidualRecord { norm, rhs_norm, ..ResidualRecord::default() },
+        residual_jump: 0.0,
         extra_iterations: job.predicted,
         spent: Spent { stage_seconds: job.stage_seconds, wait_seconds: job.wait_seconds, ..Spent::default() },
         on_device: DeviceUse::default(),

@@ -161,6 +161,12 @@ impl Verifier {
         self.columns[column].rhs_norm
     }
 
+    /// Returns how many times the residual norm of the iterate measured last a norm is; 0 where
+    /// that was 0. The norm that a method reports may be a preconditioned one.
+    pub(crate) fn jump(&self, norm: f64) -> f64 {
+        if self.norms.residual > 0.0 { norm / self.norms.residual } else { 0.0 }
+    }
+
     /// Returns the problem and what it is recognised by.
     pub(crate) fn problem(&self) -> SessionProblem {
         SessionProblem {

@@ -75,6 +75,8 @@ pub struct Saved {
     pub payload_bytes: u64,
     /// The residual, before and after.
     pub residual: ResidualRecord,
+    /// `||b - A x'|| / ||b - A x||` of what was encoded and what was staged; 0 where not measured.
+    pub residual_jump: f64,
     /// Extra iterations that a recovery from it was expected to cost.
     pub extra_iterations: Option<Prediction>,
     /// The time it took, by the work it was spent on.
@@ -102,6 +104,7 @@ impl Saved {
             frozen_bytes: 0,
             payload_bytes: 8,
             residual: ResidualRecord::default(),
+            residual_jump: 0.0,
             extra_iterations: None,
             spent,
             on_device: DeviceUse::default(),

@@ -85,6 +85,8 @@ impl VariableEncoder {
         saved.bound = encoded.bound;
         saved.achieved_error = encoded.frames.iter().map(|frame| frame.record.achieved_error).fold(0.0, f64::max);
         saved.residual = residual;
+        let jump = self.verifier.as_ref().and_then(|verifier| Some(verifier.jump(residual.verified_norm?)));
+        saved.residual_jump = jump.unwrap_or(0.0);
     }
 
     /// Returns whether a lossy version may hold a variable with errors.
