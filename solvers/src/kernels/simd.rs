@@ -113,18 +113,12 @@ kernels! {
 
     /// `r = b - r`, and the new `r . r`, of one block.
     fn residual_block(b: &[f64], r: &mut [f64]) -> f64 {
-        assert_eq!(b.len(), r.len(), "vectors of one residual differ in length");
-        for (r, b) in r.iter_mut().zip(b) {
-            *r = b - *r;
-        }
-        sum_block(r, r, |[x, y]| x * y)
+        change_block(b, r, |[b, r]| b - r)
     }
 
-    /// `r -= alpha q` of one block.
-    fn reduce_block(alpha: f64, q: &[f64], r: &mut [f64]) {
-        for (r, q) in r.iter_mut().zip(q) {
-            *r -= alpha * q;
-        }
+    /// `r -= alpha q`, and the new `r . r`, of one block.
+    fn reduce_block(alpha: f64, q: &[f64], r: &mut [f64]) -> f64 {
+        change_block(q, r, |[q, r]| r - alpha * q)
     }
 
     /// `r . (D^-1 r)` of one block, summed as [`dot_block`] does.
@@ -385,6 +379,26 @@ fn sum_block<E: Operand>(x: &[f64], y: &[E], term: impl Fn([f64; 2]) -> f64) -> 
     sum_lanes(lanes)
 }
 
+/// `r = change(q, r)`, and the new `r . r` of one block, summed as [`sum_block`] does on the way.
+#[inline(always)]
+fn change_block(q: &[f64], r: &mut [f64], change: impl Fn([f64; 2]) -> f64) -> f64 {
+    assert_eq!(q.len(), r.len(), "vectors of one residual differ in length");
+    let mut lanes = [0.0; LANES];
+    let (q_chunks, q_rest) = q.as_chunks::<LANES>();
+    let (r_chunks, r_rest) = r.as_chunks_mut::<LANES>();
+    for (q, r) in q_chunks.iter().zip(r_chunks) {
+        for lane in 0..LANES {
+            r[lane] = change([q[lane], r[lane]]);
+            lanes[lane] += r[lane] * r[lane];
+        }
+    }
+    for ((lane, &q), r) in lanes.iter_mut().zip(q_rest).zip(r_rest) {
+        *r = change([q, *r]);
+        *lane += *r * *r;
+    }
+    sum_lanes(lanes)
+}
+
 /// The lanes, a power of two, added in a fixed tree.
 #[inline(always)]
 pub(crate) fn sum_lanes<const N: usize>(mut lanes: [f64; N]) -> f64 {
@@ -464,6 +478,17 @@ mod tests {
             sweep::<[f64; 4]>(0.15, &star, &mut plain, &mut plain_lanes);
             assert_eq!(bits(&wide), bits(&plain), "n {n}");
             assert_eq!(bits(wide_lanes.as_flattened()), bits(plain_lanes.as_flattened()), "n {n}");
+        }
+    }
+
+    #[test]
+    fn sums_on_the_way_have_the_bits_of_a_pass_of_their_own() {
+        for n in [0, 1, LANES - 1, LANES, LANES + 1, 512, 1001] {
+            let q = wave(n, 0.1);
+            let mut r = wave(n, 0.2);
+            let plain: Vec<f64> = r.iter().zip(&q).map(|(r, q)| r - 0.3 * q).collect();
+            assert_eq!(reduce_block(0.3, &q, &mut r).to_bits(), dot_block(&plain, &plain).to_bits(), "n {n}");
+            assert_eq!(bits(&r), bits(&plain), "n {n}");
         }
     }
 

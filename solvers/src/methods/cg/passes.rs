@@ -126,8 +126,7 @@ impl CgPasses for System<'_> {
     ) -> Result<(), SolveError> {
         let diagonal = inverse.diagonal();
         self.pool.sum_rows_into(self.rows(), r.rows_mut(), sums, |rows, r, sums| {
-            reduce_block(alpha, &q[rows.clone()], r);
-            let r_r = dot_block(r, r);
+            let r_r = reduce_block(alpha, &q[rows.clone()], r);
             sums[0] += r_r;
             sums[1] += diagonal.map_or(r_r, |diagonal| scaled_dot_block(&diagonal[rows.clone()], r));
             for (sum, u) in sums[2..].iter_mut().zip(u) {
