@@ -6,8 +6,9 @@ use recoup_core::{
 };
 
 use crate::part::check_frame;
+use crate::part_file::PartFile;
 use crate::repair::repair;
-use crate::shelf::{PartFile, Shelf, ShelfPart};
+use crate::shelf::{Shelf, ShelfPart};
 use crate::store::{NodeStore, joined, unreadable};
 
 impl Store for NodeStore {

@@ -19,6 +19,7 @@ mod node;
 mod notes;
 mod orders;
 mod part;
+mod part_file;
 mod plan;
 mod protection;
 mod repair;
@@ -28,6 +29,7 @@ mod schedule;
 mod shelf;
 mod simd;
 mod store;
+mod sys;
 mod tier_list;
 mod tiers;
 

@@ -7,6 +7,7 @@
 //!
 //! The version removed last stays as [`RETIRED`] until the next is removed. A part that is started
 //! takes the file of its name from there, and writes over it: new pages cost as much as the copy.
+//! `part_file.rs` has the bytes of a part.
 //!
 //! Checksums find accidents, not intent: whoever can write a part can write its checksum. So a file
 //! that another user might have written is never read. Every directory from the node's down is a
@@ -15,9 +16,8 @@
 //! only the same checks protect, and they hide nothing and keep nothing from being removed.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use recoup_core::{Manifest, StoreError};
@@ -25,9 +25,8 @@ use recoup_io::PrivateDir;
 
 use crate::node::Node;
 use crate::part;
+use crate::part_file::{PartFile, PartMaps, PartReader, TRAILER_BYTES, read_whole};
 
-const MAGIC: [u8; 4] = *b"rcpt";
-const TRAILER_BYTES: usize = 16;
 /// The name of a file of payloads, before the rank. Versions that are in memory now have it.
 const PAYLOADS: &str = "blob-";
 /// The version removed last, which no longer counts.
@@ -74,12 +73,13 @@ impl ShelfPart {
 pub(crate) struct Shelf {
     node: Node,
     name: String,
+    maps: PartMaps,
 }
 
 impl Shelf {
     /// Names the shelf of `rank` on a node; the first write makes it.
     pub(crate) fn new(node: &Node, rank: usize) -> Self {
-        Self { node: node.clone(), name: format!("rank-{rank:06}") }
+        Self { node: node.clone(), name: format!("rank-{rank:06}"), maps: PartMaps::default() }
     }
 
     /// Returns the shelves on a node, with their ranks.
@@ -87,6 +87,11 @@ impl Shelf {
         let rank = |name: &String| name.strip_prefix("rank-")?.parse().ok();
         let names = names(node.open()?)?;
         Ok(names.iter().filter_map(rank).map(|rank| (rank, Self::new(node, rank))).collect())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn maps(&self) -> PartMaps {
+        self.maps.clone()
     }
 
     fn open(&self) -> Result<Option<PrivateDir>, StoreError> {
@@ -117,20 +122,22 @@ impl Shelf {
     pub(crate) fn start(&self, version: u64, part: ShelfPart) -> Result<PartFile, StoreError> {
         let place = self.require_version(version)?;
         let name = part.file();
-        let file = self.retired_file(&place, &name).map_or_else(|| place.create_file(&name), Ok)?;
-        let path = place.path().join(name);
-        Ok(PartFile { file, path, bytes: 0, crc32c: 0 })
+        let (file, held) = match self.retired_file(&place, &name) {
+            Some(retired) => retired,
+            None => (place.create_file(&name)?, 0),
+        };
+        Ok(PartFile::over(file, place.path().join(name), held, &self.maps))
     }
 
     /// Takes a file of the version removed last, and cuts the end that confirmed it. Best effort:
-    /// a part that gets none is made.
-    fn retired_file(&self, place: &PrivateDir, name: &str) -> Option<File> {
+    /// a part that gets none is made. Returns the file with the bytes it has left.
+    fn retired_file(&self, place: &PrivateDir, name: &str) -> Option<(File, usize)> {
         let retired = self.open().ok()??.open_dir(RETIRED).ok()??;
         retired.move_to(name, place, name).ok().filter(|is_moved| *is_moved)?;
         let file = place.change_file(name).ok()?;
-        let held = file.metadata().ok()?.len();
-        file.set_len(held.saturating_sub(TRAILER_BYTES as u64)).ok()?;
-        Some(file)
+        let held = file.metadata().ok()?.len().saturating_sub(TRAILER_BYTES as u64);
+        file.set_len(held).ok()?;
+        Some((file, usize::try_from(held).ok()?))
     }
 
     /// Writes a whole part.
@@ -167,8 +174,7 @@ impl Shelf {
     pub(crate) fn open_part(&self, version: u64, part: ShelfPart) -> Result<PartReader, String> {
         let name = part.file();
         let file = self.require_version(version).and_then(|place| place.open_file(&name)).map_err(|e| e.to_string())?;
-        let (left, expected) = trailer(&file).map_err(|what| format!("{name}: {what}"))?;
-        Ok(PartReader { file, name, left, crc32c: 0, expected })
+        PartReader::new(file, name, &self.maps)
     }
 
     /// Reads bytes of a part, unverified.
@@ -230,6 +236,7 @@ impl Shelf {
         let Some(place) = shelf.open_dir(&name)? else { return Ok(()) };
         place.remove(&ShelfPart::Commit.file())?;
         shelf.remove(RETIRED)?;
+        self.maps.forget_removed();
         shelf.move_to(&name, &shelf, RETIRED).map(drop)
     }
 
@@ -242,7 +249,9 @@ impl Shelf {
     /// Removes the whole shelf.
     pub(crate) fn remove_all(&self) -> Result<(), StoreError> {
         self.places()?.into_iter().try_for_each(|version| self.remove(version))?;
-        self.node.open()?.map_or(Ok(()), |node| node.remove(&self.name))
+        let removed = self.node.open()?.map_or(Ok(()), |node| node.remove(&self.name));
+        self.maps.forget_removed();
+        removed
     }
 }
 
@@ -263,109 +272,6 @@ fn part_in(place: &PrivateDir, part: ShelfPart) -> Result<Vec<u8>, String> {
     read_whole(&file).map_err(|what| format!("{name}: {what}"))
 }
 
-/// Reads the bytes before the trailer, if that confirms them.
-fn read_whole(file: &File) -> Result<Vec<u8>, String> {
-    let failed = |e: io::Error| e.to_string();
-    let (cut, crc32c) = trailer(file)?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(cut as usize).map_err(|_| format!("no memory for {cut} bytes"))?;
-    file.take(cut).read_to_end(&mut bytes).map_err(failed)?;
-    let is_whole = (bytes.len() as u64, crc32c::crc32c(&bytes)) == (cut, crc32c);
-    if is_whole { Ok(bytes) } else { Err("not as it was written".to_owned()) }
-}
-
-/// Reads the trailer: the length of the bytes before it and their checksum. A file of another
-/// length is refused, however long it is.
-fn trailer(file: &File) -> Result<(u64, u32), String> {
-    let failed = |e: io::Error| e.to_string();
-    let held = file.metadata().map_err(failed)?.len();
-    let cut = held.checked_sub(TRAILER_BYTES as u64).ok_or("cut short")?;
-    let mut found = [0; TRAILER_BYTES];
-    file.read_exact_at(&mut found, cut).map_err(failed)?;
-    let [.., c0, c1, c2, c3] = *found.first_chunk::<8>().unwrap_or(&[0; 8]);
-    let crc32c = u32::from_le_bytes([c0, c1, c2, c3]);
-    if found == trailer_of(cut, crc32c) {
-        Ok((cut, crc32c))
-    } else {
-        Err(format!("not as it was written: {held} bytes found"))
-    }
-}
-
-/// A part that is read in pieces.
-pub(crate) struct PartReader {
-    file: File,
-    name: String,
-    /// Bytes to be read.
-    left: u64,
-    crc32c: u32,
-    expected: u32,
-}
-
-impl PartReader {
-    /// Reads the next bytes, up to `bytes` of them; fewer are the last ones.
-    ///
-    /// # Errors
-    /// In words, where the file cannot be read; with the last bytes, where it is not as written.
-    pub(crate) fn read(&mut self, bytes: usize, piece: &mut Vec<u8>) -> Result<(), String> {
-        let wanted = self.left.min(bytes as u64);
-        piece.clear();
-        let read = (&self.file).take(wanted).read_to_end(piece);
-        read.map_err(|e| format!("{}: {e}", self.name))?;
-        self.left -= wanted;
-        self.crc32c = crc32c::crc32c_append(self.crc32c, piece);
-        let is_sound = piece.len() as u64 == wanted && (self.left > 0 || self.crc32c == self.expected);
-        if is_sound { Ok(()) } else { Err(format!("{}: not as it was written", self.name)) }
-    }
-}
-
-/// A part being written. Dropped unfinished, it is damaged.
-pub(crate) struct PartFile {
-    file: File,
-    path: PathBuf,
-    bytes: u64,
-    crc32c: u32,
-}
-
-impl PartFile {
-    /// Returns the bytes so far.
-    pub(crate) fn len(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.write(bytes, crc32c::crc32c_append(self.crc32c, bytes))
-    }
-
-    /// Appends bytes whose checksum is known: it is not taken again.
-    pub(crate) fn append_summed(&mut self, bytes: &[u8], crc32c: u32) -> Result<(), StoreError> {
-        self.write(bytes, crc32c::crc32c_combine(self.crc32c, crc32c, bytes.len()))
-    }
-
-    /// Writes bytes, with which the checksum of the whole is `crc32c`.
-    fn write(&mut self, bytes: &[u8], crc32c: u32) -> Result<(), StoreError> {
-        self.file.write_all(bytes).map_err(|e| StoreError::of_io("write", &self.path, e))?;
-        self.bytes += bytes.len() as u64;
-        self.crc32c = crc32c;
-        Ok(())
-    }
-
-    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
-        let trailer = trailer_of(self.bytes, self.crc32c);
-        let written = self.file.write_all(&trailer);
-        // The file of a retired version may have been longer.
-        let cut = written.and_then(|()| self.file.set_len(self.bytes + TRAILER_BYTES as u64));
-        cut.map_err(|e| StoreError::of_io("write", &self.path, e))
-    }
-}
-
-fn trailer_of(bytes: u64, crc32c: u32) -> [u8; TRAILER_BYTES] {
-    let mut trailer = [0; TRAILER_BYTES];
-    trailer[..4].copy_from_slice(&MAGIC);
-    trailer[4..8].copy_from_slice(&crc32c.to_le_bytes());
-    trailer[8..].copy_from_slice(&bytes.to_le_bytes());
-    trailer
-}
-
 /// Returns the names in a directory; none if there is no directory.
 fn names(directory: Option<PrivateDir>) -> Result<Vec<String>, StoreError> {
     directory.map_or(Ok(Vec::new()), |directory| directory.names())
@@ -377,6 +283,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+    use crate::part_file::trailer_of;
 
     #[test]
     fn every_flipped_bit_and_every_truncation_of_a_part_is_refused() {
@@ -426,12 +333,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 3);
         let part = ShelfPart::Payloads(3);
+        let path = |version: u64| dir.path().join(format!("node/rank-000003/v{version:012}/blob-000003"));
         let mut before = 0;
         for (version, len) in [(0, 50), (1, 50), (2, 80), (3, 20), (4, 0)] {
             shelf.clear(version).unwrap();
             let bytes = vec![version as u8; len];
             let mut file = shelf.start(version, part).unwrap();
-            assert_eq!(file.file.metadata().unwrap().len(), before, "version {version}");
+            let held = fs::metadata(path(version)).unwrap().len();
+            assert_eq!(held, before, "version {version}");
             file.append(&bytes).unwrap();
             assert!(shelf.get(version, part).is_err(), "version {version} is not finished");
             file.finish().unwrap();
@@ -458,14 +367,16 @@ mod tests {
         let read = |len: usize| {
             let mut reader = shelf.open_part(7, ShelfPart::Payloads(0))?;
             let mut found = Vec::new();
-            let mut piece = Vec::new();
-            loop {
-                reader.read(len, &mut piece)?;
-                found.extend_from_slice(&piece);
-                if piece.len() < len {
-                    return Ok::<_, String>(found);
+            let mut room = Vec::new();
+            while found.len().is_multiple_of(len) {
+                let piece = reader.next(len, &mut room)?;
+                found.extend_from_slice(piece);
+                if piece.is_empty() {
+                    break;
                 }
             }
+            let is_whole = reader.trailer() == trailer_of(found.len() as u64, crc32c::crc32c(&found));
+            if is_whole { Ok(found) } else { Err("not as it was written".to_owned()) }
         };
         (1..12).for_each(|len| assert_eq!(read(len).unwrap(), bytes, "pieces of {len}"));
         let path = dir.path().join("node/rank-000000/v000000000007/blob-000000");

@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use crate::code::encode_row;
 use crate::layout::{Layout, segment};
 use crate::node::{Node, NodePlace, first_positions};
+use crate::part_file::PartFile;
 use crate::plan::ParityHead;
 use crate::protection::{Group, Guard, Protection, groups};
-use crate::shelf::{PartFile, Shelf, ShelfPart};
+use crate::shelf::{Shelf, ShelfPart};
 
 /// Bytes that travel to a partner at a time: few enough for the memory of both to be used again and
 /// to stay in the caches.
@@ -239,7 +240,8 @@ impl NodeStore {
     }
 
     /// Copies the parts of a kind. They travel in pieces, and one with fewer bytes than others is
-    /// the last of its part. A rank that fails sends no more, and takes part until all have ended.
+    /// the last of its part. The trailers follow, by which their receivers find out what is
+    /// damaged. A rank that fails sends no more, and takes part until all have ended.
     fn copy_parts(
         &self,
         version: u64,
@@ -249,35 +251,33 @@ impl NodeStore {
     ) -> Result<Result<(), StoreError>, CommError> {
         let partner = partners[comm.rank()];
         let mut own = self.shelf.open_part(version, part(comm.rank()));
+        let mut sent = Ok(());
         let mut is_sent = false;
-        let mut piece = Vec::new();
-        let copy = |from: usize| (from, self.shelf.start(version, part(from)));
-        let mut arriving: Vec<_> = (0..partners.len()).filter(|&r| partners[r] == comm.rank()).map(copy).collect();
-        let mut shelved = Ok(());
-        while !is_sent || !arriving.is_empty() {
+        let mut room = Vec::new();
+        let start = |from: usize| ArrivingPart::new(from, part(from), self.shelf.start(version, part(from)));
+        let from: Vec<usize> = (0..partners.len()).filter(|&rank| partners[rank] == comm.rank()).collect();
+        let mut parts: Vec<ArrivingPart> = from.iter().copied().map(start).collect();
+        while !is_sent || parts.iter().any(|part| !part.is_here) {
             let mut sends = Vec::new();
             if !is_sent {
-                if let Err(what) = own.as_mut().map_err(|e| e.clone()).and_then(|own| own.read(PIECE_BYTES, &mut piece))
-                {
-                    piece.clear();
-                    shelved = shelved.and(Err(unreadable(version, what)));
-                }
+                let piece = own.as_mut().map_err(|what| what.clone()).and_then(|own| own.next(PIECE_BYTES, &mut room));
+                let piece = piece.unwrap_or_else(|what| {
+                    sent = Err(unreadable(version, what));
+                    &[]
+                });
                 is_sent = piece.len() < PIECE_BYTES;
-                sends.push((partner, piece.as_slice()));
+                sends.push((partner, piece));
             }
-            let from: Vec<usize> = arriving.iter().map(|(from, _)| *from).collect();
-            let received = comm.exchange_bytes(&sends, &from)?;
-            let arrived = arriving.into_iter().zip(received);
-            (arriving, shelved) = arrived.fold((Vec::new(), shelved), |(mut left, shelved), ((from, file), bytes)| {
-                let appended = file.and_then(|mut file| file.append(&bytes).map(|()| file));
-                if bytes.len() == PIECE_BYTES {
-                    left.push((from, appended));
-                    return (left, shelved);
-                }
-                (left, shelved.and(appended.and_then(PartFile::finish)))
-            });
+            let mut receives: Vec<_> = parts.iter_mut().filter(|part| !part.is_here).map(ArrivingPart::room).collect();
+            let lengths = comm.exchange_bytes_into(&sends, &mut receives)?;
+            parts.iter_mut().filter(|part| !part.is_here).zip(lengths).for_each(|(part, len)| part.take(len));
         }
-        Ok(shelved)
+        let trailer = own.map(|own| own.trailer().to_vec()).unwrap_or_default();
+        let trailers = comm.exchange_bytes(&[(partner, &trailer)], &from)?;
+        Ok(parts
+            .into_iter()
+            .zip(trailers)
+            .fold(sent, |so_far, (part, trailer)| so_far.and(part.finish(version, &trailer))))
     }
 
     /// Sends segments to the ranks that sum them up, and shelves the sums that this rank holds.
@@ -407,6 +407,53 @@ impl NodeStore {
     }
 }
 
+/// A part of another rank on its way to this one.
+struct ArrivingPart {
+    from: usize,
+    name: String,
+    file: Result<PartFile, StoreError>,
+    /// The place of bytes that have no file.
+    lost: Vec<u8>,
+    is_here: bool,
+}
+
+impl ArrivingPart {
+    fn new(from: usize, part: ShelfPart, file: Result<PartFile, StoreError>) -> Self {
+        Self { from, name: part.file(), file, lost: Vec::new(), is_here: false }
+    }
+
+    /// Lends room for the next piece, with the rank that it comes from.
+    fn room(&mut self) -> (usize, &mut [u8]) {
+        let room = match &mut self.file {
+            Ok(file) => file.room(PIECE_BYTES),
+            Err(_) => {
+                self.lost.resize(PIECE_BYTES, 0);
+                &mut self.lost
+            }
+        };
+        (self.from, room)
+    }
+
+    /// Takes a piece of `len` bytes that has come to the room.
+    fn take(&mut self, len: usize) {
+        self.is_here = len < PIECE_BYTES;
+        if let Ok(file) = &mut self.file
+            && let Err(error) = file.fill(PIECE_BYTES, len)
+        {
+            self.file = Err(error);
+        }
+    }
+
+    /// Shelves the part, if its trailer confirms what has come.
+    fn finish(self, version: u64, trailer: &[u8]) -> Result<(), StoreError> {
+        let file = self.file?;
+        if file.trailer() != trailer {
+            return Err(unreadable(version, format!("{}: not as it was written", self.name)));
+        }
+        file.finish()
+    }
+}
+
 /// A part of a manifest, or what is wrong with it.
 pub(crate) type FoundManifest = Result<Manifest, String>;
 
@@ -493,12 +540,19 @@ mod tests {
     /// Copies the parts of three ranks to their partners; one byte of a part may be damaged before.
     /// Returns what each rank said and holds of the rank before it.
     fn copied(parts: [usize; 3], damaged: Option<(usize, usize)>) -> Vec<(bool, Result<Vec<u8>, String>)> {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         Threads::launch(3, |comm| {
             let rank = comm.rank();
             let store = NodeStore::new(dir.path().join(format!("node-{rank}")), rank);
-            store.shelf.clear(7).unwrap();
-            store.shelf.put(7, ShelfPart::Payloads(rank), &part(rank, parts[rank])).unwrap();
+            // The second version is written over the first, and read from where it is mapped.
+            for version in [6, 7] {
+                store.shelf.clear(version).unwrap();
+                store.shelf.put(version, ShelfPart::Payloads(rank), &part(rank, parts[rank])).unwrap();
+                if version == 6 {
+                    store.copy_parts(6, ShelfPart::Payloads, &[1, 2, 0], &comm).unwrap().unwrap();
+                    store.shelf.remove(6).unwrap();
+                }
+            }
             if let Some((_, byte)) = damaged.filter(|(of, _)| *of == rank) {
                 let path = dir.path().join(format!("node-{rank}/rank-{rank:06}/v000000000007/blob-{rank:06}"));
                 let mut bytes = fs::read(&path).unwrap();

@@ -97,6 +97,27 @@ pub trait Comm: Send {
     /// [`CommError::RankLost`] when a partner is gone.
     fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError>;
 
+    /// Exchanges as [`Comm::exchange_bytes`], into room that is there: longer messages than the
+    /// room are errors. Returns the length of what came from each rank. The ranks that send and
+    /// those that receive both make this call, for messages of at most a GiB.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a partner is gone, [`CommError::Length`] for too little room.
+    fn exchange_bytes_into(
+        &self,
+        sends: &[(usize, &[u8])],
+        receives: &mut [(usize, &mut [u8])],
+    ) -> Result<Vec<usize>, CommError> {
+        let from: Vec<usize> = receives.iter().map(|(from, _)| *from).collect();
+        let received = self.exchange_bytes(sends, &from)?;
+        let put = |(bytes, (rank, room)): (Vec<u8>, &mut (usize, &mut [u8]))| {
+            let wrong = CommError::Length { rank: *rank, expected: room.len(), found: bytes.len() };
+            room.get_mut(..bytes.len()).ok_or(wrong)?.copy_from_slice(&bytes);
+            Ok(bytes.len())
+        };
+        received.into_iter().zip(receives).map(put).collect()
+    }
+
     /// Returns when every rank has called it.
     ///
     /// # Errors

@@ -142,6 +142,14 @@ impl Comm for LosingComm {
         self.call().exchange_bytes(sends, from)
     }
 
+    fn exchange_bytes_into(
+        &self,
+        sends: &[(usize, &[u8])],
+        receives: &mut [(usize, &mut [u8])],
+    ) -> Result<Vec<usize>, CommError> {
+        self.call().exchange_bytes_into(sends, receives)
+    }
+
     fn barrier(&self) -> Result<(), CommError> {
         self.call().barrier()
     }

@@ -17,6 +17,7 @@ pub fn run(comm: &dyn Comm) {
     exchange_names_a_wrong_length(comm).expect(lost);
     exchange_does_the_work_meanwhile_once(comm).expect(lost);
     bytes_of_any_length_arrive_in_the_order_asked(comm).expect(lost);
+    bytes_come_into_room_that_is_there_or_are_refused(comm).expect(lost);
     all_ranks_exchange_bytes_with_all(comm).expect(lost);
     bytes_do_not_mix_with_values(comm).expect(lost);
     bytes_of_all_ranks_reach_rank_0_in_order_and_return(comm).expect(lost);
@@ -123,6 +124,27 @@ fn bytes_of_any_length_arrive_in_the_order_asked(comm: &dyn Comm) -> Result<(), 
         assert_eq!((received[1].as_slice(), received[2].as_slice()), (b"second".as_slice(), b"".as_slice()));
     }
     assert_eq!(comm.exchange_bytes(&[], &[])?, Vec::<Vec<u8>>::new());
+    Ok(())
+}
+
+/// Other communicators than that of MPI have no calls for it, and copy.
+fn bytes_come_into_room_that_is_there_or_are_refused(comm: &dyn Comm) -> Result<(), CommError> {
+    let rank = comm.rank();
+    let size = comm.size();
+    let left = (rank + size - 1) % size;
+    let right = (rank + 1) % size;
+    for length in [0, 1, 4096, 3_000_000] {
+        let own = vec![rank as u8; length + rank];
+        let mut room = vec![u8::MAX; length + size];
+        let lengths = comm.exchange_bytes_into(&[(right, &own)], &mut [(left, &mut room)])?;
+        assert_eq!(lengths, [length + left]);
+        let is_there = |(i, &byte): (usize, &u8)| byte == if i < length + left { left as u8 } else { u8::MAX };
+        assert!(room.iter().enumerate().all(is_there), "{length} bytes from rank {left}");
+        let found = length + 1;
+        let wrong = CommError::Length { rank: left, expected: length, found };
+        let refused = comm.exchange_bytes_into(&[(right, &vec![0; found])], &mut [(left, &mut room[..length])]);
+        assert_eq!(refused, Err(wrong));
+    }
     Ok(())
 }
 

@@ -150,6 +150,17 @@ impl Comm for CountingComm {
         Ok(received)
     }
 
+    fn exchange_bytes_into(
+        &self,
+        sends: &[(usize, &[u8])],
+        receives: &mut [(usize, &mut [u8])],
+    ) -> Result<Vec<usize>, CommError> {
+        let lengths = self.inner.exchange_bytes_into(sends, receives)?;
+        let sent = sends.iter().map(|(_, bytes)| bytes.len()).sum();
+        self.exchanged(sends.len() + receives.len(), sent, lengths.iter().sum());
+        Ok(lengths)
+    }
+
     fn barrier(&self) -> Result<(), CommError> {
         self.reduced(0);
         self.inner.barrier()

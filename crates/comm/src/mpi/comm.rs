@@ -83,7 +83,7 @@ impl Mpi {
         others.resize(others.len().max((self.size - 1) * room), 0);
         let mut pending = self.pending();
         for (rank, target) in ranks().zip(others.chunks_exact_mut(room)) {
-            pending.receive(rank, SUMS, target);
+            pending.receive_up_to(rank, SUMS, target);
         }
         let begun = ranks().try_for_each(|rank| pending.send(rank, SUMS, own));
         work();
@@ -118,6 +118,25 @@ impl Mpi {
         drop(pending);
         sums.iter_mut().zip(all.as_chunks().0).for_each(|(sum, words)| *sum = ExactSum::of_words(*words));
         Ok(())
+    }
+
+    /// Waits for messages, whose receivers have room for so much each; returns the length of each.
+    fn finish_exchange(
+        &self,
+        pending: &mut PendingCalls<'_>,
+        rooms: &[(usize, usize)],
+        fits: fn(usize, usize) -> bool,
+    ) -> Result<Vec<usize>, CommError> {
+        pending.finish();
+        // All are taken even when one does not fit, so that the next exchange finds its own.
+        let lengths: Result<Vec<usize>, MpiFault> = pending.outcomes().collect();
+        let mut lengths = lengths.map_err(|fault| self.error(fault))?;
+        lengths.truncate(rooms.len());
+        let mut messages = rooms.iter().zip(&lengths);
+        match messages.find(|((_, room), found)| !fits(*room, **found)) {
+            Some((&(rank, expected), &found)) => Err(CommError::Length { rank, expected, found }),
+            None => Ok(lengths),
+        }
     }
 
     /// Contents, into room of the right length.
@@ -255,16 +274,7 @@ impl Comm for Mpi {
         let begun = self.begin_exchange(&mut pending, sends, receives);
         work();
         begun.map_err(|fault| self.error(fault))?;
-        pending.finish();
-        // All are taken even when one does not fit, so that the next exchange finds its own.
-        let mut wrong_length = None;
-        for (index, outcome) in pending.outcomes().enumerate() {
-            let found = outcome.map_err(|fault| self.error(fault))?;
-            if let Some(&(rank, expected)) = expected.get(index).filter(|(_, expected)| *expected != found) {
-                wrong_length.get_or_insert(CommError::Length { rank, expected, found });
-            }
-        }
-        wrong_length.map_or(Ok(()), Err)
+        self.finish_exchange(&mut pending, &expected, |expected, found| found == expected).map(drop)
     }
 
     fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
@@ -272,6 +282,23 @@ impl Comm for Mpi {
         let mut received: Vec<_> = from.iter().zip(lengths).map(|(&from, length)| (from, vec![0; length])).collect();
         self.swap_bytes(sends, &mut received).map_err(|fault| self.error(fault))?;
         Ok(received.into_iter().map(|(_, bytes)| bytes).collect())
+    }
+
+    fn exchange_bytes_into(
+        &self,
+        sends: &[(usize, &[u8])],
+        receives: &mut [(usize, &mut [u8])],
+    ) -> Result<Vec<usize>, CommError> {
+        let rooms: Vec<(usize, usize)> = receives.iter().map(|(rank, room)| (*rank, room.len())).collect();
+        let mut pending = self.pending();
+        for (from, room) in receives {
+            pending.receive_up_to(*from, BYTES, room);
+        }
+        for (to, bytes) in sends {
+            assert!(bytes.len() <= MESSAGE_MAX, "a message of {} bytes", bytes.len());
+            pending.send(*to, BYTES, bytes).map_err(|fault| self.error(fault))?;
+        }
+        self.finish_exchange(&mut pending, &rooms, |room, found| found <= room)
     }
 
     fn barrier(&self) -> Result<(), CommError> {

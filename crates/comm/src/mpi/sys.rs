@@ -323,6 +323,9 @@ struct ReceiveBuffer {
     from: c_int,
     tag: c_int,
     start: *mut u8,
+    /// Values of the shortest message that is kept.
+    least: usize,
+    /// And of the longest.
     values: usize,
     value_bytes: usize,
     datatype: usize,
@@ -357,13 +360,23 @@ impl<'b> PendingCalls<'b> {
         })
     }
 
-    /// Receives into `target`; a message that is longer is taken and thrown away.
+    /// Receives into `target`; a message of another length is taken and thrown away.
     pub(super) fn receive<T: Wire>(&mut self, from: usize, tag: i32, target: &'b mut [T]) {
+        self.receive_between(from, tag, target, target.len());
+    }
+
+    /// Receives into the beginning of `room`; a longer message is taken and thrown away.
+    pub(super) fn receive_up_to<T: Wire>(&mut self, from: usize, tag: i32, room: &'b mut [T]) {
+        self.receive_between(from, tag, room, 0);
+    }
+
+    fn receive_between<T: Wire>(&mut self, from: usize, tag: i32, target: &'b mut [T], least: usize) {
         self.requests.push(MpiRequest::Awaited(ReceiveBuffer {
             comm: self.comm,
             from: from as c_int,
             tag,
             start: target.as_mut_ptr().cast(),
+            least,
             values: target.len(),
             value_bytes: size_of::<T>(),
             datatype: T::datatype(),
@@ -533,11 +546,11 @@ impl ReceiveBuffer {
         // SAFETY: the status of the message, and a valid place.
         check(unsafe { (calls().MPI_Get_count)(&raw const status, self.datatype, &raw mut count) })?;
         let values = usize::try_from(count).unwrap_or(0);
-        let fits = values <= self.values;
+        let fits = (self.least..=self.values).contains(&values);
         let mut overflow = if fits { Vec::new() } else { vec![0_u8; values * self.value_bytes] };
         let start = if fits { self.start } else { overflow.as_mut_ptr() };
         let mut handle = constants().request_null;
-        // SAFETY: there is room for just this message, exclusively borrowed or kept until the
+        // SAFETY: there is room for this message, exclusively borrowed or kept until the
         // request is done.
         check(unsafe { (calls().MPI_Imrecv)(start.cast(), count, self.datatype, &raw mut message, &raw mut handle) })?;
         Ok(Some(MpiRequest::UnderWay { handle, values, overflow }))
