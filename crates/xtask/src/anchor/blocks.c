@@ -1,7 +1,7 @@
 /* KSPCG on the 3D Poisson equation of examples/embed/ksp.c, saved every 40 iterations: by recoup, by hand, or not at all. Prints the seconds
  * of every block of 20 iterations, in the first of two of which a version is taken and written, and how many of them are the calls of who saves.
  *
- *     blocks -n 100 -ksp_type cg -pc_type jacobi -ksp_rtol 1e-200 -ksp_max_it 801 [-ckpt OPTIONS | -by_hand DIRECTORY [-direct]]
+ *     blocks -n 100 -ksp_type cg -pc_type jacobi -ksp_rtol 1e-8 [-ckpt OPTIONS | -by_hand DIRECTORY [-direct]]
  *
  * By hand is what a program does without a library: it copies its rows, and a thread writes them to one of two files in turn
  * and syncs it, through the page cache or past it. Nothing tells then which file is whole.
