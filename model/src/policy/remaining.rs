@@ -217,7 +217,8 @@ mod tests {
         assert!(!history((0..=11).map(|i| 0.99f64.powi(i))).pace(1e-8).is_plateau);
     }
 
-    /// A process that continues a solve near its end took the one residual it had seen for a plateau.
+    /// A process that continues a solve near its end took the one residual that it had seen for a
+    /// plateau.
     #[test]
     fn a_process_that_continues_knows_how_far_the_residual_has_fallen() {
         let after = |relative_residual| {

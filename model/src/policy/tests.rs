@@ -273,8 +273,8 @@ fn auto_saves_nothing_that_would_cost_more_than_it_protects() {
     assert_eq!(serde_json::from_str::<Decision>(&sent).unwrap(), decision);
 }
 
-/// Near the end, with half a minute at risk, a version of a second pays only if a failure without it
-/// costs a recovery, too: without that, a failure before the first version of a process was free.
+/// Near the end, with half a minute at risk, a version of a second pays only if a failure without
+/// it costs a recovery, too: otherwise a failure before the first version of a process was free.
 #[test]
 fn a_process_that_continues_counts_the_recovery_from_the_version_it_read() {
     let lossy = config().plan(Scheme::Lossy).choice();
