@@ -7,7 +7,7 @@ use std::process::Command;
 
 use recoup::io::{CallLog, LogEntry, LogPart, LogRows};
 
-use super::petsc_exec::{CG, Plain, stderr, stdout};
+use super::petsc_exec::{CG, Counts, Plain, stderr, stdout};
 
 /// The calls of all ranks.
 const WORLD: &str = "0000000000000000";
@@ -114,16 +114,38 @@ fn petsc_log_costs_calls_alone_whichever_byte_is_damaged() {
     start_with_damage(3, |bytes| (0..bytes).collect());
 }
 
+/// The program, what it prints, and a script in its place that ends with 7 after it.
+fn heat_that_ends_with_7() -> Option<(Plain, String)> {
+    let mut heat = Plain::heat()?;
+    let expected = heat.plain(CG);
+    let script = heat.folder.path().join("ends-with-7");
+    std::fs::write(&script, format!("#!/bin/sh\n{} \"$@\"\nexit 7\n", heat.program)).unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    heat.program = script.display().to_string();
+    Some((heat, expected))
+}
+
+/// A program that ended with another code than 0 is answered from its log.
+#[test]
+fn petsc_log_is_left_where_the_program_ends_with_a_code_of_its_own() {
+    let Some((heat, expected)) = heat_that_ends_with_7() else { return };
+    for replayed in [0, 12] {
+        let output = heat.run(1, CG, &["--share", "1"]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(7), expected.clone()), "{output:?}");
+        assert_eq!(Counts::of(&output).replayed, replayed, "{output:?}");
+        assert!(heat.log().exists());
+    }
+}
+
 /// The program runs as without recoup, with its own exit code, and a line says what is missing.
 #[test]
 fn petsc_program_runs_where_nothing_can_be_saved() {
-    let Some(heat) = Plain::heat() else { return };
-    let expected = heat.plain(CG);
+    let Some((heat, expected)) = heat_that_ends_with_7() else { return };
     let check = |what: &str, change: &dyn Fn(&mut Command)| {
         let mut command = heat.start(1, CG, Some(&[]));
         change(&mut command);
         let output = command.output().unwrap();
-        assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected.clone()), "{output:?}");
+        assert_eq!((output.status.code(), stdout(&output)), (Some(7), expected.clone()), "{output:?}");
         assert!(stderr(&output).contains(what), "{what}: {output:?}");
     };
     check("nothing is saved: /dev/null/recoup/engine", &|command| {
@@ -141,8 +163,7 @@ fn petsc_program_runs_where_nothing_can_be_saved() {
 /// A log that grows no more, or never began, leaves the program alone.
 #[test]
 fn petsc_program_runs_on_when_the_disk_is_full_or_read_only() {
-    let Some(heat) = Plain::heat() else { return };
-    let expected = heat.plain(CG);
+    let Some((heat, expected)) = heat_that_ends_with_7() else { return };
     for (option, what) in [("size=32k", "nothing more is saved"), ("ro", "nothing is saved: ")] {
         // A file system of eight pages in a mount namespace of its own, for which one must be root.
         let mount = format!("mkdir -p log && mount -t tmpfs -o {option} none log");
@@ -154,7 +175,7 @@ fn petsc_program_runs_on_when_the_disk_is_full_or_read_only() {
         }
         let recoup = env!("CARGO_BIN_EXE_recoup");
         let output = inside(&format!("{recoup} exec --dir log --share 1 -- {} {CG}", heat.program)).output().unwrap();
-        assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected.clone()), "{output:?}");
+        assert_eq!((output.status.code(), stdout(&output)), (Some(7), expected.clone()), "{output:?}");
         assert!(stderr(&output).contains(what), "{output:?}");
     }
 }

@@ -7,6 +7,7 @@ mod cache;
 mod engine;
 mod launch;
 mod outcome;
+mod package;
 mod place;
 
 use std::ffi::OsString;

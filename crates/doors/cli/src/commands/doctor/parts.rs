@@ -61,12 +61,8 @@ fn petsc() -> PartCheck {
     let has_compiler = on_path("cc").is_some();
     let names: Vec<String> = found.iter().map(|library| library.display().to_string()).collect();
     let costs = "recoup exec runs PETSc programs without saving their solves";
-    if on_path("pkg-config").is_none() {
-        let check = PartCheck::yes("PETSc", "not looked for: there is no pkg-config on the path");
-        return check.lacking(PartState::No, costs, "install pkg-config (Debian: pkgconf)");
-    }
     if found.is_empty() {
-        let remedy = "install PETSc with its headers (Debian: petsc-dev), or set PETSC_DIR and PETSC_ARCH";
+        let remedy = "install PETSc with its headers and pkg-config (Debian: petsc-dev pkgconf), or set PETSC_DIR and PETSC_ARCH";
         let check = PartCheck::yes("PETSc", "pkg-config, PETSC_DIR and /usr/lib/petscdir name none");
         return check.lacking(PartState::No, costs, remedy);
     }

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::tell::tell;
 
 use super::cache::{Recipe, SourceText, compiled};
+use super::package::{self, PackageFile};
 
 macro_rules! header {
     ($name:literal) => {
@@ -113,26 +113,18 @@ struct Petsc {
     flags: Vec<String>,
 }
 
-/// Returns what pkg-config says of a package, by its name or file.
-fn pkg_config(option: &str, package: &str) -> Option<String> {
-    let said = Command::new("pkg-config").args([option, package]).output().ok()?;
-    said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
-}
-
-/// Returns the file of the library of a package, without links.
-fn library_of(package: &str) -> Option<PathBuf> {
-    let folder = PathBuf::from(pkg_config("--variable=libdir", package)?);
-    let names = pkg_config("--libs-only-l", package)?;
-    let mut names = names.split_whitespace().filter_map(|word| word.strip_prefix("-l"));
-    shared_library(&folder, &format!("lib{}.so", names.find(|name| name.starts_with("petsc"))?))
-}
-
 impl Petsc {
-    fn of(package: &str, library: PathBuf) -> Option<Self> {
-        let compiler = pkg_config("--variable=ccompiler", package).filter(|name| !name.is_empty());
-        let compiler = compiler.unwrap_or_else(|| "mpicc".to_owned());
-        let flags = pkg_config("--cflags", package)?.split_whitespace().map(str::to_owned).collect();
-        Some(Self { library, compiler, flags })
+    /// Reads the file that pkg-config has of a PETSc, which names all that an engine needs.
+    fn of(file: &Path) -> Option<Self> {
+        let package = PackageFile::read(file)?;
+        let mut names = package.value("Libs")?.split_whitespace().filter_map(|word| word.strip_prefix("-l"));
+        let name = format!("lib{}.so", names.find(|name| name.starts_with("petsc"))?);
+        let words = |name| package.value(name).unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        Some(Self {
+            library: shared_library(Path::new(package.value("libdir")?), &name)?,
+            compiler: package.value("ccompiler").unwrap_or("mpicc").to_owned(),
+            flags: words("Cflags"),
+        })
     }
 
     fn engine(&self, librecoup: &Path) -> Result<PathBuf> {
@@ -165,32 +157,21 @@ pub(crate) fn petsc_libraries() -> Vec<PathBuf> {
     petscs().into_iter().map(|petsc| petsc.library).collect()
 }
 
-/// Returns the PETScs that can be found, each once. Of a package with two names the first counts.
+/// Returns the PETScs that can be found, each once: those that pkg-config, `PETSC_DIR` and Debian's
+/// folder name.
 fn petscs() -> Vec<Petsc> {
-    let mut packages = vec![["PETSc", "petsc"].map(str::to_owned)];
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
-    if let Some(dir) = variable("PETSC_DIR") {
-        packages.push(packages_in(&dir.join(variable("PETSC_ARCH").unwrap_or_default())));
-    }
-    let versions = std::fs::read_dir("/usr/lib/petscdir").into_iter().flatten().flatten();
-    for version in versions {
-        let builds = std::fs::read_dir(version.path()).into_iter().flatten().flatten();
-        let builds = builds.map(|build| packages_in(&build.path()));
-        packages.extend(builds.filter(|names| names.iter().any(|file| Path::new(file).exists())));
-    }
+    let builds = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|build| build.path());
+    let given = variable("PETSC_DIR").map(|dir| dir.join(variable("PETSC_ARCH").unwrap_or_default()));
+    let installed = given.into_iter().chain(builds("/usr/lib/petscdir".into()).flat_map(builds));
+    let folders = package::folders().into_iter().chain(installed.map(|build| build.join("lib/pkgconfig")));
     let mut found: Vec<Petsc> = Vec::new();
-    for names in packages {
-        let Some((package, library)) = names.iter().find_map(|name| Some((name, library_of(name)?))) else { continue };
-        if !found.iter().any(|other| other.library == library) {
-            found.extend(Petsc::of(package, library));
-        }
+    for folder in folders {
+        // Of a package with two names the first counts.
+        let petsc = ["PETSc.pc", "petsc.pc"].iter().find_map(|name| Petsc::of(&folder.join(name)));
+        found.extend(petsc.filter(|petsc| found.iter().all(|other| other.library != petsc.library)));
     }
     found
-}
-
-/// The files of pkg-config of one installation.
-fn packages_in(build: &Path) -> [String; 2] {
-    ["PETSc.pc", "petsc.pc"].map(|name| build.join("lib/pkgconfig").join(name).display().to_string())
 }
 
 #[cfg(test)]
