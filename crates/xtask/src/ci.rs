@@ -101,7 +101,7 @@ const LEFT_TESTS: [&str; 10] = [
 ];
 
 /// Tests that took half of the time of all everyday tests: sweeps, next to which shorter ones stay.
-const LONG_TESTS: [&str; 15] = [
+const LONG_TESTS: [&str; 18] = [
     "bounded::versions_are_bounded_through_restarts_kills_and_tiers",
     "calls::valgrind_finds_nothing",
     "chains::a_directory_of_chains_survives_a_crash_at_every_operation",
@@ -110,9 +110,12 @@ const LONG_TESTS: [&str; 15] = [
     "increments::every_version_of_a_sparse_writer_comes_back_bit_for_bit",
     "increments::increments_survive_a_store_that_fails_at_any_operation",
     "kills::twenty_kills_while_frozen_vectors_drain_lose_nothing",
+    "one_rank::a_directory_that_fails_one_rank_fails_all_ranks_alike",
     "one_rank::tiers_that_fail_one_rank_fail_all_ranks_alike",
     "qb_bounds::bytes_depend_neither_on_threads_nor_on_vector_instructions",
+    "report::pages_fit_phones_and_screens_and_their_text_can_be_read",
     "results::the_last_version_of_a_converged_run_holds_its_solution_for_every_method_and_scheme",
+    "simulate::policy::tests::auto_is_near_the_best_fixed_choice_in_twelve_scenarios",
     "simulate::policy::tests::choosing_the_bounds_costs_next_to_nothing",
     "staging::frozen_vectors_end_in_the_files_the_log_and_the_solution_of_copied_ones",
     "symmetric::jacobi_comes_back_on_matrix_and_stencil",
