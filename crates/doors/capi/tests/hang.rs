@@ -8,7 +8,7 @@ use std::time::Duration;
 use recoup::roll_call::{HANG_LIMIT_VARIABLE, MissingRanks, by_host, missing};
 use recoup_testkit::mpirun;
 
-use crate::build::{compile, has, strict};
+use crate::build::{compile, has, root, strict};
 use crate::petsc::{CG, Example};
 
 const WAIT: &str = "have waited for";
@@ -90,6 +90,29 @@ fn ranks_of_a_c_program_name_one_that_stands_still_and_end_the_job_at_the_limit(
     let refused = command.env(HANG_LIMIT_VARIABLE, "soon").output().unwrap();
     let text = String::from_utf8_lossy(&refused.stderr);
     assert!(text.contains("RECOUP_HANG_LIMIT: expected at least 1s"), "{text}");
+}
+
+#[test]
+fn ranks_of_a_fortran_program_name_one_that_stands_still_and_end_the_job_at_the_limit() {
+    if !["mpicc", "mpifort", "mpirun"].into_iter().all(has) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("hang_comm.o");
+    let comm = compile("mpicc", "crates/doors/capi/tests/c/hang_comm.c", &["-c".to_owned()], folder.path());
+    std::fs::rename(comm, &object).unwrap();
+    let mut flags = strict("-std=f2008");
+    flags.push(root().join("crates/doors/capi/tests/c/hang.f90").display().to_string());
+    flags.push(object.display().to_string());
+    let program = compile("mpifort", "crates/doors/capi/include/recoup.f90", &flags, folder.path());
+    for (name, options, variable) in [("option", "hang-limit=6s", None), ("variable", "", Some("6s"))] {
+        let dir = folder.path().join(name);
+        let mut command = mpirun::command(2);
+        command.arg(&program).arg(format!("dir={} interval=5it {options}", dir.display()));
+        command.envs(variable.map(|limit| (HANG_LIMIT_VARIABLE, limit)));
+        let (found, text) = stopped(command, &program, &dir.join("solve"), 10);
+        check(&found, &text, &[WAIT]);
+    }
 }
 
 #[test]

@@ -36,6 +36,8 @@ enum JobEvent {
     Signal,
     /// A rank on this host is killed.
     KilledRank(&'static str),
+    /// A rank on this host is stopped, and the job has a `hang-limit`.
+    StoppedRank(&'static str),
     LostHost(&'static str),
 }
 
@@ -51,6 +53,7 @@ const SCRIPT_JOBS: &[ScriptJob] = script_jobs! {
     "the script is warned of the end": "warning", "600ms", "--nodelist=h1,h2 --time=4 --signal=B:USR1@160", JobEvent::End;
     "the script is stopped by scancel --signal": "signal", "100ms", "--nodelist=h1,h2 --time=30", JobEvent::Signal;
     "a rank is killed": "rank", "100ms", "--nodelist=h1,h2 --time=30", JobEvent::KilledRank("h2");
+    "a rank hangs": "hang", "100ms", "--nodelist=h1,h2 --time=30", JobEvent::StoppedRank("h2");
     "a host is lost": "host", "100ms", "--exclude=h[1-3,7-9] --time=30", JobEvent::LostHost("h5");
     "the host of the script is lost": "first", "100ms", "--exclude=h[1-6] --time=30", JobEvent::LostHost("h7");
 };
@@ -171,7 +174,8 @@ impl<'a> Slurm<'a> {
         fs::write(folder.join("job.sh"), script.context("docs/slurm.md has no script")?)?;
         fs::write(folder.join("A.mtx"), tridiagonal(400))?;
         // Iterations take their time, and versions come often.
-        let slow = format!("exec {} \"$@\" --t-iter {}", self.program.display(), case.iteration);
+        let limit = if matches!(case.event, JobEvent::StoppedRank(_)) { "export RECOUP_HANG_LIMIT=6s\n" } else { "" };
+        let slow = format!("{limit}exec {} \"$@\" --t-iter {}", self.program.display(), case.iteration);
         write_program(&folder.join("bin/recoup"), &format!("{slow} --threads 1 --interval 15it"))?;
         let job = self.submit(case.dir, &format!("--ntasks-per-node=2 {}", case.submit))?;
         if !matches!(case.event, JobEvent::End) {
@@ -182,6 +186,9 @@ impl<'a> Slurm<'a> {
             JobEvent::Signal => self.on_head(&format!("scancel --signal=USR1 {}", job.id)).map(|_| ())?,
             JobEvent::KilledRank(host) => {
                 self.cluster.succeed_on(host, &format!("pkill -KILL -o -f {}/versions", case.dir)).map(|_| ())?;
+            }
+            JobEvent::StoppedRank(host) => {
+                self.cluster.succeed_on(host, &format!("pkill -STOP -o -f {}/versions", case.dir)).map(|_| ())?;
             }
             JobEvent::LostHost(host) => self.cluster.lose(&[host])?,
         }
@@ -274,10 +281,12 @@ impl SlurmJob<'_> {
         let is_expected = match event {
             JobEvent::End | JobEvent::Signal => stopped == resumed.len() && killed.is_empty(),
             JobEvent::KilledRank(_) => stopped == 0 && killed.lines().count() == 1,
+            JobEvent::StoppedRank(_) => stopped == 0 && killed.is_empty() && output.contains("hang-limit"),
             JobEvent::LostHost(_) => stopped == 0,
         };
         ensure!(is_expected, "{stopped} stops, killed {killed:?}: {output}");
-        let code = if stopped > 0 { "75" } else { killed.lines().next().unwrap_or("requeued by Slurm") };
+        let has_hung = matches!(event, JobEvent::StoppedRank(_));
+        let code = if stopped > 0 || has_hung { "75" } else { killed.lines().next().unwrap_or("requeued by Slurm") };
         let from = resumed.iter().filter_map(|rest| rest.split_whitespace().next()).collect::<Vec<_>>().join(", ");
         Ok(format!("{code}; continues from version {from}; converged"))
     }
