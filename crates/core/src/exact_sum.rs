@@ -169,10 +169,10 @@ fn rounded(words: &[i64]) -> f64 {
         [0, 0, _] => return f64::NEG_INFINITY,
         _ => return f64::NAN,
     }
-    match magnitude(limbs, 1) {
-        Some(digits) => nearest(&digits),
-        None => magnitude(limbs, -1).map_or(0.0, |digits| -nearest(&digits)),
-    }
+    let Some(first) = limbs.iter().position(|&limb| limb != 0) else { return 0.0 };
+    let end = limbs.iter().rposition(|&limb| limb != 0).map_or(LIMBS, |last| last + 1);
+    let size = |sign| magnitude(&limbs[first..end], sign).map(|digits| nearest(&digits[..=end - first], first));
+    size(1).or_else(|| size(-1).map(|size| -size)).unwrap_or(0.0)
 }
 
 /// Returns the digits of a sum times `sign`, carries taken, lowest first; `None` if it is negative.
@@ -184,19 +184,19 @@ fn magnitude(limbs: &[i64], sign: i64) -> Option<[u32; LIMBS + 1]> {
         *digit = total as u32;
         carry = total >> LIMB_BITS;
     }
-    digits[LIMBS] = u32::try_from(carry).ok()?;
+    digits[limbs.len()] = u32::try_from(carry).ok()?;
     Some(digits)
 }
 
-/// Returns the double nearest to these digits.
-fn nearest(digits: &[u32]) -> f64 {
+/// Returns the double nearest to these digits, of which the lowest is that of limb `first`.
+fn nearest(digits: &[u32], first: usize) -> f64 {
     let Some(top) = digits.iter().rposition(|&digit| digit != 0) else { return 0.0 };
     let low = top.saturating_sub(2);
     let head = digits[low..=top].iter().rev().fold(0_u128, |head, &digit| head << LIMB_BITS | u128::from(digit));
     // Whatever is below decides ties only; the conversion rounds to the nearest, ties to even.
     let is_more = digits[..low].iter().any(|&digit| digit != 0);
     let head = (head | u128::from(is_more)) as f64;
-    let exponent = (low * LIMB_BITS) as i32 + LOWEST;
+    let exponent = ((first + low) * LIMB_BITS) as i32 + LOWEST;
     // Exact: where the product is subnormal, the head has no bit to lose.
     head * power_of_two(exponent)
 }
