@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Comm, ExactSum, JacobiSweep, Operator, Status, gather_words};
+use recoup_core::{Comm, CommError, ExactSum, JacobiSweep, Operator, Status, gather_words};
 use recoup_solvers::{
     BasisStorage, BlockJacobi, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, Ic0, Identity, Ilu0,
     JacobiPreconditioner, LocalRows, METHODS, MethodInputs, NamedMethod, Need, PointBlockJacobi, Poisson3d, Pool,
@@ -81,6 +81,36 @@ fn wave(first: u64, rows: usize) -> Vec<f64> {
     (0..rows).map(|i| ((first + i as u64) as f64 * 0.7).sin()).collect()
 }
 
+/// An operator of which its products alone are known.
+struct ProductsAlone<'a>(&'a dyn Operator);
+
+impl Operator for ProductsAlone<'_> {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn chunk_rows(&self) -> usize {
+        self.0.chunk_rows()
+    }
+
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        self.0.apply(x, y)
+    }
+}
+
+/// `y = A x` and local sums next to it: of y, and of its squares.
+fn product_with_sums(a: &dyn Operator, x: &[f64]) -> (Vec<f64>, [ExactSum; 2]) {
+    let mut y = vec![0.0; x.len()];
+    let mut sums = [ExactSum::from(1.0); 2];
+    let of_block = |rows: std::ops::Range<usize>, y: &[f64], sums: &mut [f64]| {
+        assert_eq!(rows.len(), y.len());
+        sums[0] += y.iter().sum::<f64>();
+        sums[1] += y.iter().map(|y| y * y).sum::<f64>();
+    };
+    a.apply_sums(x, &mut y, &mut sums, &of_block).unwrap();
+    (y, sums)
+}
+
 /// Everything an operator computes of one vector: this rank's rows, and the sums over all ranks.
 fn everything(a: &dyn Operator, comm: &dyn Comm) -> (Vec<Vec<f64>>, Vec<f64>) {
     let rows = a.rows();
@@ -90,7 +120,12 @@ fn everything(a: &dyn Operator, comm: &dyn Comm) -> (Vec<Vec<f64>>, Vec<f64>) {
     let [y, in_order, r, swept, absolute] = &mut vectors[..] else { unreachable!("five") };
     a.apply(&x, y).unwrap();
     a.apply_in_order(&x, in_order).unwrap();
-    let mut sums = [a.apply_dot(&x, y).unwrap(), a.residual(&b, &x, r).unwrap(), ExactSum::ZERO, ExactSum::ZERO];
+    let mut sums = [ExactSum::ZERO; 6];
+    let (product, sums_of_y) = product_with_sums(a, &x);
+    assert_eq!(product_with_sums(&ProductsAlone(a), &x), (product.clone(), sums_of_y));
+    assert_eq!(&product, y);
+    sums[4..].copy_from_slice(&sums_of_y);
+    [sums[0], sums[1]] = [a.apply_dot(&x, y).unwrap(), a.residual(&b, &x, r).unwrap()];
     let inverse: Vec<f64> = a.diagonal().unwrap().into_iter().map(f64::recip).collect();
     let mut iterate = x.clone();
     let sweep = JacobiSweep { b: &b, inverse_diagonal: &inverse, omega: 0.8, x: &mut iterate, target: swept };

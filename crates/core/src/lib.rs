@@ -68,7 +68,7 @@ pub use manifest::{
 };
 pub use mix::mix;
 pub use note::Note;
-pub use operator::{BLOCK, JacobiSweep, Operator, chunk_rows, slice_rows};
+pub use operator::{BLOCK, BlockSums, JacobiSweep, Operator, chunk_rows, slice_rows};
 pub use policy::{
     BoundScale, Choice, Cost, Decision, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };

@@ -1,6 +1,7 @@
 //! The linear operator a solver iterates with.
 
 use std::any::Any;
+use std::ops::Range;
 
 use crate::{CommError, ExactSum};
 
@@ -46,6 +47,9 @@ pub const fn chunk_rows(rows: usize, slice: usize) -> usize {
     let units = if wanted < most { wanted } else { most };
     if units > 1 { units * least } else { least }
 }
+
+/// Adds to its last argument what is summed over the rows it is given, with a product there.
+pub type BlockSums<'a> = dyn Fn(Range<usize>, &[f64], &mut [f64]) + Sync + 'a;
 
 /// `A`, the rows of it this rank owns.
 ///
@@ -117,6 +121,34 @@ pub trait Operator {
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.apply(x, y)?;
         Ok(products(x, y, self.chunk_rows()))
+    }
+
+    /// `y = A x`, and the local sums of what `of_block` adds to its last argument for each block of
+    /// rows and y there, which it is given while they are in the cache: at most [`BLOCK`] rows of a
+    /// chunk.
+    ///
+    /// # Errors
+    /// [`CommError`] when a rank is lost.
+    fn apply_sums(
+        &self,
+        x: &[f64],
+        y: &mut [f64],
+        sums: &mut [ExactSum],
+        of_block: &BlockSums<'_>,
+    ) -> Result<(), CommError> {
+        self.apply(x, y)?;
+        sums.fill(ExactSum::ZERO);
+        let mut of_chunk = vec![0.0; sums.len()];
+        let mut first = 0;
+        for chunk in y.chunks(self.chunk_rows()) {
+            of_chunk.fill(0.0);
+            for block in chunk.chunks(BLOCK) {
+                of_block(first..first + block.len(), block, &mut of_chunk);
+                first += block.len();
+            }
+            sums.iter_mut().zip(&of_chunk).for_each(|(sum, value)| *sum += *value);
+        }
+        Ok(())
     }
 
     /// `r = b - A x`, and the local part of `r . r`.

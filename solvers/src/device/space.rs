@@ -222,8 +222,14 @@ impl CgPasses for DeviceSystem<'_> {
 }
 
 impl BicgstabPasses for DeviceSystem<'_> {
-    fn two_dots(&self, t: &DeviceDoubles, s: &DeviceDoubles) -> Result<[ExactSum; 2], SolveError> {
-        self.passes().bicgstab_products(t.view(), s.view()).map_err(solve_error)
+    fn multiply_dots(
+        &self,
+        x: &DeviceDoubles,
+        w: &DeviceDoubles,
+        y: &mut DeviceDoubles,
+    ) -> Result<[ExactSum; 2], SolveError> {
+        self.multiply(x, y)?;
+        self.passes().bicgstab_products(y.view(), w.view()).map_err(solve_error)
     }
 
     fn iterate_step(

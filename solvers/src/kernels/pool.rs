@@ -134,7 +134,7 @@ impl Pool {
         body: impl Fn(Range<usize>, V::View) -> [f64; K] + Sync,
     ) -> [ExactSum; K] {
         let mut sums = [ExactSum::ZERO; K];
-        self.sum_rows_into(rows, vectors, &mut sums, |rows, view, sums| {
+        self.add_rows_into(rows, vectors, &mut sums, |rows, view, sums| {
             for (sum, partial) in sums.iter_mut().zip(body(rows, view)) {
                 *sum += partial;
             }
@@ -148,6 +148,18 @@ impl Pool {
     /// # Panics
     /// When a vector has another length than there are rows, or a thread panicked.
     pub fn sum_rows_into<V: RowSlices>(
+        &self,
+        rows: impl Into<SummedRows>,
+        vectors: V,
+        sums: &mut [ExactSum],
+        body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
+    ) {
+        sums.fill(ExactSum::ZERO);
+        self.add_rows_into(rows, vectors, sums, body);
+    }
+
+    /// Works as [`Pool::sum_rows_into`], and adds to the sums there are.
+    pub(crate) fn add_rows_into<V: RowSlices>(
         &self,
         rows: impl Into<SummedRows>,
         vectors: V,
@@ -185,7 +197,6 @@ impl Crew for Pool {
     }
 
     fn sum_chunks(&self, partition: &Partition, sums: &mut [ExactSum], body: &(dyn Fn(usize, &mut [f64]) + Sync)) {
-        sums.fill(ExactSum::ZERO);
         let count = sums.len();
         let chunks = 0..partition.chunks();
         if let Some(mut room) = self.enter(chunks.len()).filter(|_| count > 0) {

@@ -169,6 +169,20 @@ kernels! {
         }
     }
 
+    /// `x += alpha p + omega s` of one block.
+    fn add_two_block(alpha: f64, p: &[f64], omega: f64, s: &[f64], x: &mut [f64]) {
+        for ((x, p), s) in x.iter_mut().zip(p).zip(s) {
+            *x += alpha * p + omega * s;
+        }
+    }
+
+    /// `p = r + beta (p - omega v)` of one part.
+    fn direct_block(beta: f64, omega: f64, r: &[f64], v: &[f64], p: &mut [f64]) {
+        for ((p, r), v) in p.iter_mut().zip(r).zip(v) {
+            *p = r + beta * (*p - omega * v);
+        }
+    }
+
     /// `d = source + beta d`, then `target += alpha d`, of one block.
     fn pursue_block(alpha: f64, beta: f64, source: &[f64], d: &mut [f64], target: &mut [f64]) {
         for ((target, d), source) in target.iter_mut().zip(d).zip(source) {

@@ -256,8 +256,8 @@ pub(crate) fn for_pieces<V: RowSlices>(
     });
 }
 
-/// Sums what `body` adds to its last argument over the blocks of each chunk, then the chunks
-/// exactly.
+/// Sums what `body` adds to its last argument over the blocks of each chunk, and adds the chunks to
+/// `sums` exactly.
 pub(crate) fn sum_blocks<V: RowSlices>(
     pool: &impl Crew,
     partition: Partition,

@@ -24,7 +24,7 @@ pub(crate) trait Crew {
     /// Calls `job` once for each part, on the workers when they are free and there is work for two.
     fn run(&self, chunks: usize, job: TeamJob<'_>);
 
-    /// Calls `body` once for each chunk with zeros to add to, and adds these up exactly.
+    /// Calls `body` once for each chunk with zeros to add to, and adds these to `sums` exactly.
     fn sum_chunks(&self, partition: &Partition, sums: &mut [ExactSum], body: &(dyn Fn(usize, &mut [f64]) + Sync));
 }
 
@@ -41,7 +41,6 @@ impl Crew for Alone {
     }
 
     fn sum_chunks(&self, partition: &Partition, sums: &mut [ExactSum], body: &(dyn Fn(usize, &mut [f64]) + Sync)) {
-        sums.fill(ExactSum::ZERO);
         add_chunks(0..partition.chunks(), sums, &mut vec![0.0; sums.len()], body);
     }
 }

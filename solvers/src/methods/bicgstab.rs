@@ -220,8 +220,8 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
     fn multiply_direction(&mut self) -> Result<[f64; 2], SolveError> {
         let system = &self.system;
         let between = self.preconditioned.as_mut().map(|of| &mut of.p);
-        multiply(system, &self.inverse, &self.p, between, &mut self.v)?;
-        sum_over_ranks(system, system.two_dots(&self.v, &self.shadow)?)
+        let source = preconditioned(system, &self.inverse, &self.p, between)?;
+        sum_over_ranks(system, system.multiply_dots(source, &self.shadow, &mut self.v)?)
     }
 
     /// `t = A M^-1 s`, and `t . s` and `t . t`; s stands in r.
@@ -229,8 +229,8 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
         let system = &self.system;
         let s = &self.r;
         let between = self.preconditioned.as_mut().map(|of| &mut of.s);
-        multiply(system, &self.inverse, s, between, &mut self.t)?;
-        sum_over_ranks(system, system.two_dots(&self.t, s)?)
+        let source = preconditioned(system, &self.inverse, s, between)?;
+        sum_over_ranks(system, system.multiply_dots(source, s, &mut self.t)?)
     }
 
     /// `x += alpha M^-1 p + omega M^-1 s`, `r = s - omega t`; `r . r` and `shadow . r`.
@@ -246,17 +246,16 @@ impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
     }
 }
 
-/// `target = A M^-1 source`, with `M^-1 source` in `between` where there is a preconditioner.
-fn multiply<S: Space>(
+/// `M^-1 source`, in `target` where there is a preconditioner.
+fn preconditioned<'v, S: Space>(
     system: &S,
     inverse: &S::Inverse<'_>,
-    source: &S::Vector,
-    between: Option<&mut S::Vector>,
-    target: &mut S::Vector,
-) -> Result<(), SolveError> {
-    let Some(between) = between else { return system.multiply(source, target) };
-    system.precondition(inverse, source, between)?;
-    system.multiply(between, target)
+    source: &'v S::Vector,
+    target: Option<&'v mut S::Vector>,
+) -> Result<&'v S::Vector, SolveError> {
+    let Some(target) = target else { return Ok(source) };
+    system.precondition(inverse, source, target)?;
+    Ok(target)
 }
 
 impl<S: BicgstabPasses> Registered for Bicgstab<'_, S> {
@@ -352,12 +351,13 @@ impl<S: BicgstabPasses> Method for Bicgstab<'_, S> {
         let a = self.system.host().a;
         let n = a.rows() as f64;
         let products = 2.0 * (a.bytes() as f64 + 16.0 * n);
-        // shadow . v reads 2; s reads 2, writes 1; t . s, t . t read 2; x and r read 6, write 2; p
-        // reads 3, writes 1.
-        let vectors = 8.0 * n * (2.0 + 3.0 + 2.0 + 8.0 + 4.0);
+        // shadow . v reads 2; s reads 2, writes 1; t . s, t . t stand next to their product; x and r
+        // read 5, write 2; p reads 3, writes 1.
+        let vectors = 8.0 * n * (2.0 + 3.0 + 7.0 + 4.0);
         if self.preconditioner.is_identity() {
             return products + vectors;
         }
-        products + vectors + 2.0 * (16.0 * n + self.preconditioner.bytes_per_apply() as f64)
+        // t . s, t . t read 2, and x reads another vector than r.
+        products + vectors + 24.0 * n + 2.0 * (16.0 * n + self.preconditioner.bytes_per_apply() as f64)
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{CommError, ExactSum, JacobiSweep, Operator, chunk_rows, row_hash, slice_rows};
+use recoup_core::{BlockSums, CommError, ExactSum, JacobiSweep, Operator, chunk_rows, row_hash, slice_rows};
 
 pub use self::error::CsrError;
 use self::simd::Pattern;
@@ -167,6 +167,15 @@ impl Csr {
         self.multiply_from::<false>(rows, x, y);
     }
 
+    /// The sum of what `finish` returns for blocks of rows, with `y = A x` there.
+    fn sum(&self, x: &[f64], y: &mut [f64], finish: impl Fn(Range<usize>, &mut [f64]) -> f64 + Sync) -> ExactSum {
+        let [sum] = self.pool.sum_rows(self.summed_rows(), y, |rows, y| {
+            self.multiply(&rows, x, y);
+            [finish(rows, y)]
+        });
+        sum
+    }
+
     fn summed_rows(&self) -> SummedRows {
         SummedRows { rows: self.n(), chunk_rows: self.chunk_rows() }
     }
@@ -215,19 +224,25 @@ impl Operator for Csr {
     }
 
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
-        let [sum] = self.pool.sum_rows(self.summed_rows(), y, |rows, y| {
+        Ok(self.sum(x, y, |rows, y| dot_block(&x[rows], y)))
+    }
+
+    fn apply_sums(
+        &self,
+        x: &[f64],
+        y: &mut [f64],
+        sums: &mut [ExactSum],
+        of_block: &BlockSums<'_>,
+    ) -> Result<(), CommError> {
+        self.pool.sum_rows_into(self.summed_rows(), y, sums, |rows, y, sums| {
             self.multiply(&rows, x, y);
-            [dot_block(&x[rows], y)]
+            of_block(rows, y, sums);
         });
-        Ok(sum)
+        Ok(())
     }
 
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {
-        let [sum] = self.pool.sum_rows(self.summed_rows(), r, |rows, r| {
-            self.multiply(&rows, x, r);
-            [residual_block(&b[rows], r)]
-        });
-        Ok(sum)
+        Ok(self.sum(x, r, |rows, r| residual_block(&b[rows], r)))
     }
 
     fn squared_norm(&self, x: &[f64]) -> ExactSum {
@@ -237,13 +252,11 @@ impl Operator for Csr {
     fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<ExactSum, CommError> {
         let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
         let x = &*x;
-        let [residual_squared] = self.pool.sum_rows(self.summed_rows(), target, |rows, target| {
-            self.multiply(&rows, x, target);
+        Ok(self.sum(x, target, |rows, target| {
             let sum = residual_block(&b[rows.clone()], target);
             relax_block(omega, &inverse_diagonal[rows.clone()], &x[rows], target);
-            [sum]
-        });
-        Ok(residual_squared)
+            sum
+        }))
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {

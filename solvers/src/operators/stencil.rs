@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{CommError, ExactSum, JacobiSweep, Operator, chunk_rows, row_hash};
+use recoup_core::{BlockSums, CommError, ExactSum, JacobiSweep, Operator, chunk_rows, row_hash};
 
 use crate::kernels::BLOCK;
 use crate::kernels::simd::{GridSegment, dot_block, multiply_line, residual_block};
@@ -219,6 +219,20 @@ impl Operator for Poisson3d {
             [dot_block(&x[rows], y)]
         });
         Ok(sum)
+    }
+
+    fn apply_sums(
+        &self,
+        x: &[f64],
+        y: &mut [f64],
+        sums: &mut [ExactSum],
+        of_block: &BlockSums<'_>,
+    ) -> Result<(), CommError> {
+        self.pool.sum_rows_into(self.summed_rows(), y, sums, |rows, y, sums| {
+            self.multiply(&rows, x, Around::default(), y);
+            of_block(rows, y, sums);
+        });
+        Ok(())
     }
 
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {

@@ -1,8 +1,10 @@
 //! The passes of BiCGSTAB over its vectors.
 
+use std::ops::Range;
+
 use recoup_core::{ExactSum, SolveError};
 
-use crate::kernels::simd::dot_block;
+use crate::kernels::simd::{add_two_block, direct_block, dot_block, reduce_block};
 use crate::{Space, System, Vector};
 
 /// The vectors that [`BicgstabPasses::iterate_step`] reads.
@@ -19,8 +21,13 @@ pub struct HalfSteps<'s, V> {
 
 /// The passes of BiCGSTAB in a space.
 pub trait BicgstabPasses: Space {
-    /// Local parts of `t . s` and `t . t`.
-    fn two_dots(&self, t: &Self::Vector, s: &Self::Vector) -> Result<[ExactSum; 2], SolveError>;
+    /// `y = A x`, and the local parts of `y . w` and `y . y`.
+    fn multiply_dots(
+        &self,
+        x: &Self::Vector,
+        w: &Self::Vector,
+        y: &mut Self::Vector,
+    ) -> Result<[ExactSum; 2], SolveError>;
 
     /// `x += alpha M^-1 p + omega M^-1 s`, `r = s - omega t`, where s stands in r; the local parts
     /// of `r . r` and `shadow . r`.
@@ -45,11 +52,22 @@ pub trait BicgstabPasses: Space {
 }
 
 impl BicgstabPasses for System<'_> {
-    fn two_dots(&self, t: &Vector, s: &Vector) -> Result<[ExactSum; 2], SolveError> {
-        Ok(self.pool.sum_rows(self.rows(), (), |rows, ()| {
-            let t = &t[rows.clone()];
-            [dot_block(t, &s[rows]), dot_block(t, t)]
-        }))
+    fn multiply_dots(&self, x: &Vector, w: &Vector, y: &mut Vector) -> Result<[ExactSum; 2], SolveError> {
+        let mut sums = [ExactSum::ZERO; 2];
+        let of_block = |rows: Range<usize>, y: &[f64], sums: &mut [f64]| {
+            sums[0] += dot_block(y, &w[rows]);
+            sums[1] += dot_block(y, y);
+        };
+        if std::ptr::eq(x, w) {
+            self.a.apply_sums(x, y, &mut sums, &of_block)?;
+        } else {
+            // Another vector next to those of a product costs more than a pass of its own.
+            self.a.apply(x, y)?;
+            let y = &y[..];
+            self.pool
+                .sum_rows_into(self.rows(), (), &mut sums, |rows, (), sums| of_block(rows.clone(), &y[rows], sums));
+        }
+        Ok(sums)
     }
 
     fn iterate_step(
@@ -64,30 +82,13 @@ impl BicgstabPasses for System<'_> {
         Ok(self.pool.sum_rows(self.rows(), (x.rows_mut(), r.rows_mut()), |rows, (x, r)| {
             let p = &p[rows.clone()];
             let t = &t[rows.clone()];
-            match s {
-                Some(s) => add_two(alpha, p, omega, &s[rows.clone()], x),
-                None => add_two(alpha, p, omega, r, x),
-            }
-            for (r, t) in r.iter_mut().zip(t) {
-                *r -= omega * t;
-            }
-            [dot_block(r, r), dot_block(&shadow[rows], r)]
+            add_two_block(alpha, p, omega, s.map_or(&*r, |s| &s[rows.clone()]), x);
+            [reduce_block(omega, t, r), dot_block(&shadow[rows], r)]
         }))
     }
 
     fn direction_step(&self, beta: f64, omega: f64, r: &Vector, v: &Vector, p: &mut Vector) -> Result<(), SolveError> {
-        self.pool.for_rows(r.len(), p.rows_mut(), |rows, p| {
-            for ((p, r), v) in p.iter_mut().zip(&r[rows.clone()]).zip(&v[rows]) {
-                *p = r + beta * (*p - omega * v);
-            }
-        });
+        self.pool.for_rows(r.len(), p.rows_mut(), |rows, p| direct_block(beta, omega, &r[rows.clone()], &v[rows], p));
         Ok(())
-    }
-}
-
-/// `x += alpha p + omega s`.
-fn add_two(alpha: f64, p: &[f64], omega: f64, s: &[f64], x: &mut [f64]) {
-    for ((x, p), s) in x.iter_mut().zip(p).zip(s) {
-        *x += alpha * p + omega * s;
     }
 }

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError, ExactSum, JacobiSweep, Operator, gather_json, row_hash};
+use recoup_core::{BlockSums, Comm, CommError, ExactSum, JacobiSweep, Operator, gather_json, row_hash};
 
 use super::halo::{Halo, HaloPlan};
 use super::{LocalRows, RowPartition};
@@ -51,8 +51,6 @@ struct SharedRows {
     /// The entries between rows of this rank.
     local: Arc<Csr>,
     beyond: Beyond,
-    /// The longest run of chunks without entries beyond, as rows.
-    inside: Range<usize>,
     first_row: usize,
     global_rows: usize,
     chunk_rows: usize,
@@ -101,10 +99,10 @@ impl DistributedCsr {
         if rank < comm.size() {
             return Err(DistributedError::Elsewhere { rank });
         }
-        let plan = Arc::new(plan(comm.as_ref(), partition, &beyond.globals)?);
+        let mut plan = plan(comm.as_ref(), partition, &beyond.globals)?;
+        plan.inside = beyond.longest_run_without(own.len(), partition.chunk_rows());
         let largest_column_sum = largest_column_sum(comm.as_ref(), &plan, &local, &beyond)?;
         let shared = SharedRows {
-            inside: beyond.longest_run_without(own.len(), partition.chunk_rows()),
             local: Arc::new(local.with_pool(Arc::clone(&pool))),
             beyond,
             first_row: own.start,
@@ -114,7 +112,7 @@ impl DistributedCsr {
             largest_column_sum,
             pool,
         };
-        Ok(Self { shared: Arc::new(shared), halo: Halo::new(plan, comm) })
+        Ok(Self { shared: Arc::new(shared), halo: Halo::new(Arc::new(plan), comm) })
     }
 
     /// Puts this rank's rows on a grid of these extents, fastest first.
@@ -162,17 +160,30 @@ impl DistributedCsr {
     }
 
     /// Works as [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
+    fn sum_into(
+        &self,
+        x: &[f64],
+        target: &mut [f64],
+        sums: &mut [ExactSum],
+        finish: impl Fn(Range<usize>, &mut [f64], &mut [f64]) + Sync,
+    ) -> Result<(), CommError> {
+        let shared = &*self.shared;
+        self.halo.sum(&shared.pool, shared.chunk_rows, x, target, sums, |rows, halo, y, sums| {
+            shared.multiply(&rows, x, halo, y);
+            finish(rows, y, sums);
+        })
+    }
+
+    /// The sum of what `finish` returns.
     fn sum(
         &self,
         x: &[f64],
         target: &mut [f64],
         finish: impl Fn(Range<usize>, &mut [f64]) -> f64 + Sync,
     ) -> Result<ExactSum, CommError> {
-        let shared = &*self.shared;
-        self.halo.sum(&shared.pool, shared.chunk_rows, x, shared.inside.clone(), target, |rows, halo, y| {
-            shared.multiply(&rows, x, halo, y);
-            finish(rows, y)
-        })
+        let mut sum = [ExactSum::ZERO];
+        self.sum_into(x, target, &mut sum, |rows, y, sum| sum[0] += finish(rows, y))?;
+        Ok(sum[0])
     }
 }
 
@@ -322,7 +333,7 @@ fn plan(comm: &dyn Comm, partition: &RowPartition, wanted: &[u32]) -> Result<Hal
     let asked = comm.exchange_bytes(&sends, &from)?;
     let rows = asked.iter().map(|bytes| bytes.chunks_exact(4).map(number).collect());
     let receives = asks.iter().map(|(owner, bytes)| (*owner, bytes.len() / 4)).collect();
-    Ok(HaloPlan { sends: from.iter().copied().zip(rows).collect(), receives })
+    Ok(HaloPlan { sends: from.iter().copied().zip(rows).collect(), receives, ..HaloPlan::default() })
 }
 
 /// Largest sum of `|a_ij|` over a column of this rank, the rows of all ranks counted.
@@ -402,6 +413,16 @@ impl Operator for DistributedCsr {
 
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.sum(x, y, |rows, y| dot_block(&x[rows], y))
+    }
+
+    fn apply_sums(
+        &self,
+        x: &[f64],
+        y: &mut [f64],
+        sums: &mut [ExactSum],
+        of_block: &BlockSums<'_>,
+    ) -> Result<(), CommError> {
+        self.sum_into(x, y, sums, |rows, y, sums| of_block(rows, y, sums))
     }
 
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<ExactSum, CommError> {

@@ -7,13 +7,16 @@ use recoup_core::{Comm, CommError, ExactSum};
 
 use crate::{Pool, SummedRows};
 
-/// The rows that this rank sends, and the numbers of values that it receives.
+/// The rows that this rank sends, and the numbers of values that it receives; and the rows that
+/// need none.
 #[derive(Debug, Default)]
 pub(super) struct HaloPlan {
     /// Partner, and the rows it gets, ascending.
     pub(super) sends: Vec<(usize, Vec<u32>)>,
     /// Partner, and how many values it sends.
     pub(super) receives: Vec<(usize, usize)>,
+    /// A run of whole chunks whose rows need no halo.
+    pub(super) inside: Range<usize>,
 }
 
 /// A plan, and the communicator that carries it out.
@@ -94,30 +97,32 @@ impl Halo {
         then(&link.incoming)
     }
 
-    /// Calls `block` for blocks of rows with these rows of `target`, and sums what it returns: for
-    /// the rows `inside`, whole chunks which need no halo, while the halo travels.
+    /// Calls `block` for blocks of rows with these rows of `target`, and sums what it adds to its
+    /// last argument: for the rows that need no halo while the halo travels.
     pub(super) fn sum(
         &self,
         pool: &Pool,
         chunk_rows: usize,
         x: &[f64],
-        inside: Range<usize>,
         target: &mut [f64],
-        block: impl Fn(Range<usize>, &[f64], &mut [f64]) -> f64 + Sync,
-    ) -> Result<ExactSum, CommError> {
+        sums: &mut [ExactSum],
+        block: impl Fn(Range<usize>, &[f64], &mut [f64], &mut [f64]) + Sync,
+    ) -> Result<(), CommError> {
+        let inside = &self.plan.inside;
         let (before, rest) = target.split_at_mut(inside.start);
         let (middle, after) = rest.split_at_mut(inside.len());
-        let pass = |first: usize, part: &mut [f64], halo: &[f64]| {
+        let add = |first: usize, part: &mut [f64], halo: &[f64], sums: &mut [ExactSum]| {
             let summed = SummedRows { rows: part.len(), chunk_rows };
-            let block =
-                |rows: Range<usize>, part: &mut [f64]| [block(rows.start + first..rows.end + first, halo, part)];
-            let [sum] = pool.sum_rows(summed, part, block);
-            sum
+            pool.add_rows_into(summed, part, sums, |rows, part, sums| {
+                block(rows.start + first..rows.end + first, halo, part, sums);
+            });
         };
-        let mut sum_inside = ExactSum::ZERO;
-        let mut work = || sum_inside = pass(inside.start, middle, &[]);
-        let around = self.exchange(x, &mut work, |halo| pass(0, before, halo) + pass(inside.end, after, halo))?;
-        Ok(sum_inside + around)
+        sums.fill(ExactSum::ZERO);
+        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        link.exchange(&self.plan, x, &mut || add(inside.start, middle, &[], sums))?;
+        add(0, before, &link.incoming, sums);
+        add(inside.end, after, &link.incoming, sums);
+        Ok(())
     }
 }
 

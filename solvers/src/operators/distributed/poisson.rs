@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError, ExactSum, JacobiSweep, Operator};
+use recoup_core::{BlockSums, Comm, CommError, ExactSum, JacobiSweep, Operator};
 
 use super::RowPartition;
 use super::halo::{Halo, HaloPlan};
@@ -16,8 +16,6 @@ use crate::{Poisson3d, Pool};
 /// [`Poisson3d`].
 pub struct DistributedPoisson3d {
     slab: Arc<Poisson3d>,
-    /// Rows of all planes but those beside another rank's.
-    inside: Range<usize>,
     halo: Halo,
 }
 
@@ -48,14 +46,14 @@ impl DistributedPoisson3d {
         }
         let chunk = slab.chunk_rows();
         let end = if has_above { (n_rows - plane) / chunk * chunk } else { n_rows };
-        let inside = (chunk * usize::from(has_below)).min(end)..end;
-        Self { slab: Arc::new(slab), inside, halo: Halo::new(Arc::new(plan), comm) }
+        plan.inside = (chunk * usize::from(has_below)).min(end)..end;
+        Self { slab: Arc::new(slab), halo: Halo::new(Arc::new(plan), comm) }
     }
 
     /// Returns the same operator on another communicator of the same ranks.
     #[must_use]
     pub fn over(&self, comm: Box<dyn Comm>) -> Self {
-        Self { slab: Arc::clone(&self.slab), inside: self.inside.clone(), halo: self.halo.over(comm) }
+        Self { slab: Arc::clone(&self.slab), halo: self.halo.over(comm) }
     }
 
     /// Returns the planes of this rank.
@@ -71,17 +69,30 @@ impl DistributedPoisson3d {
     }
 
     /// Works as [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
+    fn sum_into(
+        &self,
+        x: &[f64],
+        target: &mut [f64],
+        sums: &mut [ExactSum],
+        finish: impl Fn(Range<usize>, &mut [f64], &mut [f64]) + Sync,
+    ) -> Result<(), CommError> {
+        let slab = &*self.slab;
+        self.halo.sum(slab.pool(), slab.chunk_rows(), x, target, sums, |rows, halo, y, sums| {
+            slab.multiply(&rows, x, slab.around(halo), y);
+            finish(rows, y, sums);
+        })
+    }
+
+    /// The sum of what `finish` returns.
     fn sum(
         &self,
         x: &[f64],
         target: &mut [f64],
         finish: impl Fn(Range<usize>, &mut [f64]) -> f64 + Sync,
     ) -> Result<ExactSum, CommError> {
-        let slab = &*self.slab;
-        self.halo.sum(slab.pool(), slab.chunk_rows(), x, self.inside.clone(), target, |rows, halo, y| {
-            slab.multiply(&rows, x, slab.around(halo), y);
-            finish(rows, y)
-        })
+        let mut sum = [ExactSum::ZERO];
+        self.sum_into(x, target, &mut sum, |rows, y, sum| sum[0] += finish(rows, y))?;
+        Ok(sum[0])
     }
 
     /// Exchanges values of `x` and gives the planes around this rank's to `then`.
@@ -125,6 +136,16 @@ impl Operator for DistributedPoisson3d {
 
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<ExactSum, CommError> {
         self.sum(x, y, |rows, y| dot_block(&x[rows], y))
+    }
+
+    fn apply_sums(
+        &self,
+        x: &[f64],
+        y: &mut [f64],
+        sums: &mut [ExactSum],
+        of_block: &BlockSums<'_>,
+    ) -> Result<(), CommError> {
+        self.sum_into(x, y, sums, |rows, y, sums| of_block(rows, y, sums))
     }
 
     fn squared_norm(&self, x: &[f64]) -> ExactSum {
