@@ -5,6 +5,7 @@ mod block_jacobi;
 mod ic0;
 mod ilu0;
 mod jacobi;
+mod order;
 mod pieces;
 mod point_block_jacobi;
 mod solve;

@@ -139,6 +139,11 @@ impl Csr {
         Self::new(row_starts, columns, values).expect("a part of a matrix is one")
     }
 
+    /// The threads that share its products.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// The largest distance of a stored entry from the diagonal.
     #[must_use]
     pub fn bandwidth(&self) -> usize {

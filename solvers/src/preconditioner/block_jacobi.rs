@@ -10,7 +10,8 @@
 
 use recoup_core::{Operator, SolveError};
 
-use super::pieces::{Pieces, ROWS_MIN, cut};
+use super::order::{ROWS_MIN, cut, made_by};
+use super::pieces::Pieces;
 use super::solve::{Preconditioner, RowSweeps};
 use crate::{Csr, Pool};
 
@@ -60,16 +61,11 @@ impl<M: RowSweeps + Send> BlockJacobi<M> {
         let own = |row: usize| row.saturating_sub(a.first_row() as usize).min(rows.n());
         let mut starts: Vec<usize> = cut(all, a.chunk_rows(), blocks).into_iter().map(own).collect();
         starts.dedup();
-        let blocks = starts.len() - 1;
-        let mut made: Vec<Option<Result<M, SolveError>>> = (0..blocks).map(|_| None).collect();
-        let each: Vec<usize> = (0..=blocks).collect();
-        pool.for_pieces(&each, &mut made[..], |run, made| {
-            for (block, made) in run.zip(made) {
-                let [first, end] = [starts[block], starts[block + 1]];
-                *made = Some(of_block(rows.diagonal_block(first..end)).map_err(|error| error.in_rows_from(first)));
-            }
+        let made = made_by(pool, starts.len() - 1, |block| {
+            let [first, end] = [starts[block], starts[block + 1]];
+            of_block(rows.diagonal_block(first..end)).map_err(|error| error.in_rows_from(first))
         });
-        let blocks: Vec<M> = made.into_iter().flatten().collect::<Result<_, _>>()?;
+        let blocks: Vec<M> = made.into_iter().collect::<Result<_, _>>()?;
         let shift = blocks.iter().map(M::shift).fold(0.0, f64::max);
         Ok(Self { pieces: Pieces::joined(blocks.into_iter().map(M::into_pieces)), shift })
     }

@@ -4,15 +4,17 @@
 //! 0.002, 0.004, ...; [`Preconditioner::shift`] tells what was needed. Keeps `1 / l_ii` and the
 //! strict lower triangle of `diag(L)^-1 L` (8 bytes an entry on a grid; 12, and 24 a row,
 //! without runs of rows alike). Static: a restore factors again. Rows are eliminated in the order
-//! of [`PieceOrder`], which is their own below 8192 rows; set up on one thread, and applied by all.
+//! of [`PieceOrder`], which is their own below 8192 rows; set up and applied by all threads.
 //! Sources: J. A. Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4; the
 //! shift: T. A. Manteuffel 1980, doi 10.1090/S0025-5718-1980-0559197-0.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::SolveError;
 
-use super::pieces::{CoupledEntry, PieceOrder, PieceSteps, Pieces, SolveWay};
+use super::order::{CoupledEntry, Elimination, PieceOrder, made_by};
+use super::pieces::{PieceSteps, Pieces, SolveWay};
 use super::solve::{Preconditioner, RowSweeps};
 use super::triangular::{RunTriangle, Triangle};
 use crate::kernels::simd::scale_by_block;
@@ -41,6 +43,15 @@ pub struct IcPiece {
     inverse_diagonal: Vec<f64>,
 }
 
+/// The rows of L of a piece, by positions, in progress.
+struct IcRows {
+    /// Position of the first.
+    first: usize,
+    shift: f64,
+    lower: Triangle,
+    inverse_diagonal: Vec<f64>,
+}
+
 impl Ic0 {
     /// Factors `a`, shifting its diagonal as far as needed.
     ///
@@ -60,10 +71,8 @@ impl Ic0 {
         let mut shift = 0.0;
         let mut failed = (0, 0.0);
         for _ in 0..=DOUBLINGS_MAX {
-            match factor(a, &order, &diagonal, shift) {
-                Ok((lower, inverse_diagonal)) => {
-                    return Ok(Self { pieces: in_pieces(&lower, &inverse_diagonal, order), shift });
-                }
+            match factor(a, &order, shift) {
+                Ok(rows) => return Ok(Self { pieces: in_pieces(a.pool(), &rows, order), shift }),
                 Err(pivot) => failed = pivot,
             }
             shift = f64::max(2.0 * shift, SHIFT_FIRST);
@@ -156,7 +165,10 @@ fn entry(a: &Csr, i: usize, j: usize) -> f64 {
 }
 
 fn positive_diagonal(a: &Csr) -> Result<Vec<f64>, SolveError> {
-    let diagonal: Vec<f64> = (0..a.n()).map(|i| entry(a, i, i)).collect();
+    let mut diagonal = vec![0.0; a.n()];
+    a.pool().for_rows(a.n(), &mut diagonal[..], |rows, diagonal| {
+        rows.zip(diagonal).for_each(|(row, d)| *d = entry(a, row, row));
+    });
     match diagonal.iter().position(|&d| d <= 0.0) {
         Some(row) => Err(SolveError::Diagonal { what: NAME, row, value: diagonal[row] }),
         None => Ok(diagonal),
@@ -164,66 +176,95 @@ fn positive_diagonal(a: &Csr) -> Result<Vec<f64>, SolveError> {
 }
 
 fn is_symmetric(a: &Csr, diagonal: &[f64]) -> bool {
-    (0..a.n()).all(|i| {
-        let (columns, values) = a.row(i);
+    let is_symmetric = AtomicBool::new(true);
+    let is_matched = |row: usize| {
+        let (columns, values) = a.row(row);
         columns.iter().zip(values).all(|(&j, &value)| {
             let j = j as usize;
-            (value - entry(a, j, i)).abs() <= ASYMMETRY_MAX * (diagonal[i] * diagonal[j]).sqrt()
+            (value - entry(a, j, row)).abs() <= ASYMMETRY_MAX * (diagonal[row] * diagonal[j]).sqrt()
         })
+    };
+    a.pool().for_rows(a.n(), (), |mut rows, ()| {
+        is_symmetric.fetch_and(rows.all(is_matched), Ordering::Relaxed);
+    });
+    is_symmetric.into_inner()
+}
+
+/// The rows of L of the shifted matrix and `1 / l_ii`; or the row and value of a pivot that is not
+/// positive.
+fn factor(a: &Csr, order: &PieceOrder, shift: f64) -> Result<Vec<IcRows>, (usize, f64)> {
+    order.eliminate(a, |piece| {
+        let rows = order.rows(piece);
+        let lower = Triangle::with_capacity(rows.len(), 0);
+        IcRows { first: rows.start, shift, lower, inverse_diagonal: Vec::with_capacity(rows.len()) }
     })
 }
 
-/// L and `1 / l_ii` of the shifted matrix, by positions in the order; or the row and value of a
-/// pivot that is not positive.
-fn factor(a: &Csr, order: &PieceOrder, diagonal: &[f64], shift: f64) -> Result<(Triangle, Vec<f64>), (usize, f64)> {
-    let n = a.n();
-    let mut lower = Triangle::with_capacity(n, 0);
-    let mut inverse_diagonal: Vec<f64> = Vec::with_capacity(n);
-    // Row i of L spread over n values, zero elsewhere.
-    let mut row = vec![0.0; n];
-    let mut entries = Vec::new();
-    for i in 0..n {
-        order.fetch(a, i, &mut entries);
-        let a_ii = diagonal[order.turned(i)];
-        let below = entries.partition_point(|(position, _)| *position < i);
-        let mut pivot = a_ii * (1.0 + shift);
-        for &(k, value) in &entries[..below] {
-            // l_ik = (a_ik - sum_{j < k} l_ij l_kj) / l_kk
-            let sum = lower.row(k).fold(value, |sum, (j, l)| sum - row[j] * l);
-            let l = sum * inverse_diagonal[k];
-            row[k] = l;
-            pivot -= l * l;
-            lower.push(k as u32, l);
-        }
-        // l_ii^2 = a_ii - sum_{j < i} l_ij^2; one that is all rounding is as bad as a negative one.
-        if pivot.is_nan() || pivot <= f64::EPSILON * a_ii {
-            return Err((order.turned(i), pivot));
-        }
-        inverse_diagonal.push(1.0 / pivot.sqrt());
-        lower.end_row();
-        entries[..below].iter().for_each(|(k, _)| row[*k] = 0.0);
+impl IcRows {
+    /// Row k of L.
+    fn row(&self, k: usize) -> impl Iterator<Item = (usize, f64)> {
+        self.lower.row(k - self.first)
     }
-    Ok((lower, inverse_diagonal))
 }
 
-fn in_pieces(lower: &Triangle, inverse_diagonal: &[f64], order: PieceOrder) -> Pieces<IcPiece> {
-    let mut pieces = Vec::new();
-    let mut coupled = [Vec::new(), vec![Vec::new(); order.starts.len() - 1]];
-    for (piece, (lower, mut down)) in order.split(lower).into_iter().enumerate() {
-        let first = order.starts[piece];
-        let rows = first..order.starts[piece + 1];
-        let inverse_diagonal: Vec<f64> = rows.map(|row| inverse_diagonal[order.turned(row)]).collect();
-        let lower = RunTriangle::of(&lower, piece % 2 == 1, |row| inverse_diagonal[row]);
-        if let Some(before) = piece.checked_sub(1) {
-            // l_ij x_i, less what row j of the piece before has
-            let turned = |entry: &CoupledEntry| CoupledEntry { row: entry.column, column: entry.row, ..*entry };
-            coupled[1][before] = down.iter().map(turned).collect();
-        }
-        down.iter_mut().for_each(|entry| entry.value *= inverse_diagonal[entry.row - first]);
-        coupled[0].push(down);
-        pieces.push(IcPiece { lower, inverse_diagonal });
+impl Elimination for IcRows {
+    /// Zero but for the row at hand.
+    type Room = Vec<f64>;
+
+    fn room(columns: usize) -> Vec<f64> {
+        vec![0.0; columns]
     }
-    Pieces::coupled(pieces, order.starts, coupled)
+
+    fn eliminate(
+        &mut self,
+        i: usize,
+        entries: &[(usize, f64)],
+        before: Option<&Self>,
+        row: &mut Vec<f64>,
+    ) -> Result<(), f64> {
+        let below = entries.partition_point(|(position, _)| *position < i);
+        let a_ii = entries[below].1;
+        let mut pivot = a_ii * (1.0 + self.shift);
+        for &(k, value) in &entries[..below] {
+            let rows = before.filter(|_| k < self.first).unwrap_or(self);
+            // l_ik = (a_ik - sum_{j < k} l_ij l_kj) / l_kk
+            let sum = rows.row(k).fold(value, |sum, (j, l)| sum - row[j] * l);
+            let l = sum * rows.inverse_diagonal[k - rows.first];
+            row[k] = l;
+            pivot -= l * l;
+            self.lower.push(k as u32, l);
+        }
+        entries[..below].iter().for_each(|(k, _)| row[*k] = 0.0);
+        // l_ii^2 = a_ii - sum_{j < i} l_ij^2; one that is all rounding is as bad as a negative one.
+        if pivot.is_nan() || pivot <= f64::EPSILON * a_ii {
+            return Err(pivot);
+        }
+        self.inverse_diagonal.push(1.0 / pivot.sqrt());
+        self.lower.end_row();
+        Ok(())
+    }
+}
+
+fn in_pieces(pool: &Pool, rows: &[IcRows], order: PieceOrder) -> Pieces<IcPiece> {
+    let mut made = made_by(pool, order.len(), |piece| {
+        let IcRows { first, inverse_diagonal, .. } = &rows[piece];
+        let (lower, mut down) = order.split(piece, |position| rows[piece].row(position));
+        let mut inverse_diagonal = inverse_diagonal.clone();
+        if piece % 2 == 1 {
+            inverse_diagonal.reverse();
+        }
+        let lower = RunTriangle::of(&lower, piece % 2 == 1, |row| inverse_diagonal[row]);
+        // l_ij x_i, less what row j of the piece before has
+        let turned = |entry: &CoupledEntry| CoupledEntry { row: entry.column, column: entry.row, ..*entry };
+        let up: Vec<CoupledEntry> = down.iter().map(turned).collect();
+        down.iter_mut().for_each(|entry| entry.value *= inverse_diagonal[entry.row - first]);
+        (IcPiece { lower, inverse_diagonal }, [down, up])
+    });
+    // What goes up belongs to the piece before.
+    for piece in 1..made.len() {
+        made[piece - 1].1[1] = std::mem::take(&mut made[piece].1[1]);
+    }
+    Pieces::coupled(made, order.starts)
 }
 
 #[cfg(test)]
@@ -258,8 +299,7 @@ mod tests {
         );
         let factors = Ic0::new(&a).unwrap();
         assert!(factors.shift() > 0.0);
-        let diagonal = positive_diagonal(&a).unwrap();
-        assert!(factor(&a, &PieceOrder::of(&a), &diagonal, factors.shift() / 2.0).is_err());
+        assert!(factor(&a, &PieceOrder::of(&a), factors.shift() / 2.0).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Keeps L, `diag(U)^-1 U` and `1 / u_ii` (8 bytes an entry on a grid; 12, and 48 a row, without
 //! runs of rows alike). Static: a restore factors again. Rows are eliminated in the order of
-//! [`PieceOrder`], which is their own below 8192 rows; set up on one thread, and applied by all.
+//! [`PieceOrder`], which is their own below 8192 rows; set up and applied by all threads.
 //! For a symmetric A it is symmetric, but positive definite only where IC(0) needs no shift, so CG
 //! wants IC(0). Source: J. A. Meijerink, H. A. van der Vorst 1977, doi
 //! 10.1090/S0025-5718-1977-0438681-4, as algorithm 10.4 of Y. Saad, "Iterative Methods for Sparse
@@ -12,7 +12,8 @@ use std::ops::Range;
 
 use recoup_core::SolveError;
 
-use super::pieces::{CoupledEntry, PieceOrder, PieceSteps, Pieces, SolveWay};
+use super::order::{CoupledEntry, Elimination, PieceOrder, made_by};
+use super::pieces::{PieceSteps, Pieces, SolveWay};
 use super::solve::{Preconditioner, RowSweeps};
 use super::triangular::{RunTriangle, Triangle};
 use crate::kernels::simd::scale_by_block;
@@ -33,8 +34,10 @@ pub struct IluPiece {
     inverse_pivots: Vec<f64>,
 }
 
-/// L and U by rows, in progress, in the order of elimination.
-struct Factors {
+/// The rows of L and U of a piece, by positions, in progress.
+struct IluRows {
+    /// Position of the first.
+    first: usize,
     lower: Triangle,
     upper: Triangle,
     inverse_pivots: Vec<f64>,
@@ -52,39 +55,44 @@ impl Ilu0 {
 
     /// Factors `a` in an order.
     pub(super) fn in_order(a: &Csr, order: PieceOrder) -> Result<Self, SolveError> {
-        let n = a.n();
-        let mut factors = Factors {
-            lower: Triangle::with_capacity(n, 0),
-            upper: Triangle::with_capacity(n, 0),
-            inverse_pivots: Vec::with_capacity(n),
-        };
-        let mut row = ScatteredRow::new(n);
-        let mut entries = Vec::new();
-        for position in 0..n {
-            order.fetch(a, position, &mut entries);
-            if let Err(value) = factors.eliminate_row(&entries, position, &mut row) {
-                let row = order.turned(position);
-                return Err(SolveError::Diagonal { what: "the ILU(0) preconditioner", row, value });
-            }
+        let rows = order.eliminate(a, |piece| {
+            let rows = order.rows(piece);
+            let [lower, upper] = [(); 2].map(|()| Triangle::with_capacity(rows.len(), 0));
+            IluRows { first: rows.start, lower, upper, inverse_pivots: Vec::with_capacity(rows.len()) }
+        });
+        match rows {
+            Ok(rows) => Ok(Self { pieces: in_pieces(a.pool(), &rows, order) }),
+            Err((row, value)) => Err(SolveError::Diagonal { what: "the ILU(0) preconditioner", row, value }),
         }
-        Ok(Self { pieces: factors.in_pieces(order) })
     }
 }
 
-impl Factors {
-    /// Row i of L and U from row i of A and the rows of U above; or the pivot that is of no use.
-    fn eliminate_row(&mut self, entries: &[(usize, f64)], i: usize, row: &mut ScatteredRow) -> Result<(), f64> {
+impl Elimination for IluRows {
+    type Room = ScatteredRow;
+
+    fn room(columns: usize) -> ScatteredRow {
+        ScatteredRow::new(columns)
+    }
+
+    fn eliminate(
+        &mut self,
+        i: usize,
+        entries: &[(usize, f64)],
+        before: Option<&Self>,
+        row: &mut ScatteredRow,
+    ) -> Result<(), f64> {
         row.scatter(i, entries);
         for &(k, _) in entries.iter().take_while(|(k, _)| *k < i) {
+            let rows = before.filter(|_| k < self.first).unwrap_or(self);
             // l_ik = a_ik / u_kk
-            let l = row.values[k] * self.inverse_pivots[k];
-            self.lower.push(k as u32, l);
+            let l = row.values[k] * rows.inverse_pivots[k - rows.first];
             // a_ij = a_ij - l_ik u_kj for j > k on the pattern of row i
-            for (j, u) in self.upper.row(k) {
+            for (j, u) in rows.upper.row(k - rows.first) {
                 if row.owner[j] == i {
                     row.values[j] -= l * u;
                 }
             }
+            self.lower.push(k as u32, l);
         }
         let pivot = if row.owner[i] == i { row.values[i] } else { 0.0 };
         if pivot == 0.0 || !pivot.recip().is_finite() {
@@ -98,24 +106,23 @@ impl Factors {
         self.upper.end_row();
         Ok(())
     }
+}
 
-    fn in_pieces(self, order: PieceOrder) -> Pieces<IluPiece> {
-        let mut pieces = Vec::new();
-        let mut coupled = [Vec::new(), Vec::new()];
-        let inverse_pivot = |row| self.inverse_pivots[order.turned(row)];
-        let triangles = order.split(&self.lower).into_iter().zip(order.split(&self.upper));
-        for (piece, ((lower, down), (upper, mut up))) in triangles.enumerate() {
-            let first = order.starts[piece];
-            let is_turned = piece % 2 == 1;
-            up.iter_mut().for_each(|CoupledEntry { row, value, .. }| *value *= inverse_pivot(*row));
-            let inverse_pivots: Vec<f64> = (first..order.starts[piece + 1]).map(inverse_pivot).collect();
-            let upper = RunTriangle::of(&upper, !is_turned, |row| inverse_pivots[row]);
-            pieces.push(IluPiece { lower: RunTriangle::of(&lower, is_turned, |_| 1.0), upper, inverse_pivots });
-            coupled[0].push(down);
-            coupled[1].push(up);
+fn in_pieces(pool: &Pool, rows: &[IluRows], order: PieceOrder) -> Pieces<IluPiece> {
+    let made = made_by(pool, order.len(), |piece| {
+        let IluRows { first, lower, upper, inverse_pivots } = &rows[piece];
+        let is_turned = piece % 2 == 1;
+        let mut inverse_pivots = inverse_pivots.clone();
+        if is_turned {
+            inverse_pivots.reverse();
         }
-        Pieces::coupled(pieces, order.starts, coupled)
-    }
+        let (lower, down) = order.split(piece, |position| lower.row(position - first));
+        let (upper, mut up) = order.split(piece, |position| upper.row(position - first));
+        up.iter_mut().for_each(|CoupledEntry { row, value, .. }| *value *= inverse_pivots[*row - first]);
+        let upper = RunTriangle::of(&upper, !is_turned, |row| inverse_pivots[row]);
+        (IluPiece { lower: RunTriangle::of(&lower, is_turned, |_| 1.0), upper, inverse_pivots }, [down, up])
+    });
+    Pieces::coupled(made, order.starts)
 }
 
 /// A row spread over n values; `owner` tells which row last wrote each.

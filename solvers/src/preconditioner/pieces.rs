@@ -14,16 +14,9 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::triangular::Triangle;
+use super::order::CoupledEntry;
+use crate::Pool;
 use crate::kernels::simd::reduce_by_products_block;
-use crate::{Csr, Pool};
-
-/// Bandwidths of rows in a piece, at least: neighbours need one at each end.
-const DEPTH: usize = 4;
-/// Rows of a piece, at least.
-pub(super) const ROWS_MIN: usize = 4096;
-/// Pieces at most: two for each of eight threads.
-const PIECES_MAX: usize = 16;
 
 /// The two ways of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,17 +54,6 @@ pub trait PieceSteps: Send + Sync {
 
     /// Bytes that are read on both ways.
     fn bytes_per_apply(&self) -> u64;
-}
-
-/// An entry that couples two pieces.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CoupledEntry {
-    /// Its row in A.
-    pub(super) row: usize,
-    /// Its column in A.
-    pub(super) column: usize,
-    /// Its value in a triangle.
-    pub(super) value: f64,
 }
 
 /// The entries of rows of a piece in columns of the piece before or behind, in strips: of rows in
@@ -261,17 +243,17 @@ impl<P: PieceSteps> Pieces<P> {
     /// All rows in one piece.
     pub(super) fn whole(sweeps: P) -> Self {
         let starts = vec![0, sweeps.rows()];
-        Self::coupled(vec![sweeps], starts, [vec![vec![]], vec![vec![]]])
+        Self::coupled(vec![(sweeps, [vec![], vec![]])], starts)
     }
 
     /// Pieces that begin at these rows, and what couples each, on the way down with the one before
     /// it, and on the way up with the one behind.
-    pub(super) fn coupled(sweeps: Vec<P>, starts: Vec<usize>, entries: [Vec<Vec<CoupledEntry>>; 2]) -> Self {
+    pub(super) fn coupled(made: Vec<(P, [Vec<CoupledEntry>; 2])>, starts: Vec<usize>) -> Self {
         let mut halo_len = 0;
-        let mut parts = entries.map(|of_way| {
-            let mut couplings = Vec::with_capacity(of_way.len());
-            let mut exports = vec![Export::default(); of_way.len()];
-            for (piece, entries) in of_way.iter().enumerate() {
+        let mut parts = [0, 1].map(|way| {
+            let mut couplings = Vec::with_capacity(made.len());
+            let mut exports = vec![Export::default(); made.len()];
+            for (piece, entries) in made.iter().map(|(_, entries)| &entries[way]).enumerate() {
                 let columns = || entries.iter().map(|entry| entry.column);
                 let wanted = columns().min().unwrap_or(0)..columns().max().map_or(0, |column| column + 1);
                 couplings.push(Coupling::new(entries, starts[piece], wanted.start, halo_len));
@@ -285,7 +267,7 @@ impl<P: PieceSteps> Pieces<P> {
             }
             couplings.into_iter().zip(exports)
         });
-        let made = sweeps.into_iter().enumerate().map(|(index, sweeps)| {
+        let made = made.into_iter().enumerate().map(|(index, (sweeps, _))| {
             let [down, up] = &mut parts;
             let way = |way, part: Option<(Coupling, Export)>| {
                 let (coupling, export) = part.unwrap_or_default();
@@ -374,99 +356,13 @@ impl<P: PieceSteps> Pieces<P> {
     }
 }
 
-/// The pieces of a matrix, and the order in which its rows are eliminated.
-#[derive(Debug)]
-pub(super) struct PieceOrder {
-    /// First row of each piece, and the number of rows.
-    pub(super) starts: Vec<usize>,
-}
-
-impl PieceOrder {
-    /// Cuts the rows of a matrix: at multiples of its bandwidth where they fill it, as planes of a
-    /// grid do.
-    pub(super) fn of(a: &Csr) -> Self {
-        let bandwidth = a.bandwidth().max(1);
-        let pieces = (a.n() / (DEPTH * bandwidth).max(ROWS_MIN)).clamp(1, PIECES_MAX);
-        let unit = if a.n().is_multiple_of(bandwidth) { bandwidth } else { 1 };
-        Self { starts: cut(a.n(), unit, 1 << pieces.ilog2()) }
-    }
-
-    /// The piece of a row, and of a position in the order.
-    fn piece(&self, row: usize) -> usize {
-        self.starts.partition_point(|&start| start <= row) - 1
-    }
-
-    /// The position of a row in the order, or the row at a position.
-    pub(super) fn turned(&self, row: usize) -> usize {
-        self.turned_in(self.piece(row), row)
-    }
-
-    fn turned_in(&self, piece: usize, row: usize) -> usize {
-        if piece.is_multiple_of(2) { row } else { self.starts[piece] + self.starts[piece + 1] - 1 - row }
-    }
-
-    fn rows(&self, piece: usize) -> Range<usize> {
-        self.starts[piece]..self.starts[piece + 1]
-    }
-
-    /// Puts the entries of the row at a position into `entries`, by positions, ascending.
-    pub(super) fn fetch(&self, a: &Csr, position: usize, entries: &mut Vec<(usize, f64)>) {
-        let piece = self.piece(position);
-        let own = self.rows(piece);
-        let (columns, values) = a.row(self.turned_in(piece, position));
-        let of = |(&column, &value): (&u32, &f64)| {
-            let column = column as usize;
-            (if own.contains(&column) { self.turned_in(piece, column) } else { self.turned(column) }, value)
-        };
-        entries.clear();
-        entries.extend(columns.iter().zip(values).map(of));
-        if !entries.is_sorted_by_key(|(position, _)| *position) {
-            entries.sort_unstable_by_key(|(position, _)| *position);
-        }
-    }
-
-    /// Cuts a triangle by positions into those of the pieces, by their own rows, and what couples
-    /// each piece with others. Returns the numbers of entries with it.
-    pub(super) fn split(&self, triangle: &Triangle) -> Vec<(Triangle, Vec<CoupledEntry>)> {
-        let mut own: Vec<(usize, f64)> = Vec::new();
-        let cut = (0..self.starts.len() - 1).map(|piece| {
-            let rows = self.rows(piece);
-            let mut made = Triangle::with_capacity(rows.len(), 0);
-            let mut coupled = Vec::new();
-            for row in rows.clone() {
-                own.clear();
-                for (position, value) in triangle.row(self.turned_in(piece, row)) {
-                    if rows.contains(&position) {
-                        own.push((self.turned_in(piece, position) - rows.start, value));
-                    } else {
-                        coupled.push(CoupledEntry { row, column: self.turned(position), value });
-                    }
-                }
-                if !own.is_sorted_by_key(|(column, _)| *column) {
-                    own.sort_unstable_by_key(|(column, _)| *column);
-                }
-                own.iter().for_each(|&(column, value)| made.push(column as u32, value));
-                made.end_row();
-            }
-            (made, coupled)
-        });
-        cut.collect()
-    }
-}
-
-/// The first rows of `blocks` blocks of `n` rows, and n: blocks of whole units where there are
-/// enough.
-pub(super) fn cut(n: usize, unit: usize, blocks: usize) -> Vec<usize> {
-    let unit = if n.div_ceil(unit) < blocks { 1 } else { unit };
-    (0..=blocks).map(|block| (n.div_ceil(unit) * block / blocks * unit).min(n)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use recoup_core::SolveError;
 
     use super::*;
-    use crate::{Ic0, Ilu0, Preconditioner, RowSweeps, random_value};
+    use crate::preconditioner::order::{PieceOrder, cut};
+    use crate::{Csr, Ic0, Ilu0, Preconditioner, RowSweeps, random_value};
 
     /// The 7-point Laplacian, and with flow along the last direction.
     fn matrices(n: usize) -> [Csr; 2] {
@@ -534,17 +430,6 @@ mod tests {
                     }
                 }
             }
-        }
-    }
-
-    #[test]
-    fn the_number_of_pieces_follows_from_rows_and_bandwidth() {
-        for (n, pieces) in [(1, 1), (20, 1), (21, 2), (26, 4), (36, 8), (64, 16)] {
-            let a = Csr::poisson3d(n);
-            let order = PieceOrder::of(&a);
-            assert_eq!(order.starts.len() - 1, pieces, "{n}^3");
-            assert!(order.starts.iter().all(|start| start.is_multiple_of(n * n)), "whole planes");
-            assert!((0..a.n()).all(|row| order.turned(order.turned(row)) == row));
         }
     }
 
