@@ -1,7 +1,13 @@
 //! Does each rule keep the residual it promises, and does the published one break it?
 
-use recoup::core::{BoundRule, Plan, Scheme};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use recoup::comm::Solo;
+use recoup::core::{BoundRule, CommError, Distribution, ExactSum, Operator, Plan, Progress, Role, Scheme, ValuesMut};
+use recoup::io::MemoryStore;
 use recoup::model::failures::Never;
+use recoup::pipeline::{KnownNorms, Outcome, Variables};
 use recoup::solvers::RightHandSide;
 
 use crate::support::{Problem, plan};
@@ -24,6 +30,55 @@ fn proven_and_measured_rules_keep_the_residual_within_one_plus_theta() {
         let worst = jumps(&problem, rule, 0.5).into_iter().fold(0.0, f64::max);
         assert!(worst <= 1.5, "{rule}: {worst}");
     }
+}
+
+/// `A x = 2 x`, which counts the norms that are taken of vectors.
+#[derive(Default)]
+struct CountedNorms(AtomicUsize);
+
+impl Operator for CountedNorms {
+    fn rows(&self) -> usize {
+        64
+    }
+
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+        Ok(())
+    }
+
+    fn frobenius_squared(&self) -> Option<ExactSum> {
+        Some(256.0.into())
+    }
+
+    fn squared_norm(&self, x: &[f64]) -> ExactSum {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        x.iter().map(|x| x * x).collect()
+    }
+}
+
+/// `||x||` cost each verified version a pass and a sum of all ranks, where it tells only that a
+/// residual is not yet rounding.
+#[test]
+fn norm_of_an_iterate_is_taken_once_until_its_residual_nears_rounding() {
+    let operator = Arc::new(CountedNorms::default());
+    let plan = Plan { rule: BoundRule::Verified, ..plan(Scheme::Lossy) };
+    let builder = recoup::open("unused").system(operator.clone(), vec![1.0; 64].into()).plan(plan).every(1);
+    let mut session = builder.build_with(Arc::new(MemoryStore::new()), &Solo).unwrap();
+    let mut norms_of = |iteration: u64, error: f64| {
+        let before = operator.0.load(Ordering::Relaxed);
+        let mut x: Vec<f64> = (0..64).map(|i| 0.5 + error * f64::from(i).sin()).collect();
+        let norm = x.iter().map(|x| (1.0 - 2.0 * x).powi(2)).sum::<f64>().sqrt();
+        let rows = Distribution::Rows { first: 0, global: 64 };
+        let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
+        let known = KnownNorms { residual_norm: Some(norm), ..KnownNorms::default() };
+        let progress = Progress::running(iteration, norm, 8.0);
+        session.checkpoint_with_norms(plan, progress, &[&owner], known).unwrap();
+        session.wait().unwrap();
+        assert!(matches!(session.take_outcomes()[..], [Outcome::Saved(_)]));
+        operator.0.load(Ordering::Relaxed) - before
+    };
+    let counts = [1e-2, 1e-3, 1e-6, 1e-12].into_iter().zip(1..).map(|(error, iteration)| norms_of(iteration, error));
+    assert_eq!(counts.collect::<Vec<_>>(), [1, 0, 0, 1]);
 }
 
 /// Theorem 3 promises a residual of the same order. Its proof takes ||A e|| <= eb ||A x|| for
