@@ -7,16 +7,7 @@ use crate::coder::StateCoder;
 use crate::error::TapeError;
 use crate::payload::{PayloadSource, PayloadTarget, StateTarget};
 use crate::record::{StateHeader, StateLink};
-use crate::shelf::StateShelf;
-
-/// The end of a reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// The state leaves the tape.
-    Pop,
-    /// The state stays.
-    Peek,
-}
+use crate::shelf::{Reading, StateShelf};
 
 /// A shelf, and the codec of its states, if there is one.
 #[derive(Debug)]
@@ -84,11 +75,7 @@ impl CodedShelf {
             header.check_length().map_err(|source| TapeError::Codec { step, source })?;
         }
         if is_raw || self.shelf.coder().is_some() {
-            let payload = PayloadTarget::State(target);
-            return match reading {
-                Reading::Pop => self.shelf.pop(step, payload),
-                Reading::Peek => self.shelf.peek(step, payload),
-            };
+            return self.shelf.read(step, PayloadTarget::State(target), reading);
         }
         let coder =
             self.coder.as_mut().ok_or(TapeError::OtherCodec { step, expected: header.codec, found: CodecId::Raw })?;

@@ -13,7 +13,7 @@ use crate::error::TapeError;
 use crate::owned::{StateValues, read_bytes};
 use crate::payload::{PayloadSource, PayloadTarget};
 use crate::record::{StateHeader, StateLink};
-use crate::shelf::StateShelf;
+use crate::shelf::{Reading, StateShelf};
 
 /// Bytes of the hash that names a parent.
 const HASH_BYTES: usize = 16;
@@ -117,7 +117,7 @@ impl StateCoder {
             let parent = before.and_then(|before| self.decoded.get(&before.step)).cloned();
             let mut decoded = Err(TapeError::Unknown { step });
             let mut decode = |payload: &[u8]| decoded = self.decode_payload(&header, payload, parent.as_ref());
-            shelf.peek(step, PayloadTarget::Decoder(&mut decode))?;
+            shelf.read(step, PayloadTarget::Decoder(&mut decode), Reading::Peek)?;
             self.decoded.insert(step, decoded?);
         }
         Ok(())

@@ -50,71 +50,29 @@ impl<M: Mover> TapeDriver<M> {
         &mut self.mover
     }
 
-    /// Pushes a state and waits until its bytes are on the tape.
+    /// Returns the event of a push: the program has computed since its last call was answered.
+    #[must_use]
+    pub fn push_event(&self, bytes: u64) -> TapeEvent {
+        TapeEvent::Push { bytes, interval_seconds: self.mover.now_seconds() - self.answered_seconds }
+    }
+
+    /// Makes a call of the program, and waits for its answer.
     ///
     /// # Errors
-    /// [`PlaceError`]; then the tape is as it was.
-    pub fn push(&mut self, bytes: u64) -> Result<StateId, PlaceError> {
-        self.begin_push(bytes);
-        self.finish()
-    }
-
-    /// Pops a state and waits until the program has its bytes.
-    ///
-    /// # Errors
-    /// [`PlaceError`]; a state whose copy failed is still on the tape.
-    pub fn pop(&mut self, id: StateId) -> Result<StateId, PlaceError> {
-        self.begin_pop(id);
-        self.finish()
-    }
-
-    /// Reads a state, which stays on the tape, and waits until the program has its bytes.
-    ///
-    /// # Errors
-    /// [`PlaceError`].
-    pub fn peek(&mut self, id: StateId) -> Result<StateId, PlaceError> {
-        self.begin_peek(id);
-        self.finish()
-    }
-
-    /// Waits until the last level has all states, and returns the newest.
-    ///
-    /// # Errors
-    /// [`PlaceError::Kept`] for a state that cannot be brought there.
-    pub fn keep(&mut self) -> Result<StateId, PlaceError> {
-        self.begin_keep();
-        self.finish()
-    }
-
-    /// Announces the next pops. States that are not named follow in reverse order.
-    pub fn announce(&mut self, order: Vec<StateId>) {
-        self.tell(TapeEvent::Announce(order));
-    }
-
-    /// Begins to fetch, before the first pop.
-    pub fn turn(&mut self) {
-        self.tell(TapeEvent::Turn);
-    }
-
-    /// Begins a push; [`TapeDriver::pump`] returns its answer.
-    pub fn begin_push(&mut self, bytes: u64) {
-        let interval_seconds = self.mover.now_seconds() - self.answered_seconds;
-        self.tell(TapeEvent::Push { bytes, interval_seconds });
-    }
-
-    /// Begins a pop; [`TapeDriver::pump`] returns its answer.
-    pub fn begin_pop(&mut self, id: StateId) {
-        self.tell(TapeEvent::Pop { id });
-    }
-
-    /// Begins to read a state that stays on the tape; [`TapeDriver::pump`] returns the answer.
-    pub fn begin_peek(&mut self, id: StateId) {
-        self.tell(TapeEvent::Peek { id });
-    }
-
-    /// Begins to wait until the last level has all states; [`TapeDriver::pump`] returns the answer.
-    pub fn begin_keep(&mut self) {
-        self.tell(TapeEvent::Keep);
+    /// [`PlaceError`]. After a push the tape is as it was, and a state whose copy to the program
+    /// failed is still on it.
+    pub fn call(&mut self, call: TapeEvent) -> Result<StateId, PlaceError> {
+        self.tell(call);
+        loop {
+            if let Some(reply) = self.pump() {
+                return reply;
+            }
+            // The policy answers each call when nothing is under way.
+            match self.mover.wait() {
+                Some(ended) => self.end(ended),
+                None => assert!(self.reply.is_some(), "the policy answers when nothing is under way"),
+            }
+        }
     }
 
     /// Starts nothing more, and waits until no level holds a state that was popped. Calls after it
@@ -125,11 +83,6 @@ impl<M: Mover> TapeDriver<M> {
             let Some(ended) = self.mover.wait() else { return };
             self.end(ended);
         }
-    }
-
-    /// Drops a state unread.
-    pub fn forget(&mut self, id: StateId) {
-        self.tell(TapeEvent::Forget { id });
     }
 
     /// Takes in a state that the last level held before the tape was made.
@@ -154,19 +107,6 @@ impl<M: Mover> TapeDriver<M> {
         self.reply.take().inspect(|_| self.answered_seconds = self.mover.now_seconds())
     }
 
-    /// Waits for the answer to the call. The policy answers each call when nothing is under way.
-    fn finish(&mut self) -> Result<StateId, PlaceError> {
-        loop {
-            if let Some(reply) = self.pump() {
-                return reply;
-            }
-            match self.mover.wait() {
-                Some(ended) => self.end(ended),
-                None => assert!(self.reply.is_some(), "the policy answers when nothing is under way"),
-            }
-        }
-    }
-
     fn end(&mut self, ended: EndedMove) {
         let begun = self.begun.remove(&ended.ticket);
         let Some(Begun { work, since_seconds }) = begun else { return };
@@ -176,7 +116,9 @@ impl<M: Mover> TapeDriver<M> {
         self.tell(TapeEvent::Ended { work, failure, written_bytes, seconds });
     }
 
-    fn tell(&mut self, event: TapeEvent) {
+    /// Tells the policy what the program does, and starts what follows. The answer to a call comes
+    /// from [`TapeDriver::pump`].
+    pub fn tell(&mut self, event: TapeEvent) {
         let actions = self.policy.handle(event);
         self.act(actions);
     }

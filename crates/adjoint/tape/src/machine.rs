@@ -7,13 +7,12 @@ use std::thread::JoinHandle;
 
 use crate::bell::Bell;
 use crate::driver::TapeDriver;
-use crate::event::AdoptedState;
+use crate::event::TapeEvent;
 use crate::host::{HostMover, ProgramSide};
-use crate::payload::{RecordSource, RecordTarget};
 use crate::settings::TapeSettings;
 use crate::storage::LevelStorage;
 use crate::turns::PinTurns;
-use crate::work::{PlaceError, StateBytes, StateId};
+use crate::work::{PlaceError, StateId};
 
 /// A driver, and the bell that its mover rings.
 #[derive(Debug)]
@@ -45,59 +44,14 @@ impl TapeMachine {
         Ok(Self { shared, attendant: Some(attendant) })
     }
 
-    /// Pushes a record to a place of `bytes` bytes.
-    pub(crate) fn push(&mut self, bytes: usize, source: &mut RecordSource<'_>) -> Result<StateId, PlaceError> {
-        self.shared.lock().begin_push(bytes as u64);
-        self.finish(&mut ProgramSide::Push(source))
+    /// Returns the driver, for whatever the program need not wait for.
+    pub(crate) fn driver(&self) -> MutexGuard<'_, TapeDriver<HostMover>> {
+        self.shared.lock()
     }
 
-    /// Pops a state.
-    pub(crate) fn pop(&mut self, id: StateId, target: &mut RecordTarget<'_>) -> Result<StateId, PlaceError> {
-        self.shared.lock().begin_pop(id);
-        self.finish(&mut ProgramSide::Pop(target))
-    }
-
-    /// Reads a state, which stays.
-    pub(crate) fn peek(&mut self, id: StateId, target: &mut RecordTarget<'_>) -> Result<StateId, PlaceError> {
-        self.shared.lock().begin_peek(id);
-        self.finish(&mut ProgramSide::Pop(target))
-    }
-
-    /// Waits until the last level has all states.
-    pub(crate) fn keep(&mut self) -> Result<StateId, PlaceError> {
-        self.shared.lock().begin_keep();
-        self.finish(&mut ProgramSide::Nothing)
-    }
-
-    pub(crate) fn forget(&mut self, id: StateId) {
-        self.shared.lock().forget(id);
-    }
-
-    pub(crate) fn announce(&mut self, order: Vec<StateId>) {
-        self.shared.lock().announce(order);
-    }
-
-    /// Begins to fetch what is popped next.
-    pub(crate) fn turn(&mut self) {
-        self.shared.lock().turn();
-    }
-
-    pub(crate) fn adopt(&mut self, bytes: StateBytes) -> Result<AdoptedState, PlaceError> {
-        self.shared.lock().adopt(bytes)
-    }
-
-    /// Bytes that the states take.
-    pub(crate) fn stored_bytes(&self) -> u64 {
-        self.shared.lock().policy().stored_bytes()
-    }
-
-    /// Returns the state that is popped next if the program continues as announced.
-    pub(crate) fn next_pop(&self) -> Option<StateId> {
-        self.shared.lock().policy().next_pop()
-    }
-
-    /// Waits for the answer to the call, and does the copy that is the program's part in it.
-    fn finish(&mut self, side: &mut ProgramSide<'_, '_>) -> Result<StateId, PlaceError> {
+    /// Makes a call of the program: does the copy that is its part in it, and waits for the answer.
+    pub(crate) fn call(&mut self, call: TapeEvent, side: &mut ProgramSide<'_, '_>) -> Result<StateId, PlaceError> {
+        self.driver().tell(call);
         loop {
             let heard = self.shared.bell.heard();
             let mut driver = self.shared.lock();

@@ -6,12 +6,23 @@ use std::sync::Arc;
 use recoup_core::CodecId;
 
 use crate::error::TapeError;
+use crate::event::TapeEvent;
+use crate::host::ProgramSide;
 use crate::machine::TapeMachine;
 use crate::payload::{PayloadSource, PayloadTarget, RecordSource, RecordTarget};
 use crate::record::{StateHeader, StateLink};
 use crate::record_coder::RecordCoder;
 use crate::spill::{FoundState, SpillDirectory};
 use crate::work::{PlaceError, StateBytes, StateId};
+
+/// The end of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// The state leaves the tape.
+    Pop,
+    /// The state stays.
+    Peek,
+}
 
 /// Records in levels of memory, by the steps of the program.
 #[derive(Debug)]
@@ -75,7 +86,7 @@ impl StateShelf {
                 }
             };
             let step = header.step;
-            let adopted = self.machine.adopt(self.bytes_of(&header));
+            let adopted = self.machine.driver().adopt(self.bytes_of(&header));
             let adopted = adopted.map_err(|source| TapeError::Place { step, source })?;
             spill.adopt(adopted.extent.start, name);
             if header.codec != CodecId::Raw {
@@ -123,7 +134,8 @@ impl StateShelf {
         self.check_new(step)?;
         let header = StateHeader { number: self.number, ..header };
         let mut source = RecordSource { header, payload, coder: self.coder.clone() };
-        let pushed = self.machine.push(header.place_bytes(), &mut source);
+        let push = self.machine.driver().push_event(header.place_bytes() as u64);
+        let pushed = self.machine.call(push, &mut ProgramSide::Push(&mut source));
         let id = pushed.map_err(|source| TapeError::Place { step, source })?;
         self.note(id, header);
         Ok(())
@@ -134,51 +146,53 @@ impl StateShelf {
         if self.ids.contains_key(&step) { Err(TapeError::Duplicate { step }) } else { Ok(()) }
     }
 
-    /// Pops a state.
-    pub(crate) fn pop(&mut self, step: u64, payload: PayloadTarget<'_>) -> Result<(), TapeError> {
+    /// Reads a state.
+    pub(crate) fn read(&mut self, step: u64, payload: PayloadTarget<'_>, reading: Reading) -> Result<(), TapeError> {
         let id = self.id(step)?;
         let header = self.header_above(id);
         let mut target = RecordTarget { header, payload, coder: self.coder.clone() };
-        self.machine.pop(id, &mut target).map_err(|source| TapeError::Place { step, source })?;
-        self.headers.remove(&id);
-        self.ids.remove(&step);
+        let call = match reading {
+            Reading::Pop => TapeEvent::Pop { id },
+            Reading::Peek => TapeEvent::Peek { id },
+        };
+        let read = self.machine.call(call, &mut ProgramSide::Pop(&mut target));
+        read.map_err(|source| TapeError::Place { step, source })?;
+        if reading == Reading::Pop {
+            self.remove(step, id);
+        }
         Ok(())
-    }
-
-    /// Reads a state, which stays.
-    pub(crate) fn peek(&mut self, step: u64, payload: PayloadTarget<'_>) -> Result<(), TapeError> {
-        let id = self.id(step)?;
-        let header = self.header_above(id);
-        let mut target = RecordTarget { header, payload, coder: self.coder.clone() };
-        let read = self.machine.peek(id, &mut target);
-        read.map_err(|source| TapeError::Place { step, source }).map(|_| ())
     }
 
     /// Drops a state unread.
     pub(crate) fn forget(&mut self, step: u64) -> Result<(), TapeError> {
         let id = self.id(step)?;
-        self.machine.forget(id);
+        self.machine.driver().tell(TapeEvent::Forget { id });
+        self.remove(step, id);
+        Ok(())
+    }
+
+    fn remove(&mut self, step: u64, id: StateId) {
         self.headers.remove(&id);
         self.ids.remove(&step);
-        Ok(())
     }
 
     /// Announces the next pops.
     pub(crate) fn announce(&mut self, steps: &[u64]) -> Result<(), TapeError> {
         let order = steps.iter().map(|step| self.id(*step)).collect::<Result<_, _>>()?;
-        self.machine.announce(order);
+        self.machine.driver().tell(TapeEvent::Announce(order));
         Ok(())
     }
 
     /// Begins to fetch what is popped next.
     pub(crate) fn turn(&mut self) {
-        self.machine.turn();
+        self.machine.driver().tell(TapeEvent::Turn);
     }
 
     /// Waits until the spill directory has all states, and makes them durable.
     pub(crate) fn save(&mut self) -> Result<(), TapeError> {
         let spill = self.spill.clone().ok_or(TapeError::NothingKept)?;
-        self.machine.keep().map_err(|source| self.named(source))?;
+        let kept = self.machine.call(TapeEvent::Keep, &mut ProgramSide::Nothing);
+        kept.map_err(|source| self.named(source))?;
         spill.sync().map_err(|reason| TapeError::Spill { reason })
     }
 
@@ -194,7 +208,7 @@ impl StateShelf {
 
     /// Returns the step that is popped next if the program continues as announced.
     pub(crate) fn next_step(&self) -> Option<u64> {
-        let id = self.machine.next_pop()?;
+        let id = self.machine.driver().policy().next_pop()?;
         self.headers.get(&id).map(|header| header.step)
     }
 
@@ -242,7 +256,7 @@ impl StateShelf {
 
     /// Bytes that the states take.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        self.machine.stored_bytes()
+        self.machine.driver().policy().stored_bytes()
     }
 
     fn id(&self, step: u64) -> Result<StateId, TapeError> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use recoup_core::{Clock, DeviceValues, ElementType, Values, ValuesMut};
 use recoup_io::SystemClock;
 
-use crate::coded::{CodedShelf, Reading};
+use crate::coded::CodedShelf;
 use crate::error::TapeError;
 use crate::payload::{PayloadSource, SpareCopy, StateTarget};
-use crate::shelf::DamagedState;
+use crate::shelf::{DamagedState, Reading};
 use crate::stage::CodingStage;
 
 /// States of a forward pass, given back in reverse or in any order that is announced.

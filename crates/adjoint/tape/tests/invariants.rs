@@ -5,7 +5,7 @@ mod witness;
 
 use recoup_model::Rng;
 use recoup_tape::{
-    Eviction, Growth, LevelSettings, PlaceError, Registration, StateId, TapeDriver, TapeSettings, TouchMode,
+    Eviction, Growth, LevelSettings, PlaceError, Registration, StateId, TapeDriver, TapeEvent, TapeSettings, TouchMode,
     TouchModel, Touching,
 };
 use witness::{Betrayal, Witness, WitnessLevel};
@@ -99,12 +99,12 @@ impl RandomRun {
             1 => {
                 self.shuffle();
                 let order = self.pushed.iter().rev().copied().collect();
-                self.driver.announce(order);
+                self.driver.tell(TapeEvent::Announce(order));
             }
             _ => self.shuffle(),
         }
         if below(&mut self.rng, 2) == 0 {
-            self.driver.turn();
+            self.driver.tell(TapeEvent::Turn);
         }
         while let Some(id) = self.pushed.pop() {
             self.pop(id);
@@ -126,7 +126,7 @@ impl RandomRun {
         let bytes = self.unit * (1 + below(&mut self.rng, self.size_max));
         self.driver.mover().current = StateId(next);
         let before = self.usable();
-        let pushed = self.driver.push(bytes);
+        let pushed = self.driver.call(self.driver.push_event(bytes));
         assert!(self.usable() >= before, "memory that may be used has shrunk");
         match pushed {
             Ok(id) => {
@@ -161,7 +161,7 @@ impl RandomRun {
         let Some(&id) = self.pushed.first() else { return };
         self.driver.mover().current = id;
         self.driver.mover().is_peeking = true;
-        match self.driver.peek(id) {
+        match self.driver.call(TapeEvent::Peek { id }) {
             Ok(peeked) => assert_eq!(peeked, id),
             Err(error) => assert!(self.driver.mover().n_failed > 0, "{error}"),
         }
@@ -173,12 +173,12 @@ impl RandomRun {
             let index = below(&mut self.rng, self.pushed.len() as u64) as usize;
             let id = self.pushed.remove(index);
             self.driver.mover().live.remove(&id);
-            self.driver.forget(id);
+            self.driver.tell(TapeEvent::Forget { id });
         }
     }
 
     fn keep(&mut self) {
-        if let Err(error) = self.driver.keep() {
+        if let Err(error) = self.driver.call(TapeEvent::Keep) {
             let has_failed = self.driver.mover().n_failed > 0;
             assert!(has_failed || !self.is_roomy, "{error}");
             return;
@@ -192,7 +192,7 @@ impl RandomRun {
     fn pop(&mut self, id: StateId) {
         self.driver.mover().current = id;
         for _ in 0..100 {
-            match self.driver.pop(id) {
+            match self.driver.call(TapeEvent::Pop { id }) {
                 Ok(popped) => {
                     assert_eq!(popped, id);
                     return;

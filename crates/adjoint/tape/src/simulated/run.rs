@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::driver::TapeDriver;
+use crate::event::TapeEvent;
 use crate::mover::Mover;
 use crate::settings::TapeSettings;
 use crate::simulated::mover::SimulatedMover;
@@ -190,11 +191,11 @@ impl RunningProcess {
         }
         self.activity = ProcessActivity::Calling { since_seconds: now };
         if let Some(&bytes) = self.script.state_bytes.get(self.n_pushed) {
-            self.driver.begin_push(bytes);
+            self.driver.tell(self.driver.push_event(bytes));
             let is_concurrent = self.driver.policy().is_touching_concurrently();
             self.blocking.n_concurrent += usize::from(is_concurrent);
         } else if let Some(id) = self.pushed.pop() {
-            self.driver.begin_pop(id);
+            self.driver.tell(TapeEvent::Pop { id });
         }
     }
 
@@ -204,7 +205,7 @@ impl RunningProcess {
             self.pushed.push(id);
             self.blocking.push_seconds += waited_seconds;
             if self.n_pushed == self.script.state_bytes.len() {
-                self.driver.turn();
+                self.driver.tell(TapeEvent::Turn);
             }
         } else {
             self.blocking.pop_seconds += waited_seconds;
