@@ -44,7 +44,7 @@ pub enum AnnotateError {
         /// The fault of its text.
         source: serde_json::Error,
     },
-    /// PlaceFinder of the source that cannot be annotated.
+    /// Places of the source that cannot be annotated.
     #[error("{}", listed(.file, .refusals))]
     Refused {
         /// The source.
