@@ -13,7 +13,7 @@ use recoup_model::Rng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Folders on a disk and, where there is one, in memory.
-fn folders() -> Vec<tempfile::TempDir> {
+pub(crate) fn folders() -> Vec<tempfile::TempDir> {
     let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     [Some(disk), tempfile::tempdir_in("/dev/shm").ok()].into_iter().flatten().collect()
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use recoup_memory::{FileArray, MediumKind, Memory, MemoryOptions, MemoryReader, Versioned, VersionedArray};
 use recoup_model::Rng;
 
+use super::versions::bits;
+
 /// The file of a child; without it the child's test does nothing.
 const FILE: &str = "RECOUP_MEMORY_FILE";
 /// The medium of a child.
@@ -45,10 +47,6 @@ impl State {
         self.counts.resize(step as usize % 2000 + 1, 0);
         self.counts.write(0..1)[0] = step;
     }
-}
-
-fn bits(values: &[f64]) -> Vec<u64> {
-    values.iter().map(|value| value.to_bits()).collect()
 }
 
 /// Continues from the newest version, and says each step that was promised.

@@ -7,6 +7,8 @@ use recoup_memory::{
 };
 use recoup_model::Rng;
 
+use super::in_file::folders;
+
 const BLOCK: usize = 4096;
 /// Values of a block.
 const VALUES: usize = BLOCK / 8;
@@ -17,13 +19,6 @@ fn options(keep: usize, medium: MediumKind) -> MemoryOptions {
 
 fn media() -> [MediumKind; 2] {
     [MediumKind::File, MediumKind::Map]
-}
-
-/// A folder of the disk and one of memory, if there is one.
-fn folders() -> Vec<tempfile::TempDir> {
-    let disk = tempfile::tempdir().unwrap();
-    let memory = tempfile::tempdir_in("/dev/shm").ok();
-    std::iter::once(disk).chain(memory).collect()
 }
 
 fn file(folder: &tempfile::TempDir, medium: MediumKind) -> PathBuf {
@@ -43,7 +38,7 @@ fn change(array: &mut VersionedArray<f64>, rng: &mut Rng) {
     }
 }
 
-fn bits(values: &[f64]) -> Vec<u64> {
+pub(crate) fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
