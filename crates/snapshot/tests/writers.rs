@@ -3,15 +3,14 @@
 //!
 //! `cargo test --release -p recoup-snapshot --test main -- --ignored writers::` takes 10,000 seeds.
 
-mod draw;
 mod heap;
 mod owners;
 mod plan;
 mod trial;
 
 use recoup_snapshot::{Monitors, NoMonitor, PageSize, TouchedRegion, TrackedRegion};
+use recoup_testkit::Random;
 
-use draw::Draw;
 use heap::Heap;
 use trial::{Owner, trial};
 
@@ -20,19 +19,19 @@ const SEEDS: u64 = 150;
 /// Seeds of each monitor in a long run: 10,000 in all.
 const SEEDS_LONG: u64 = 2500;
 
-fn page_size(draw: &mut Draw) -> PageSize {
+fn page_size(draw: &mut Random) -> PageSize {
     if draw.below(2) == 0 { PageSize::Small } else { PageSize::Huge }
 }
 
 fn touched(seeds: u64) {
-    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
+    let make = |len: usize, draw: &mut Random| -> Box<dyn Owner> {
         Box::new(TouchedRegion::zeros(len, page_size(draw)).expect("addresses"))
     };
     (0..seeds).for_each(|seed| trial(seed, make));
 }
 
 fn attached(seeds: u64) {
-    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> { Box::new(Heap::zeros(len, 8 << draw.below(14))) };
+    let make = |len: usize, draw: &mut Random| -> Box<dyn Owner> { Box::new(Heap::zeros(len, 8 << draw.below(14))) };
     (0..seeds).for_each(|seed| trial(seed, make));
 }
 
@@ -42,7 +41,7 @@ fn tracked(seeds: u64) {
         Err(reason @ (NoMonitor::Unnoticed | NoMonitor::System { .. })) => panic!("{reason}"),
         Err(reason) => return println!("SKIPPED: {reason}"),
     }
-    let make = |len: usize, draw: &mut Draw| -> Box<dyn Owner> {
+    let make = |len: usize, draw: &mut Random| -> Box<dyn Owner> {
         Box::new(TrackedRegion::zeros(len, page_size(draw)).expect("the notes work"))
     };
     (0..seeds).for_each(|seed| trial(seed, make));

@@ -1,8 +1,8 @@
 //! One seed: rounds of writes, with up to two frozen copies that are fetched meanwhile.
 
 use recoup_core::{DeviceSnapshot, Mark, ValuesMut, Zones};
+use recoup_testkit::Random;
 
-use super::draw::Draw;
 use super::plan::ThreadPlan;
 
 /// Elements of the largest memory: 1.6 MB, 25 zones of a region.
@@ -24,16 +24,16 @@ struct Expected {
     frozen: Box<dyn DeviceSnapshot>,
     values: Vec<f64>,
     /// How it is fetched.
-    draw: Draw,
+    draw: Random,
 }
 
 impl Expected {
-    fn new(owner: &dyn Owner, reference: &[f64], draw: &mut Draw) -> Option<Self> {
+    fn new(owner: &dyn Owner, reference: &[f64], draw: &mut Random) -> Option<Self> {
         let padding = draw.below(3) * draw.below(5000);
         let frozen = owner.zones().freeze(reference.len() + padding)?;
         let last = reference.last().copied().unwrap_or_default();
         let values = reference.iter().copied().chain(std::iter::repeat_n(last, padding)).collect();
-        Some(Self { frozen, values, draw: Draw::new(draw.below(usize::MAX) as u64) })
+        Some(Self { frozen, values, draw: Random(draw.bits()) })
     }
 
     /// Fetches all values in pieces, from the first on or to the last, or gives up on the way.
@@ -57,8 +57,8 @@ impl Expected {
 }
 
 /// Runs one seed.
-pub(crate) fn trial(seed: u64, make: impl Fn(usize, &mut Draw) -> Box<dyn Owner>) {
-    let mut draw = Draw::new(seed);
+pub(crate) fn trial(seed: u64, make: impl Fn(usize, &mut Random) -> Box<dyn Owner>) {
+    let mut draw = Random(seed);
     let len = 1 + draw.below([100, 20_000, LEN_MAX][draw.clone().below(3)]);
     let mut owner = make(len, &mut draw);
     let mut reference = vec![0.0; len];

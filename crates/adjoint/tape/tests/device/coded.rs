@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use recoup_compress::Qb;
-use recoup_core::{Bound, Values, ValuesMut};
+use recoup_core::{Bound, Values, ValuesMut, mix};
 use recoup_cuda_double::Settings;
 use recoup_device::{Device, DeviceElement, DeviceVec, DeviceVector, Stream};
 use recoup_tape::{Tape, TapeBuilder, TapeError};
@@ -19,14 +19,6 @@ const ABSOLUTE: f64 = 1e-4;
 /// A smooth field that no other step has.
 fn field(step: u64, len: usize) -> Vec<f64> {
     (0..len).map(|i| (0.01 * i as f64 + step as f64).sin() + 1e-3 * (i as f64 * 0.7).cos()).collect()
-}
-
-/// Bits without any order: SplitMix64.
-fn mixed(number: u64) -> u64 {
-    let mut z = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 fn rest<T: DeviceElement>(device: &Device, values: &[T]) -> DeviceVector<T> {
@@ -62,7 +54,7 @@ fn save_all(builder: TapeBuilder, device: Option<&Device>) {
     for step in 0..6 {
         let doubles = field(step, 1000 * (step as usize + 1));
         let singles: Vec<f32> = doubles.iter().map(|x| *x as f32).collect();
-        let noise: Vec<f64> = (0..100).map(|i| f64::from_bits(mixed(100 * step + i))).collect();
+        let noise: Vec<f64> = (0..100).map(|i| f64::from_bits(mix(100 * step + i + 1))).collect();
         let integers: Vec<i64> = (0..50).collect();
         match device {
             Some(device) => {

@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use recoup_testkit::Random;
 use recoup_testkit::mutation::MutatedFolder;
 
 use crate::support::{Ended, Place, Schedule, drive, drive_well, flip, has_mpi, versions};
@@ -125,13 +126,9 @@ fn restart_from_changed_files(cases: u64) {
     let place = Place::new("mode = sync\nmax_versions = 3\nscratch_versions = 2");
     drive_well(&place, None, Schedule { steps: 30, every: 10 }, "memory");
     let folders = [place.scratch(), place.persistent()].map(|folder| MutatedFolder::of(&folder));
-    let mut state = 48_u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 13
-    };
+    let mut random = Random(48);
     for case in 0..cases {
-        let path = folders[case as usize % 2].mutate(&mut random);
+        let path = folders[case as usize % 2].mutate(|| random.bits());
         // The run continues for a step and saves nothing.
         let ended = drive(&place, None, Schedule { steps: 31, every: 100 }, "memory");
         let is_refused = ended.code == Some(4) && ended.errors.contains("driver: VELOC_Restart");

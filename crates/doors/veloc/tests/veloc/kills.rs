@@ -5,13 +5,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use recoup_testkit::Random;
+
 use crate::support::{Job, Place, Schedule, drive_well, has_mpi, versions};
 
 /// Kills of each job in a usual run of the tests; [`survives_fifty`] makes more.
 const KILLS: usize = 4;
 
 /// Longest time a job is let be after it said that it restarted.
-const REPRIEVE_MILLISECONDS: u64 = 120;
+const REPRIEVE_MILLISECONDS: usize = 120;
 
 /// Doubles on each rank: enough that a copy takes a while.
 const VALUES: &str = "250000";
@@ -24,16 +26,6 @@ struct Kind {
     holds: &'static str,
     /// sync or async
     mode: &'static str,
-}
-
-/// A small generator, the same on every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
 }
 
 fn persistent(place: &Place, kind: Kind) -> PathBuf {
@@ -67,7 +59,7 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
     let place = Place::new(&format!("mode = {}\nmax_versions = 3\nscratch_versions = 2", kind.mode));
     let config = place.config();
     let arguments = [config.to_str().unwrap(), "2000000000", "3", VALUES, kind.holds];
-    let mut dice = Dice(seed);
+    let mut dice = Random(seed);
     // What the next restart finds at least, and whether it finds just that.
     let mut least = 0;
     let mut exactly = true;
@@ -85,12 +77,12 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
             );
             restarts += 1;
         }
-        job.await_lines("saved ", 1 + dice.below(3) as usize);
+        job.await_lines("saved ", 1 + dice.below(3));
         let lose_scratch = dice.below(2) == 0;
         if lose_scratch {
             await_copy(&place, kind);
         } else {
-            std::thread::sleep(Duration::from_millis(dice.below(REPRIEVE_MILLISECONDS)));
+            std::thread::sleep(Duration::from_millis(dice.below(REPRIEVE_MILLISECONDS) as u64));
         }
         job.kill();
         let saved = job.numbers("saved ");
