@@ -6,49 +6,98 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use bytemuck::Pod;
 use recoup_pages::{HostPages, PageSize};
 
 use super::uses::{HeldUse, HostAccess, Uses};
-use crate::driver::PrimaryContext;
-use crate::{DeviceError, DeviceTicket, DeviceView, DeviceViewMut, Stream};
+use crate::{Device, DeviceError, DeviceTicket, DeviceView, DeviceViewMut, Stream};
 
+/// Chunks are whole huge pages.
+const CHUNK_UNIT: usize = 2 << 20;
 /// Bytes touched at a time; others who wait to touch get their turn after it.
 const TOUCHED_AT_ONCE: usize = 16 << 20;
 
-/// Pages of the host, cut into chunks. No copy straddles two chunks.
+/// Memory of the host for copies of a device. Several threads may use and grow it at once.
+///
+/// Each copy is known with its bytes: one that conflicts waits for it in its stream, and a reader
+/// of the host waits for it. Copies are cut where chunks meet, so none straddles two registrations.
 #[derive(Debug)]
-pub(super) struct SharedPages {
+pub struct HostBuffer {
+    device: Device,
     mapping: HostPages,
     chunk_bytes: usize,
     /// Bytes whose pages exist; changed under `touching`.
     touched: AtomicUsize,
     touching: Mutex<()>,
+    /// Bytes that are registered; changed under `registering`.
+    registered: AtomicUsize,
+    registering: Mutex<()>,
     uses: Uses,
 }
 
-impl SharedPages {
-    pub(super) fn reserve(bytes: usize, chunk_bytes: usize) -> Result<Self, DeviceError> {
+impl HostBuffer {
+    /// Reserves addresses for `bytes` bytes, at least one, without memory. Chunks of `chunk_bytes`,
+    /// rounded up to whole huge pages, are registered at a time.
+    ///
+    /// # Errors
+    /// [`DeviceError::Host`] when the system grants no addresses.
+    pub fn reserve(device: &Device, bytes: usize, chunk_bytes: usize) -> Result<Self, DeviceError> {
+        let bytes = bytes.max(1);
         let refused = |error: std::io::Error| DeviceError::Host { call: "mmap", bytes, error: error.to_string() };
-        let mapping = HostPages::reserve(bytes, PageSize::Huge).map_err(refused)?;
-        let touched = AtomicUsize::new(0);
-        let touching = Mutex::new(());
-        Ok(Self { mapping, chunk_bytes, touched, touching, uses: Uses::default() })
+        Ok(Self {
+            device: device.clone(),
+            mapping: HostPages::reserve(bytes, PageSize::Huge).map_err(refused)?,
+            chunk_bytes: chunk_bytes.max(1).next_multiple_of(CHUNK_UNIT),
+            touched: AtomicUsize::new(0),
+            touching: Mutex::new(()),
+            registered: AtomicUsize::new(0),
+            registering: Mutex::new(()),
+            uses: Uses::default(),
+        })
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    /// Reserves `bytes` bytes and registers all of them.
+    ///
+    /// # Errors
+    /// [`DeviceError::Host`] and [`DeviceError::Driver`] when there is not as much memory.
+    pub fn registered(device: &Device, bytes: usize) -> Result<Self, DeviceError> {
+        let buffer = Self::reserve(device, bytes, bytes)?;
+        buffer.register(bytes)?;
+        Ok(buffer)
+    }
+
+    /// Returns the device that copies to and from it.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of bytes that are reserved.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.mapping.bytes()
     }
 
-    pub(super) fn chunk_bytes(&self) -> usize {
+    /// Bytes of a chunk.
+    #[must_use]
+    pub fn chunk_bytes(&self) -> usize {
         self.chunk_bytes
     }
 
-    pub(super) fn touched_bytes(&self) -> usize {
+    /// Number of bytes, from the first, whose pages exist; it only rises.
+    #[must_use]
+    pub fn touched_bytes(&self) -> usize {
         self.touched.load(Ordering::Acquire)
     }
 
+    /// Number of bytes, from the first, that are registered; it only rises.
+    #[must_use]
+    pub fn registered_bytes(&self) -> usize {
+        self.registered.load(Ordering::Acquire)
+    }
+
     /// Touches pages until the first `bytes` bytes have theirs.
-    pub(super) fn touch(&self, bytes: usize) {
+    pub fn touch(&self, bytes: usize) {
         let bytes = bytes.min(self.bytes());
         while self.touched_bytes() < bytes {
             // The mutex guards no data of its own.
@@ -64,32 +113,40 @@ impl SharedPages {
         }
     }
 
-    /// Registers the bytes of `range`, a chunk that was touched.
-    pub(super) fn register(&self, context: &PrimaryContext, range: Range<usize>) -> Result<(), DeviceError> {
-        assert!(range.end <= self.bytes(), "bytes {range:?} of {}", self.bytes());
-        let current = context.enter()?;
-        // SAFETY: the range lies in the mapping, which is unregistered before it is unmapped.
-        unsafe { current.register(self.mapping.at(range.start), range.len()) }
+    /// Registers whole chunks until the first `bytes` bytes lie in them, and touches their pages
+    /// before. What is registered stays so after an error.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`], with the bytes of the chunk that was refused.
+    pub fn register(&self, bytes: usize) -> Result<(), DeviceError> {
+        self.register_chunks(bytes, |end| self.touch(end))
     }
 
-    /// Unregisters the chunks below byte `end`, with no copy under way, and keeps the pages if one
-    /// may still be.
-    pub(super) fn close(&mut self, context: &PrimaryContext, end: usize) {
-        let is_idle = self.uses.wait().is_ok() || context.settle();
-        for start in (0..end).step_by(self.chunk_bytes) {
-            context.free(|current| current.unregister(self.mapping.at(start)));
+    /// Registers as [`HostBuffer::register`], and leaves it to the driver to make the pages.
+    ///
+    /// # Errors
+    /// As [`HostBuffer::register`].
+    pub fn register_untouched(&self, bytes: usize) -> Result<(), DeviceError> {
+        self.register_chunks(bytes, |_| ())
+    }
+
+    /// Registers chunks, each after `prepare` was called with its end.
+    fn register_chunks(&self, bytes: usize, prepare: impl Fn(usize)) -> Result<(), DeviceError> {
+        let bytes = bytes.min(self.bytes());
+        while self.registered_bytes() < bytes {
+            // The mutex guards no data of its own.
+            let _turn = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+            let start = self.registered_bytes();
+            if start < bytes {
+                let end = self.bytes().min(start + self.chunk_bytes);
+                prepare(end);
+                let current = self.device.context().enter()?;
+                // SAFETY: the range lies in the mapping, and is unregistered before it is unmapped.
+                unsafe { current.register(self.mapping.at(start), end - start) }?;
+                self.registered.store(end, Ordering::Release);
+            }
         }
-        if !is_idle {
-            self.mapping.keep();
-        }
-    }
-
-    pub(super) fn wait(&self) -> Result<(), DeviceError> {
-        self.uses.wait()
-    }
-
-    pub(super) fn settle(&self, range: Range<usize>) -> Result<(), DeviceError> {
-        self.uses.settle(&range)
+        Ok(())
     }
 
     /// The `len` bytes from `offset`, touched.
@@ -108,8 +165,12 @@ impl SharedPages {
         pieces.filter(|piece| !piece.is_empty())
     }
 
-    /// Copies from the device to the bytes from `offset`.
-    pub(super) fn store<T>(
+    /// Copies values of the device to the bytes from `offset`, as the next work of `stream`. The
+    /// ticket is due when they are there.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] when the driver refuses; then nothing of it is under way.
+    pub fn store<T: Pod>(
         &self,
         stream: &Stream,
         source: DeviceView<'_, T>,
@@ -129,8 +190,12 @@ impl SharedPages {
         })
     }
 
-    /// Copies the bytes from `offset` to the device.
-    pub(super) fn load<T>(
+    /// Copies the bytes from `offset` to values of the device, as the next work of `stream`. The
+    /// ticket is due when they are there.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] when the driver refuses; then nothing of it is under way.
+    pub fn load<T: Pod>(
         &self,
         stream: &Stream,
         offset: usize,
@@ -150,7 +215,11 @@ impl SharedPages {
         })
     }
 
-    pub(super) fn read(&self, range: Range<usize>) -> Result<HostRead<'_>, DeviceError> {
+    /// Returns the bytes of `range` once the copies to them are done.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`], also for an error of such a copy.
+    pub fn read(&self, range: Range<usize>) -> Result<HostRead<'_>, DeviceError> {
         let range = self.touched(range.start, range.len());
         let held = self.uses.hold(range.clone(), HostAccess::Read)?;
         // SAFETY: the range lies in the mapping, and nothing writes to it while the use is held.
@@ -158,12 +227,47 @@ impl SharedPages {
         Ok(HostRead { bytes, _held: held })
     }
 
-    pub(super) fn write(&self, range: Range<usize>) -> Result<HostWrite<'_>, DeviceError> {
+    /// Returns the bytes of `range`, to write, once the copies to and from them are done.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`], also for an error of such a copy.
+    pub fn write(&self, range: Range<usize>) -> Result<HostWrite<'_>, DeviceError> {
         let range = self.touched(range.start, range.len());
         let held = self.uses.hold(range.clone(), HostAccess::Write)?;
         // SAFETY: the range lies in the mapping, and nothing else uses it while the use is held.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.mapping.at(range.start), range.len()) };
         Ok(HostWrite { bytes, _held: held })
+    }
+
+    /// Waits for the copies from and to the bytes of `range`, and forgets them: from here on the
+    /// host has these bytes, also when the device is lost.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`], also for an error of such a copy.
+    pub fn settle(&self, range: Range<usize>) -> Result<(), DeviceError> {
+        self.uses.settle(&range)
+    }
+
+    /// Waits for every copy under way.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`], also for an error of a copy.
+    pub fn wait(&self) -> Result<(), DeviceError> {
+        self.uses.wait()
+    }
+}
+
+/// Unregisters the chunks, with no copy under way, and keeps the pages if one may still be.
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        let context = self.device.context();
+        let is_idle = self.uses.wait().is_ok() || context.settle();
+        for start in (0..self.registered_bytes()).step_by(self.chunk_bytes) {
+            context.free(|current| current.unregister(self.mapping.at(start)));
+        }
+        if !is_idle {
+            self.mapping.keep();
+        }
     }
 }
 
