@@ -57,7 +57,7 @@ fn a_launch_that_is_too_large_and_a_kernel_that_is_not_there_are_named() {
         stream.synchronize().unwrap();
     }
     let Some(report) = double.map(|double| double.report()) else { return };
-    assert_eq!(report.faults, ["launch of axpy: [2048, 1, 1] threads"]);
+    assert_eq!(report.faults, ["launch of axpy: threads of a block: 2048, at most 1024"]);
     assert!(report.live.is_empty() && report.leaks.is_empty(), "{report}");
 }
 

@@ -23,7 +23,6 @@ mod paged_bytes;
 mod parsed;
 mod pinning;
 mod races;
-mod random;
 mod ranges;
 mod state;
 mod streams;

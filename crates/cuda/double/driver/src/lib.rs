@@ -26,6 +26,7 @@
 
 mod driver;
 pub mod ptx;
+mod random;
 
 /// The result of a call.
 pub(crate) type Refusable<T> = Result<T, recoup_cuda_double::CudaStatus>;

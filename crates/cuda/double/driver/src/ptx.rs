@@ -45,10 +45,10 @@ mod table;
 mod thread;
 mod warp;
 
-pub use arena::{Arena, Arguments};
+pub use arena::Arena;
 pub use error::ParseError;
 pub use fault::DeviceFault;
 pub use kernel::{Kernel, Parameter};
-pub use launch::{INSTRUCTIONS_MAX, KernelFault, KernelRun, Launch, run};
+pub use launch::{INSTRUCTIONS_MAX, KernelFault, KernelRun, Launch, check_sizes, run};
 pub use memory::DeviceMemory;
 pub use module::{Global, Module};

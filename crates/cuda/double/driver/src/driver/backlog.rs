@@ -10,7 +10,7 @@ use recoup_cuda_double::Trace;
 use super::advance::Advance;
 use super::operation::StreamWork;
 use super::races::{History, Turn};
-use super::random::Choices;
+use crate::random::Choices;
 
 /// An operation that has not run.
 #[derive(Debug)]

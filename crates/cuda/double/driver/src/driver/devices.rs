@@ -9,12 +9,6 @@ use crate::Refusable;
 
 /// The name of every device.
 pub(crate) const NAME: &str = "recoup CUDA double";
-/// Threads of a block, at most.
-pub(crate) const BLOCK_THREADS: u32 = 1024;
-/// Threads of a block along x, y and z, at most.
-pub(crate) const BLOCK_MAX: [u32; 3] = [1024, 1024, 64];
-/// Blocks along x, y and z, at most.
-pub(crate) const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// Shared memory of a block, at most, where no more was asked for.
 pub(crate) const SHARED_BYTES: usize = 48 << 10;
 /// Registers of a block, at most.

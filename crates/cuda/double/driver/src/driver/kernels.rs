@@ -152,23 +152,13 @@ impl Driver {
     fn check_launch(&self, wanted: &LaunchCall) -> Result<(), (CudaStatus, String)> {
         let invalid = |what: String| Err((CudaStatus::InvalidValue, what));
         let (_, kernel) = self.of_function(wanted.function).map_err(|status| (status, String::new()))?;
-        let LaunchCall { grid, block, .. } = *wanted;
-        let fits = |found: [u32; 3], most: [u32; 3]| found.iter().zip(most).all(|(n, most)| (1..=most).contains(n));
-        let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
-        if !fits(grid, devices::GRID_MAX) {
-            return invalid(format!("{grid:?} blocks"));
-        }
-        if !fits(block, devices::BLOCK_MAX) || threads > devices::BLOCK_THREADS.into() {
-            return invalid(format!("{block:?} threads"));
-        }
-        let most = kernel.block_max.map_or(devices::BLOCK_THREADS, |most| most.iter().product());
-        if threads > most.into() {
-            return invalid(format!("{block:?} threads, which the kernel excludes"));
+        if let Err(fault) = ptx::check_sizes(kernel, wanted.grid, wanted.block) {
+            return invalid(fault.to_string());
         }
         if kernel.static_shared_bytes + wanted.dynamic_shared_bytes as usize > devices::SHARED_BYTES {
             return invalid(format!("{} bytes of shared memory", wanted.dynamic_shared_bytes));
         }
-        let warps = (threads as u32).div_ceil(WARP);
+        let warps = wanted.block.iter().product::<u32>().div_ceil(WARP);
         let registers = warps * (self.settings.registers * WARP).next_multiple_of(REGISTER_GROUP);
         if registers > devices::BLOCK_REGISTERS {
             return Err((CudaStatus::LaunchOutOfResources, format!("{registers} registers")));

@@ -79,35 +79,6 @@ impl DeviceMemory for Arena {
     }
 }
 
-/// Puts the bytes of parameters side by side, each where a kernel expects it.
-#[derive(Clone, Debug, Default)]
-pub struct Arguments {
-    bytes: Vec<u8>,
-}
-
-impl Arguments {
-    /// Adds a number of 4 bytes.
-    pub fn word(self, value: u32) -> Self {
-        self.with(&value.to_le_bytes(), 4)
-    }
-
-    /// Adds a number or an address of 8 bytes.
-    pub fn double_word(self, value: u64) -> Self {
-        self.with(&value.to_le_bytes(), 8)
-    }
-
-    fn with(mut self, value: &[u8], alignment: usize) -> Self {
-        self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
-        self.bytes.extend_from_slice(value);
-        self
-    }
-
-    /// Returns all bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,12 +96,5 @@ mod tests {
         for address in [0, first - 1, first + 3, second + 7, u64::MAX - 1] {
             assert_eq!(arena.load(address, &mut two), Err(DeviceFault::Address { address, bytes: 2 }));
         }
-    }
-
-    #[test]
-    fn arguments_stand_at_multiples_of_their_lengths() {
-        let arguments = Arguments::default().word(1).double_word(2).word(3).double_word(4);
-        assert_eq!(arguments.bytes().len(), 32);
-        assert_eq!(arguments.bytes()[16..20], [3, 0, 0, 0]);
     }
 }

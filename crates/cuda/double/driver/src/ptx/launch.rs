@@ -136,16 +136,24 @@ fn value(constant: Constant, launch: &Launch<'_>) -> u64 {
     }
 }
 
-/// Refuses, before any thread runs, a launch that the device refuses.
-fn check(launch: &Launch<'_>) -> Result<(), DeviceFault> {
-    let kernel = launch.kernel;
+/// Refuses a grid and a block that the device refuses, or the kernel excludes.
+///
+/// # Errors
+/// [`DeviceFault::Launch`] with the largest size allowed.
+pub fn check_sizes(kernel: &Kernel, grid: [u32; 3], block: [u32; 3]) -> Result<(), DeviceFault> {
     for axis in 0..3 {
-        sizes("blocks of a grid", u64::from(launch.grid[axis]), GRID_MAX[axis])?;
-        sizes("threads of a block", u64::from(launch.block[axis]), BLOCK_MAX[axis])?;
+        sizes("blocks of a grid", u64::from(grid[axis]), GRID_MAX[axis])?;
+        sizes("threads of a block", u64::from(block[axis]), BLOCK_MAX[axis])?;
     }
     let product = |sizes: [u32; 3]| sizes.iter().map(|n| u64::from(*n)).product::<u64>();
     let threads_max = kernel.block_max.map_or(THREADS_MAX, product).min(THREADS_MAX);
-    at_most("threads of a block", product(launch.block), threads_max)?;
+    at_most("threads of a block", product(block), threads_max)
+}
+
+/// Refuses, before any thread runs, a launch that the device refuses.
+fn check(launch: &Launch<'_>) -> Result<(), DeviceFault> {
+    let kernel = launch.kernel;
+    check_sizes(kernel, launch.grid, launch.block)?;
     at_most("bytes of shared memory", shared_bytes(launch) as u64, SHARED_MAX)?;
     at_most("bytes of parameters", kernel.parameter_bytes() as u64, launch.parameters.len() as u64)?;
     let globals = kernel.constants.iter().map(|(constant, _)| match constant {

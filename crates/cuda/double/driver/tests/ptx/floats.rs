@@ -1,19 +1,10 @@
 //! Floats: rounding, denormals, signed zeros, values that are no numbers.
 
-use super::harness::{check, evaluate};
+use super::harness::{NAN, check, d, evaluate, s};
 
-const NAN: u64 = 0x7ff8_0000_0000_0000;
 const SINGLE_NAN: u64 = 0x7fff_ffff;
 const INFINITY: u64 = 0x7ff0_0000_0000_0000;
 const SIGN: u64 = 1 << 63;
-
-fn d(x: f64) -> u64 {
-    x.to_bits()
-}
-
-fn s(x: f32) -> u64 {
-    u64::from(x.to_bits())
-}
 
 #[test]
 fn arithmetic_rounds_to_nearest_and_keeps_denormals() {

@@ -1,6 +1,6 @@
 //! Kernels of a few instructions, written by hand.
 
-use cuda_double::ptx::{Arena, Arguments, DeviceFault, KernelFault, Launch, Module, ParseError, run};
+use cuda_double::ptx::{Arena, DeviceFault, KernelFault, Launch, Module, ParseError, run};
 
 /// Instructions of a kernel `test`: `%o` is where results go, `%d1` to `%d4` are its four numbers,
 /// `%r1` to `%r4` and `%h1` to `%h4` their low bits. `%t` is the thread's number.
@@ -48,13 +48,13 @@ impl<'a> Trial<'a> {
         let mut arena = Arena::default();
         let out = arena.upload(&vec![0xee; 8 * self.threads as usize]);
         let globals: Vec<u64> = module.globals().iter().map(|global| arena.upload(&global.initial)).collect();
-        let arguments = self.numbers.iter().fold(Arguments::default().double_word(out), |all, n| all.double_word(*n));
+        let parameters: Vec<u8> = [out].iter().chain(&self.numbers).flat_map(|number| number.to_le_bytes()).collect();
         let launch = Launch {
             kernel: module.kernel("test").unwrap(),
             grid: [1, 1, 1],
             block: [self.threads, 1, 1],
             dynamic_shared_bytes: self.dynamic_shared_bytes,
-            parameters: arguments.bytes(),
+            parameters: &parameters,
             globals: &globals,
             seed: self.seed,
             instructions_max: 1_000_000,
@@ -83,6 +83,19 @@ pub(crate) fn evaluate(instruction: &str, numbers: &[u64]) -> u64 {
     trial.numbers[..numbers.len()].copy_from_slice(numbers);
     trial.run().unwrap_or_else(|fault| panic!("{instruction}: {fault}"))[0]
 }
+
+/// The bits of a double.
+pub(crate) fn d(x: f64) -> u64 {
+    x.to_bits()
+}
+
+/// The bits of a single.
+pub(crate) fn s(x: f32) -> u64 {
+    u64::from(x.to_bits())
+}
+
+/// A double that is no number.
+pub(crate) const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 /// An instruction, its numbers and its result.
 pub(crate) type Case<'a> = (&'a str, &'a [u64], u64);
