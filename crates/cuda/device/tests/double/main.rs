@@ -4,6 +4,7 @@
 
 mod borrowed;
 mod failures;
+mod frozen;
 mod growing;
 mod hashes;
 mod host;
@@ -13,4 +14,3 @@ mod streams;
 mod support;
 mod sys;
 mod versions;
-mod zones;

@@ -34,8 +34,10 @@ fn a_driver_of_12_2_is_enough_and_says_which_compiler_it_needs() {
 }
 
 #[test]
-fn a_driver_without_devices_and_a_number_too_high_are_not_available() {
+fn a_library_without_a_driver_one_without_devices_and_a_number_too_high_are_not_available() {
     let Some(double) = double() else { return };
+    double.reset(&Settings { driver_version: None, ..Settings::default() });
+    assert!(matches!(probe(), Err(DeviceError::NotAvailable { what: "driver", .. })));
     double.reset(&Settings { devices: 0, ..Settings::default() });
     assert!(matches!(probe(), Err(DeviceError::NotAvailable { .. })));
     double.reset(&Settings { devices: 2, ..Settings::default() });

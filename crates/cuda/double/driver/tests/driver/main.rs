@@ -10,4 +10,3 @@ mod memory;
 mod processes;
 mod races;
 mod sys;
-mod thread;

@@ -5,7 +5,6 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{self as cuda, CUcontext, CUdeviceptr, CUevent, CUfunction, CUresult, CUstream};
-use recoup_device::{DeviceError, DeviceKernel, DeviceView, DeviceViewMut, Grid, Stream};
 
 /// The result of a call.
 pub(crate) type Outcome = Result<(), CUresult>;
@@ -100,18 +99,4 @@ pub(crate) fn bytes_at<'a>(address: *mut c_void, len: usize) -> &'a mut [u8] {
 pub(crate) fn byte_at(address: *const c_void) -> u8 {
     // SAFETY: the test passes an address within memory it has made.
     unsafe { std::ptr::read_volatile(address.cast()) }
-}
-
-/// Launches `y = a x + y`, as the kernel of that name is declared.
-pub(crate) fn launch_axpy(
-    stream: &Stream,
-    kernel: &DeviceKernel,
-    a: f64,
-    x: DeviceView<'_, f64>,
-    y: &DeviceViewMut<'_, f64>,
-) -> Result<(), DeviceError> {
-    let n = x.len().min(y.len()) as u32;
-    let grid = Grid { blocks: n.div_ceil(128), threads: 128, shared_bytes: 0 };
-    // SAFETY: the arguments are those of the kernel, and both vectors have `n` values.
-    unsafe { kernel.launch(stream, grid, &[&a, &x, y, &n]) }
 }

@@ -1,9 +1,10 @@
-//! Values frozen without a copy: what is fetched later is what was there, however the owner went
-//! on, in every order of streams; and no more of the device's memory than the slots.
+//! Values frozen by a copy, and without one: what is fetched later is what was there, however the
+//! owner went on, in every order of streams; and no more of the device's memory than the slots.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use recoup_core::{DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ValuesMut, mix};
+use recoup_core::{DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, Values, ValuesMut, mix};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::{
     Device, DeviceFrozen, DeviceVec, DeviceVector, FreezeSettings, FreezeWay, Stream, VectorSnapshot, ZoneRing,
@@ -19,12 +20,14 @@ const PADDING: usize = 24;
 /// Small zones and slots: a vector has 125 zones, and passes the slots 32 times.
 const SMALL: FreezeSettings = FreezeSettings { way: FreezeWay::Zones, zone_bytes: 64, slot_bytes: 256, slots: 2 };
 
-/// An owner of a vector whose zones pass small slots.
-fn owner(device: &Device, first: usize) -> Result<DeviceVector<f64>, DeviceValuesError> {
+/// An owner of a vector that is frozen by copies, or whose zones pass small slots.
+fn owner(device: &Device, first: usize, is_zoned: bool) -> Result<DeviceVector<f64>, DeviceValuesError> {
     let stream = Stream::new(device).map_err(device_values_error)?;
-    let ring = Arc::new(ZoneRing::new(device, SMALL));
     let values = DeviceVec::copy_of(&stream, &numbers(first, LEN)).map_err(device_values_error)?;
-    Ok(DeviceVector::zoned(values, stream, &ring))
+    if !is_zoned {
+        return Ok(DeviceVector::new(values, stream));
+    }
+    Ok(DeviceVector::zoned(values, stream, &Arc::new(ZoneRing::new(device, SMALL))))
 }
 
 /// Overwrites the vector by work of its stream, for which the host does not wait.
@@ -52,8 +55,8 @@ fn padded(first: usize) -> Vec<f64> {
 struct Versions(Vec<Result<Vec<f64>, DeviceValuesError>>);
 
 impl Versions {
-    fn expected() -> [Vec<f64>; 5] {
-        [numbers(107, 200), padded(7), padded(50), padded(7), padded(90)]
+    fn expected() -> [Vec<f64>; 6] {
+        [numbers(107, 200), padded(7), padded(50), padded(7), padded(90), numbers(9, LEN)]
     }
 
     fn whole() -> Self {
@@ -69,11 +72,11 @@ impl Versions {
     }
 }
 
-/// Versions of a vector that is overwritten before they are fetched, some of them in part, and that
-/// is gone before the last is.
-fn scenario() -> Result<Versions, DeviceValuesError> {
+/// Versions of a vector that is overwritten before they are fetched, some of them in part, then
+/// restored, and gone before the last of them is fetched.
+fn scenario(is_zoned: bool) -> Result<Versions, DeviceValuesError> {
     let device = Device::open(0).map_err(device_values_error)?;
-    let mut owner = owner(&device, 7)?;
+    let mut owner = owner(&device, 7, is_zoned)?;
     let others =
         [50, 90].map(|first| DeviceVec::copy_of(owner.stream(), &numbers(first, LEN)).map_err(device_values_error));
     let [second, third] = others;
@@ -91,52 +94,89 @@ fn scenario() -> Result<Versions, DeviceValuesError> {
     let first = held(&again, 0, LEN + PADDING);
     let three = owner.snapshot(LEN + PADDING, again.ok());
     let fetched = [held(&two, 0, LEN + PADDING), held(&one, 0, LEN + PADDING)];
+    let restored = restore(&mut owner)?;
     drop(owner);
     let [second, whole] = fetched;
-    Ok(Versions(vec![part, first, second, whole, held(&three, 0, LEN + PADDING)]))
+    Ok(Versions(vec![part, first, second, whole, held(&three, 0, LEN + PADDING), Ok(restored)]))
 }
 
-fn run(double: &Double, settings: &Settings) -> (Result<Versions, DeviceValuesError>, DoubleReport) {
+/// Restores the vector from room that is written again before the vector's stream has read it.
+fn restore(owner: &mut DeviceVector<f64>) -> Result<Vec<f64>, DeviceValuesError> {
+    let mut room = owner.alloc(LEN)?;
+    let values = numbers(9, LEN);
+    room.put(0, Values::F64(&values[..600]))?;
+    room.put(600, Values::F64(&values[600..]))?;
+    owner.overwrite(room.as_ref())?;
+    room.put(0, Values::F64(&numbers(77, LEN)))?;
+    let mut restored = vec![0.0; LEN];
+    owner.download(&mut restored).map_err(device_values_error)?;
+    Ok(restored)
+}
+
+fn run(double: &Double, is_zoned: bool, settings: &Settings) -> (Result<Versions, DeviceValuesError>, DoubleReport) {
     double.reset(settings);
-    let found = scenario();
+    let found = scenario(is_zoned);
     (found, double.report())
 }
 
 #[test]
 fn versions_are_what_was_there_in_every_order_of_streams() {
-    let Some(double) = double() else { return assert_eq!(scenario(), Ok(Versions::whole())) };
-    for seed in 0..super::support::SEEDS {
-        let (found, report) = run(&double, &Settings { seed, ..Settings::default() });
-        assert_eq!(found, Ok(Versions::whole()), "seed {seed}");
-        assert!(report.is_clean(), "seed {seed}: {report}");
+    for is_zoned in [false, true] {
+        let Some(double) = double() else { return assert_eq!(scenario(is_zoned), Ok(Versions::whole())) };
+        let mut orders = BTreeSet::new();
+        for seed in 0..super::support::SEEDS {
+            let settings = Settings { seed, ..Settings::default() };
+            let (found, report) = run(&double, is_zoned, &settings);
+            assert_eq!(found, Ok(Versions::whole()), "seed {seed}");
+            assert!(report.is_clean(), "seed {seed}: {report}");
+            orders.insert(report.trace.digest);
+            assert_eq!(run(&double, is_zoned, &settings), (found, report), "seed {seed} repeats its order");
+        }
+        assert!(!is_zoned || orders.len() > 1, "seeds draw the order");
     }
 }
 
 #[test]
 fn a_call_that_fails_costs_versions_or_the_owner_and_gives_no_wrong_value() {
     let Some(double) = double() else { return };
-    let calls = run(&double, &Settings::default()).1.total_calls();
-    let mut versions_lost = 0;
-    for (call, error) in (1..=calls).zip([CudaStatus::OutOfMemory, CudaStatus::Unknown].into_iter().cycle()) {
-        let (found, report) = run(&double, &Settings { fail_call: Some(call), error, ..Settings::default() });
-        assert!(report.is_clean(), "call {call}: {report}");
-        // An owner that continued has lost versions at most.
-        versions_lost += usize::from(found.is_ok_and(|found| found.lost(&format!("call {call}")) > 0));
+    for (is_zoned, calls_least, lost_least) in [(false, 100, 20), (true, 400, 100)] {
+        let calls = run(&double, is_zoned, &Settings::default()).1.total_calls();
+        let mut versions_lost = 0;
+        for (call, error) in (1..=calls).zip([CudaStatus::OutOfMemory, CudaStatus::Unknown].into_iter().cycle()) {
+            let settings = Settings { fail_call: Some(call), error, ..Settings::default() };
+            let (found, report) = run(&double, is_zoned, &settings);
+            assert!(report.is_clean(), "call {call}: {report}");
+            // An owner that continued has lost versions at most.
+            versions_lost += usize::from(found.is_ok_and(|found| found.lost(&format!("call {call}")) > 0));
+        }
+        let is_many = calls > calls_least && versions_lost > lost_least;
+        assert!(is_many, "{versions_lost} of {calls} calls cost versions alone");
+        assert_eq!(run(&double, is_zoned, &Settings::default()).0, Ok(Versions::whole()));
     }
-    assert!(calls > 400 && versions_lost > 100, "{versions_lost} of {calls} calls cost versions alone");
 }
 
 #[test]
-fn a_device_lost_at_any_call_gives_no_wrong_value() {
+fn a_device_lost_at_any_call_is_told_so_and_gives_no_wrong_value() {
     let Some(double) = double() else { return };
-    let calls = run(&double, &Settings::default()).1.total_calls();
-    let mut lost = 0;
-    for call in 1..=calls {
-        let (found, report) = run(&double, &Settings { lost_at: Some(call), ..Settings::default() });
-        assert!(report.faults.is_empty() && report.races.is_empty(), "call {call}: {report}");
-        lost += usize::from(found.map_or(1, |found| found.lost(&format!("call {call}"))) > 0);
+    // The other calls give back what the scenario took.
+    for (is_zoned, share) in [(false, 3), (true, 2)] {
+        let calls = run(&double, is_zoned, &Settings::default()).1.total_calls();
+        let mut lost = 0;
+        for call in 1..=calls {
+            let (found, report) = run(&double, is_zoned, &Settings { lost_at: Some(call), ..Settings::default() });
+            assert!(report.faults.is_empty() && report.races.is_empty(), "call {call}: {report}");
+            lost += match found {
+                Ok(found) => usize::from(found.lost(&format!("call {call}")) > 0),
+                // Without a driver there is no device to lose.
+                Err(error) if error.message.starts_with("no CUDA here") => 1,
+                Err(error) => {
+                    assert_eq!(error.kind, DeviceValuesErrorKind::Lost, "call {call}: {error}");
+                    1
+                }
+            };
+        }
+        assert!(share * lost > calls as usize, "{lost} of {calls}");
     }
-    assert!(2 * lost > calls as usize, "{lost} of {calls}");
 }
 
 /// One frozen version, and the values that it is to give.
@@ -153,7 +193,7 @@ fn random_steps(device: &Device, seed: u64) {
         (mix(state) % below as u64) as usize
     };
     let mut first = random(500);
-    let mut owner = owner(device, first).unwrap();
+    let mut owner = owner(device, first, true).unwrap();
     let mut versions: Vec<Expected> = Vec::new();
     for step in 0..40 {
         match random(4) {
@@ -193,7 +233,7 @@ fn versions_taken_and_fetched_at_random_are_what_was_there() {
 #[test]
 fn a_version_may_be_fetched_while_its_owner_writes() {
     in_every_order(|device| {
-        let mut owner = owner(device, 3).unwrap();
+        let mut owner = owner(device, 3, true).unwrap();
         let source = DeviceVec::copy_of(owner.stream(), &numbers(60, LEN)).unwrap();
         let held = owner.snapshot(LEN, None).unwrap();
         let worker = std::thread::spawn(move || {
@@ -208,7 +248,7 @@ fn a_version_may_be_fetched_while_its_owner_writes() {
 #[test]
 fn a_version_takes_the_slots_of_the_devices_memory_and_no_more() {
     on_device(&Settings::default(), |device| {
-        let mut owner = owner(device, 0).unwrap();
+        let mut owner = owner(device, 0, true).unwrap();
         let source = DeviceVec::copy_of(owner.stream(), &numbers(9, LEN)).unwrap();
         let before = device.memory().unwrap().free;
         let mut versions = Vec::new();
@@ -251,7 +291,7 @@ fn without_room_for_slots_a_version_is_refused_and_the_vector_stays() {
     double.reset(&Settings { memory_bytes: 8 * LEN as u64 + 300, ..Settings::default() });
     {
         let device = Device::open(0).unwrap();
-        let owner = owner(&device, 5).unwrap();
+        let owner = owner(&device, 5, true).unwrap();
         assert_eq!(owner.snapshot(LEN, None).unwrap_err().kind, DeviceValuesErrorKind::NoRoom);
         let mut found = vec![0.0; LEN];
         owner.download(&mut found).unwrap();
@@ -259,4 +299,38 @@ fn without_room_for_slots_a_version_is_refused_and_the_vector_stays() {
     }
     let report = double.report();
     assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn runs_are_fetched_to_their_places_and_nothing_between_them_changes() {
+    for seed in 0..4 {
+        on_device(&Settings { seed, ..Settings::default() }, |device| {
+            let stream = Stream::new(device).unwrap();
+            // More than the pinned memory has room for at once.
+            let all: Vec<f64> = (0..5 << 18).map(f64::from).collect();
+            let owner = DeviceVector::new(DeviceVec::copy_of(&stream, &all).unwrap(), stream);
+            let held = owner.snapshot(all.len(), None).unwrap();
+            let mut found = vec![-1.0; all.len() - 7];
+            let runs = [0..3, 100..101, 5000..1_200_000, 1_200_001..1_300_000, found.len() - 2..found.len()];
+            held.fetch_runs(7, &runs, ValuesMut::F64(&mut found)).unwrap();
+            let is_fetched = |at| runs.iter().any(|run| run.contains(&at));
+            let is_right = |at: usize| found[at] == if is_fetched(at) { all[at + 7] } else { -1.0 };
+            assert!((0..found.len()).all(is_right), "seed {seed}");
+            held.fetch_runs(0, &[], ValuesMut::F64(&mut found)).unwrap();
+        });
+    }
+}
+
+#[test]
+fn values_of_another_place_or_shape_are_refused() {
+    on_device(&Settings::default(), |device| {
+        let stream = Stream::new(device).unwrap();
+        let vector = |len| DeviceVector::new(DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream.clone());
+        let short = vector(3);
+        let mut long = vector(4);
+        let held = short.snapshot(3, None).unwrap();
+        assert!(long.overwrite(held.as_ref()).is_err());
+        assert!(held.fetch(0, ValuesMut::F32(&mut [0.0; 3])).is_err());
+        assert_eq!(long.snapshot(4, Some(held)).unwrap().len(), 4, "memory that does not fit is not used");
+    });
 }
