@@ -43,7 +43,7 @@ pub(crate) fn make(_: &Lab) -> Result<Sheet, Failed> {
     sheet.table(&["", "here", "90 % of memory", "published"], &rows);
     sheet.say("Published for full checkpoints is an average over programs, whose memory the text does not state.");
     let group = |one: &FreeParts| Group { label: one.name.to_owned(), bars: bars(one) };
-    let axes = Axes { title, x: "", y: "time lost (%)", log_x: false, log_y: false };
+    let axes = Axes { title, y: "time lost (%)", ..Axes::default() };
     let legend = ["here", "published"];
     sheet.figures.push(("fig3".to_owned(), draw::bars(axes, &legend, systems.iter().map(group).collect())));
     Ok(sheet)

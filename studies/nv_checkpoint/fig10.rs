@@ -124,7 +124,7 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
         sheet.say("");
         let place = if storage == Storage::VersionsDisk { "disk" } else { "memory" };
         let title = format!("Time of a run by the rule for versions, {place}");
-        let axes = Axes { title: &title, x: "", y: "seconds", log_x: false, log_y: false };
+        let axes = Axes { title: &title, y: "seconds", ..Axes::default() };
         let names = RULES.map(|(name, _)| name);
         sheet.figures.push((format!("fig10-{place}"), draw::bars(axes, &names, groups)));
     }

@@ -43,7 +43,7 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
         "marks, no checksums, no tables, and nothing to find damage by. A checkpoint by hand that knows its values to",
     );
     sheet.say("the byte, and not to the block of 64 KiB, may write less.");
-    let axes = Axes { title, x: "", y: "seconds", log_x: false, log_y: false };
+    let axes = Axes { title, y: "seconds", ..Axes::default() };
     sheet.figures.push(("fig12".to_owned(), draw::bars(axes, &["plain and copies", "versions, memory"], groups)));
     lab.note_runs(&mut sheet);
     sheet.limits.push("the programs by hand, and the program that computes LU again in place of saving it.");

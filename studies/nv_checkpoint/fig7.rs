@@ -91,7 +91,6 @@ fn computed(sheet: &mut Sheet, experiments: &[&Experiment]) {
     };
     let mut head = vec!["processes".to_owned()];
     head.extend(PROCESSES.map(|processes| processes.to_string()));
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
     sheet.table(&head, &by_processes(&gain));
     sheet
         .say("Speedup of whole, shared. That of versions, memory is the number of processes, since all of it divides:");

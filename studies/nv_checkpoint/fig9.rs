@@ -106,7 +106,7 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
     ));
     sheet.parameters.push(CLOCK.to_owned());
     sheet.limits.push("M5P, random forests and REPTree of Weka, which the publication compares.");
-    let axes = Axes { title, x: "", y: "%", log_x: false, log_y: false };
+    let axes = Axes { title, y: "%", ..Axes::default() };
     let names = Predictor::ALL.map(Predictor::name);
     sheet.figures.push(("fig9".to_owned(), draw::bars(axes, &names, groups)));
     Ok(sheet)

@@ -106,12 +106,7 @@ fn drawing(compared: &[Compared]) -> kuva::render::render::Scene {
     };
     let groups =
         compared.iter().flat_map(|one| CODECS.iter().zip(&one.bars).map(move |((name, _), bar)| group(one, name, bar)));
-    let axes = Axes {
-        title: "Overhead of ours by codec, smooth b",
-        x: "",
-        y: "% of the productive time",
-        log_x: false,
-        log_y: false,
-    };
+    let title = "Overhead of ours by codec, smooth b";
+    let axes = Axes { title, y: "% of the productive time", ..Axes::default() };
     bars(axes, &["measured", "expected (Eq. 7)"], groups.collect())
 }

@@ -15,7 +15,7 @@ const FOOTER_LINE: f64 = 15.0;
 const FOOTER_CHARACTERS: usize = 150;
 
 /// Axes of a drawing.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Axes<'a> {
     pub(crate) title: &'a str,
     pub(crate) x: &'a str,

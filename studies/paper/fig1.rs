@@ -43,7 +43,6 @@ fn sheet(example: &CheckpointTiming, simulated: &SimulationOutcome) -> Sheet {
         let cells = RATES.iter().map(|&rate| percent(timing(*time, rate).overhead_fraction()));
         std::iter::once(format!("{time:.0} s")).chain(cells).collect()
     };
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
     sheet.table(&head, &TIMES.iter().map(row).collect::<Vec<_>>());
     sheet.say(format!(
         "120 s, one failure an hour: {} by Eq. 5; published: as high as {}.",
@@ -63,13 +62,8 @@ fn sheet(example: &CheckpointTiming, simulated: &SimulationOutcome) -> Sheet {
         colour,
         dashed: false,
     };
-    let axes = Axes {
-        title: "Expected overhead by checkpoint time (Eq. 5)",
-        x: "failures per hour",
-        y: "% of the productive time",
-        log_x: false,
-        log_y: false,
-    };
+    let title = "Expected overhead by checkpoint time (Eq. 5)";
+    let axes = Axes { title, x: "failures per hour", y: "% of the productive time", ..Axes::default() };
     sheet.figures.push(("fig1".to_owned(), lines(axes, TIMES.iter().enumerate().map(line).collect())));
     sheet.parameters.push("a formula; the simulation is of 300 runs of 200 h each".to_owned());
     sheet

@@ -176,6 +176,6 @@ fn drawing(side: &str, studies: &[Study], all: &[[Bar; 4]]) -> kuva::render::ren
     };
     let groups = studies.iter().zip(all).flat_map(|(study, bars)| bars.iter().map(move |bar| group(study, bar)));
     let title = format!("Overhead under failures, {side}");
-    let axes = Axes { title: &title, x: "", y: "% of the productive time", log_x: false, log_y: false };
+    let axes = Axes { title: &title, y: "% of the productive time", ..Axes::default() };
     bars(axes, &["measured", "expected (Eq. 7)", "simulated"], groups.collect())
 }

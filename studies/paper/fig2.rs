@@ -100,13 +100,9 @@ fn drawing(measured: &[Measured]) -> kuva::render::render::Scene {
         add("exact x, restart", 0, flat(m.exact.extra_iterations));
         add("ours, deflated", 3, flat(m.ours.extra_iterations));
     }
-    let axes = Axes {
-        title: "Extra iterations of CG after one recovery (published: 10 to 25 %)",
-        x: "pointwise relative error bound",
-        y: "% of the undisturbed iterations",
-        log_x: true,
-        log_y: false,
-    };
+    let title = "Extra iterations of CG after one recovery (published: 10 to 25 %)";
+    let [x, y] = ["pointwise relative error bound", "% of the undisturbed iterations"];
+    let axes = Axes { title, x, y, log_x: true, log_y: false };
     lines(axes, series)
 }
 

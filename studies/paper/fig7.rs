@@ -53,7 +53,6 @@ fn expected(sheet: &mut Sheet, side: &str, studies: &[Study]) {
     let mut head = vec![format!("{side}, Eq. 7"), "N'".to_owned()];
     head.extend(RANKS.iter().map(|ranks| format!("{ranks:.0}, 1 h")));
     head.push("2048, 3 h".to_owned());
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let row = |study: &Study, choice: Choice| {
         let mut row = vec![format!("{} {choice}", study.problem.kind)];
         row.push(format!("{:.1}", study.profile(choice).extra_iterations));
@@ -164,7 +163,7 @@ fn drawing(study: &Study) -> (String, kuva::render::render::Scene) {
         }));
     }
     let title = format!("Expected overhead of {} by MTTI (Eq. 7)", study.problem.kind);
-    let axes = Axes { title: &title, x: "ranks", y: "% of the productive time", log_x: false, log_y: false };
+    let axes = Axes { title: &title, x: "ranks", y: "% of the productive time", ..Axes::default() };
     (format!("fig7-{}", study.problem.kind).to_lowercase(), lines(axes, series))
 }
 
@@ -205,7 +204,6 @@ fn drawn_ranks() -> impl Iterator<Item = f64> {
 fn scaling(sheet: &mut Sheet, studies: &[Study], machine: Machine, seed: u64) {
     let mut head = vec![format!("{} (Eq. 7 / simulated)", machine.name())];
     head.extend(MORE_RANKS.iter().map(|ranks| format!("{ranks:.0}")));
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let cell = |study: &Study, choice: Choice, ranks: f64| {
         let costs = machine.costs(study, choice, ranks);
         let simulated = if costs.share() < SHARE_MAX { whole(simulated(&costs, seed)) } else { "-".to_owned() };

@@ -25,13 +25,8 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
     sheet.say(format!("Published: CG {} more iterations, all runs together.", percent(published::FIG8_CG)));
     sheet
         .say("Shorter than undisturbed: a restart of GMRES in mid-stagnation helps it, whatever it is restarted from.");
-    let axes = Axes {
-        title: "Iterations to convergence under failures",
-        x: "",
-        y: "% of the undisturbed iterations",
-        log_x: false,
-        log_y: false,
-    };
+    let title = "Iterations to convergence under failures";
+    let axes = Axes { title, y: "% of the undisturbed iterations", ..Axes::default() };
     sheet.figures.push(("fig8".to_owned(), bars(axes, &["undisturbed", "paper's lossy", "ours"], groups)));
     Ok(sheet)
 }

@@ -70,12 +70,7 @@ fn drawing(runs: Vec<Named>) -> kuva::render::render::Scene {
         let colour = named.choice.map_or(0, |choice| choice as usize);
         Series { name: named.name, points, colour, dashed: named.dashed }
     };
-    let axes = Axes {
-        title: "Jacobi under failures: a rollback is where a line jumps up",
-        x: "iterations executed",
-        y: "relative residual",
-        log_x: false,
-        log_y: true,
-    };
+    let title = "Jacobi under failures: a rollback is where a line jumps up";
+    let axes = Axes { title, x: "iterations executed", y: "relative residual", log_x: false, log_y: true };
     lines(axes, runs.into_iter().map(line).collect())
 }

@@ -28,10 +28,10 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     /// Adds a table: a head and rows, columns aligned to the right, the first to the left.
-    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+    pub(crate) fn table<C: AsRef<str>>(&mut self, head: &[C], rows: &[Vec<String>]) {
         let width = |column: usize| {
             let cells = rows.iter().filter_map(|row| row.get(column)).map(String::len);
-            cells.chain(head.get(column).map(|cell| cell.len())).max().unwrap_or(0)
+            cells.chain(head.get(column).map(|cell| cell.as_ref().len())).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
         let line = |cells: &[String]| {
@@ -41,7 +41,7 @@ impl Sheet {
             };
             format!("  {}", cells.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ")).trim_end().to_owned()
         };
-        self.lines.push(line(&head.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>()));
+        self.lines.push(line(&head.iter().map(|cell| cell.as_ref().to_owned()).collect::<Vec<_>>()));
         self.lines.extend(rows.iter().map(|row| line(row)));
         self.lines.push(String::new());
     }

@@ -30,7 +30,6 @@ fn add(sheet: &mut Sheet, side: &str, studies: &[Study]) {
     let mut head = vec![side.to_owned(), "codec".into(), "raw vectors".into(), "MB a rank".into(), "ratio".into()];
     head.extend(RANKS.iter().map(|ranks| format!("{ranks:.0}: s")));
     head.push("recovery".to_owned());
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let rows = studies.iter().flat_map(|study| Choice::ALL.map(|choice| row(study, choice)));
     sheet.table(&head, &rows.collect::<Vec<_>>());
 }
@@ -88,6 +87,6 @@ fn drawing(study: &Study, side: &str) -> kuva::render::render::Scene {
         dashed: false,
     });
     let title = format!("Time of one checkpoint, {}, {side}", study.problem.kind);
-    let axes = Axes { title: &title, x: "ranks", y: "seconds", log_x: false, log_y: false };
+    let axes = Axes { title: &title, x: "ranks", y: "seconds", ..Axes::default() };
     lines(axes, series.into())
 }
