@@ -1,7 +1,6 @@
 //! The style rules that can be checked by reading.
 //!
-//! Sources are formatted by rustfmt, so a look at lines and indentation is enough; nothing is
-//! parsed.
+//! Sources are formatted by rustfmt, so a look at lines, or at words and signs, is enough.
 
 mod circles;
 mod code;
@@ -20,10 +19,13 @@ mod sizes;
 mod text;
 mod versions;
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+
+use code::CodeToken;
 
 use crate::golden;
 
@@ -36,12 +38,17 @@ struct Source {
     /// Path below the repository, with forward slashes.
     path: String,
     text: String,
+    tokens: OnceCell<Vec<CodeToken>>,
 }
 
 impl Source {
-    #[cfg(test)]
     fn new(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), text: text.to_owned() }
+        Self { path: path.to_owned(), text: text.to_owned(), tokens: OnceCell::new() }
+    }
+
+    /// The words and signs of a Rust file.
+    fn tokens(&self) -> &[CodeToken] {
+        self.tokens.get_or_init(|| code::tokens(&self.text))
     }
 
     fn is_rust(&self) -> bool {
@@ -108,7 +115,7 @@ fn sources(root: &Path) -> Result<Vec<Source>> {
                 }
             } else if is_text(&name) {
                 let below = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
-                found.push(Source { path: below, text: fs::read_to_string(&path)? });
+                found.push(Source::new(&below, &fs::read_to_string(&path)?));
             }
         }
     }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Source;
+use super::code::{CodeToken, without_tests};
 
 /// A path of modules, from the root of its crate.
 type Path = Vec<String>;
@@ -59,25 +60,25 @@ impl<'a> CrateFile<'a> {
         if ["mod", "lib", "main"].contains(&module.last().map_or("", String::as_str)) {
             module.pop();
         }
-        let code = source.text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
-        let tokens = tokens(code);
+        let tokens = without_tests(source.tokens());
+        let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text == text);
         let children: Vec<&str> =
-            tokens.windows(2).filter(|pair| pair[0] == "mod").map(|pair| pair[1].as_str()).collect();
+            tokens.windows(2).filter(|pair| pair[0].text == "mod").map(|pair| pair[1].text.as_str()).collect();
         let mut named = Vec::new();
         let mut imports = BTreeMap::new();
         let mut position = 0;
         while position < tokens.len() {
-            let is_use = tokens[position] == "use";
+            let is_use = is(position, "use");
             let begin = position + usize::from(is_use);
-            let is_child = |first: &String| is_use && children.contains(&first.as_str());
-            let begins = |first: &String| ["crate", "super", "self"].contains(&first.as_str()) || is_child(first);
-            let is_path = tokens.get(begin).is_some_and(begins);
-            if !is_path || (!is_use && tokens.get(begin + 1).is_none_or(|next| next != "::")) {
+            let is_child = |first: &str| is_use && children.contains(&first);
+            let begins = |first: &str| ["crate", "super", "self"].contains(&first) || is_child(first);
+            let is_path = tokens.get(begin).is_some_and(|token| begins(&token.text));
+            if !is_path || (!is_use && !is(begin + 1, "::")) {
                 position += 1;
                 continue;
             }
             let mut leaves = Vec::new();
-            position = tree(&tokens, begin, &module, is_use, &mut leaves).max(position + 1);
+            position = tree(tokens, begin, &module, is_use, &mut leaves).max(position + 1);
             for (path, name) in leaves {
                 if is_use {
                     imports.insert(name, path.clone());
@@ -93,76 +94,39 @@ impl<'a> CrateFile<'a> {
     }
 }
 
-/// Words and the signs that paths are made of, comments and texts left out.
-fn tokens(code: &str) -> Vec<String> {
-    let mut tokens = Vec::new();
-    for line in code.lines() {
-        let line = line.split("//").next().unwrap_or_default();
-        let mut word = String::new();
-        let mut is_text = false;
-        let mut previous = ' ';
-        for sign in line.chars() {
-            if sign == '"' && previous != '\\' {
-                is_text = !is_text;
-            }
-            previous = sign;
-            if is_text {
-                continue;
-            }
-            if sign.is_alphanumeric() || sign == '_' {
-                word.push(sign);
-                continue;
-            }
-            if !word.is_empty() {
-                tokens.push(std::mem::take(&mut word));
-            }
-            match sign {
-                ':' if tokens.last().is_some_and(|last| last == ":") => {
-                    *tokens.last_mut().unwrap_or(&mut word) = "::".to_owned()
-                }
-                ':' | '{' | '}' | ',' | '*' | ';' => tokens.push(sign.to_string()),
-                ' ' => {}
-                _ => tokens.push("?".to_owned()),
-            }
-        }
-        if !word.is_empty() {
-            tokens.push(word);
-        }
-    }
-    tokens
-}
-
 /// Reads a path, or a tree of them where it is declared, from `position`; returns where it ends.
-fn tree(tokens: &[String], position: usize, from: &Path, is_use: bool, leaves: &mut Vec<(Path, String)>) -> usize {
+fn tree(tokens: &[CodeToken], position: usize, from: &Path, is_use: bool, leaves: &mut Vec<(Path, String)>) -> usize {
+    let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text == text);
     let mut path = from.clone();
     let mut at = position;
     while let Some(token) = tokens.get(at) {
-        match token.as_str() {
+        match token.text.as_str() {
             "crate" => path.clear(),
             "super" => drop(path.pop()),
             "self" => {}
             "{" if is_use => {
                 at += 1;
-                while tokens.get(at).is_some_and(|token| token != "}") {
+                while at < token.end {
                     at = tree(tokens, at, &path, is_use, leaves);
-                    at += usize::from(tokens.get(at).is_some_and(|token| token == ","));
+                    at += usize::from(is(at, ","));
                 }
                 return at + 1;
             }
-            name => path.push(name.to_owned()),
+            name if token.is_word() => path.push(name.to_owned()),
+            // A glob, or the generics of a type.
+            _ => {
+                at += 1;
+                break;
+            }
         }
         at += 1;
-        if tokens.get(at).is_none_or(|next| next != "::") {
+        if !is(at, "::") {
             break;
         }
         at += 1;
-        if tokens.get(at).is_some_and(|next| ["*", "?"].contains(&next.as_str())) {
-            at += 1;
-            break;
-        }
     }
-    let renamed = tokens.get(at).is_some_and(|token| token == "as" && is_use);
-    let name = if renamed { tokens.get(at + 1) } else { path.last() };
+    let renamed = is_use && is(at, "as");
+    let name = if renamed { tokens.get(at + 1).map(|token| &token.text) } else { path.last() };
     leaves.push((path.clone(), name.cloned().unwrap_or_default()));
     if renamed { at + 2 } else { at }
 }

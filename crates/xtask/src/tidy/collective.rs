@@ -4,7 +4,7 @@
 //! It does not compile in a function that returns `CommonError`, or the error of the communicator.
 
 use super::Source;
-use super::code::{without_comments, without_tests};
+use super::code::without_tests;
 use super::signatures::{Signature, signatures};
 
 /// The sources whose functions are looked at.
@@ -19,7 +19,7 @@ const PLACES: [&str; 7] = [
 ];
 
 /// Errors that all ranks have.
-const COMMON: [&str; 2] = ["CommonError<", "CommError>"];
+const COMMON: [&str; 2] = ["CommonError", "CommError"];
 
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
     let is_looked_at = |source: &&Source| source.is_rust() && PLACES.iter().any(|place| source.path.starts_with(place));
@@ -27,24 +27,25 @@ pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
 }
 
 fn of_file(source: &Source) -> Vec<String> {
-    let code = without_comments(&source.text);
     let lines: Vec<&str> = source.text.lines().collect();
     let is_wrong = |function: &Signature<'_>| {
-        let own_error = function.result.contains("Result<") && !COMMON.iter().any(|e| function.result.contains(e));
-        own_error && is_collective(function, &lines)
+        let has = |word: &str| function.result.iter().any(|token| token.text == word);
+        has("Result") && !COMMON.into_iter().any(has) && is_collective(function, &lines)
     };
-    let complaint = |Signature { line_index, name, .. }| {
+    let complaint = |Signature { line_index, name, .. }: Signature<'_>| {
         let what = format!("{name} is called on all ranks together: it returns a CommonError, or a CommError");
         source.complaint(line_index, what)
     };
-    signatures(without_tests(&code)).filter(is_wrong).map(complaint).collect()
+    signatures(without_tests(source.tokens())).filter(is_wrong).map(complaint).collect()
 }
 
 /// Returns whether a function is given a communicator, or says that it is collective.
 fn is_collective(function: &Signature<'_>, lines: &[&str]) -> bool {
     let above = lines[..function.line_index].iter().rev().map(|line| line.trim_start());
     let mut above = above.take_while(|line| line.starts_with("///") || line.starts_with("#["));
-    function.parameters.contains("&dyn Comm") || above.any(|line| line.contains("Collective"))
+    let mut given = function.parameters.windows(3);
+    given.any(|three| three.iter().map(|token| token.text.as_str()).eq(["&", "dyn", "Comm"]))
+        || above.any(|line| line.contains("Collective"))
 }
 
 #[cfg(test)]
@@ -77,8 +78,7 @@ mod tests {
         ] {
             assert_eq!(of(allowed), [""; 0], "{allowed}");
         }
-        let path = "crates/doors/cli/src/a.rs".to_owned();
-        let text = "fn a(comm: &dyn Comm) -> Result<(), StoreError> {}\n".to_owned();
-        assert_eq!(complaints(&[Source { path, text }]), [""; 0]);
+        let text = "fn a(comm: &dyn Comm) -> Result<(), StoreError> {}\n";
+        assert_eq!(complaints(&[Source::new("crates/doors/cli/src/a.rs", text)]), [""; 0]);
     }
 }

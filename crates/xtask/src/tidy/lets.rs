@@ -2,51 +2,27 @@
 //! change and to compare.
 
 use super::Source;
-use super::code::without_comments;
 
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
     sources.iter().filter(|source| source.is_rust()).flat_map(of_file).collect()
 }
 
+/// Finds patterns in parentheses that get their values from a tuple that is written out.
 fn of_file(source: &Source) -> Vec<String> {
-    let code = without_comments(&source.text);
-    let statements = code.match_indices("let (").filter(|(position, statement)| {
-        let is_word = !code[..*position].ends_with(|sign: char| sign.is_alphanumeric() || sign == '_');
-        is_word && packs(&code[position + statement.len() - 1..])
-    });
-    let lines = statements.map(|(position, _)| code[..position].matches('\n').count());
-    lines.map(|line_index| source.complaint(line_index, "`let` packs unrelated names: one `let` for each")).collect()
-}
-
-/// Returns whether a pattern in parentheses gets its value from a tuple that is written out.
-fn packs(from_pattern: &str) -> bool {
-    let value = || {
-        let after = &from_pattern[closing(from_pattern)?..];
-        let begin = after.find('=')?;
-        let is_type = after[..begin].trim_start().starts_with(':');
-        let value = after[begin + 1..].trim_start();
-        let end = closing(value)?;
-        ((is_type || after[..begin].trim().is_empty()) && value.starts_with('(')).then(|| &value[end..])
-    };
-    value().is_some_and(|after| after.trim_start().starts_with(';'))
-}
-
-/// Returns the position after the bracket that closes the first one of `text`.
-fn closing(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (position, sign) in text.char_indices() {
-        match sign {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(position + 1);
-                }
-            }
-            _ => {}
+    let tokens = source.tokens();
+    let is = |at: usize, sign: &str| tokens.get(at).is_some_and(|token| token.text == sign);
+    let packs = |at: &usize| {
+        if !is(*at, "let") || !is(at + 1, "(") {
+            return false;
         }
-    }
-    None
+        let mut value = tokens[at + 1].end + 1;
+        while value < tokens.len() && !is(value, "=") && !is(value, ";") {
+            value = tokens[value].end + 1;
+        }
+        is(value, "=") && is(value + 1, "(") && is(tokens[value + 1].end + 1, ";")
+    };
+    let lines = (0..tokens.len()).filter(packs).map(|at| tokens[at].line_index);
+    lines.map(|line_index| source.complaint(line_index, "`let` packs unrelated names: one `let` for each")).collect()
 }
 
 #[cfg(test)]

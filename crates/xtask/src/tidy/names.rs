@@ -5,21 +5,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Source;
-use super::code::{without_comments, without_tests};
+use super::code::{CodeToken, without_tests};
 
 /// Names that mean the same thing wherever they stand: the arguments of each command of a program,
 /// and the error of a crate.
 const COMMON: [&str; 2] = ["Args", "Error"];
 
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
-    let mut places = BTreeMap::<String, BTreeSet<&str>>::new();
+    let mut places = BTreeMap::<&str, BTreeSet<&str>>::new();
     for source in sources.iter().filter(|source| source.is_rust() && !is_test(source)) {
-        for name in declared(without_tests(&without_comments(&source.text))) {
+        for name in declared(without_tests(source.tokens())) {
             places.entry(name).or_default().insert(&source.path);
         }
     }
-    let double = places.iter().filter(|(name, files)| files.len() > 1 && !COMMON.contains(&name.as_str()));
-    let what = |(name, files): (&String, &BTreeSet<&str>)| {
+    let double = places.iter().filter(|(name, files)| files.len() > 1 && !COMMON.contains(name));
+    let what = |(name, files): (&&str, &BTreeSet<&str>)| {
         let files: Vec<&str> = files.iter().copied().collect();
         let others = files[1..].join(", ");
         format!("{}:1: type {name} is declared in {others} as well: name each by what it is", files[0])
@@ -34,21 +34,19 @@ fn is_test(source: &Source) -> bool {
 
 /// Types that the code declares. Only an alias that stands in no block is one; in a block it is an
 /// associated type.
-fn declared(code: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for line in code.lines() {
-        let is_at_top = !line.starts_with(' ');
-        let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
-        let is_type = match words.next() {
-            Some("struct" | "enum" | "union" | "trait") => true,
-            Some("type") => is_at_top,
+fn declared(tokens: &[CodeToken]) -> impl Iterator<Item = &str> {
+    let mut top = 0;
+    let named = tokens.windows(2).enumerate().filter(move |(at, pair)| {
+        let is_at_top = *at >= top;
+        top = if is_at_top { pair[0].end } else { top };
+        let is_type = match pair[0].text.as_str() {
+            "struct" | "enum" | "union" | "trait" => true,
+            "type" => is_at_top,
             _ => false,
         };
-        let rest = words.next().filter(|_| is_type).unwrap_or_default();
-        let name: String = rest.chars().take_while(|sign| sign.is_alphanumeric() || *sign == '_').collect();
-        found.extend(Some(name).filter(|name| !name.is_empty()));
-    }
-    found
+        is_type && pair[1].is_word()
+    });
+    named.map(|(_, pair)| pair[1].text.as_str())
 }
 
 #[cfg(test)]

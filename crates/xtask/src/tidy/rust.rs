@@ -2,6 +2,8 @@
 //! text alone.
 
 use super::Source;
+use super::code::CodeToken;
+use super::signatures::signatures;
 
 /// Lines a function may have, its signature and closing brace included.
 const FUNCTION_LINES_MAX: usize = 70;
@@ -11,61 +13,32 @@ const FUNCTION_LINES_MAX: usize = 70;
 const UNSAFE_FILES: [&str; 4] = ["sys.rs", "simd.rs", "cuda.rs", "allocation.rs"];
 
 pub(super) fn complaints(source: &Source) -> Vec<String> {
-    let lines: Vec<&str> = source.text.lines().collect();
-    let mut found = long_functions(source, &lines);
+    let mut found: Vec<String> = long_functions(source).chain(unsafe_code(source)).collect();
     if source.file_name() == "mod.rs" {
         found.push(source.complaint(0, "a module with a folder is a file next to it, named after it"));
     }
-    for (index, line) in lines.iter().enumerate() {
-        let what = unsafe_code(source, line).or_else(|| code_in_comment(line)).or_else(|| text_alone(line));
+    for (index, line) in source.text.lines().enumerate() {
+        let what = code_in_comment(line).or_else(|| text_alone(line));
         found.extend(what.map(|what| source.complaint(index, what)));
     }
     found
 }
 
-fn long_functions(source: &Source, lines: &[&str]) -> Vec<String> {
-    let starts = lines.iter().enumerate().filter(|(_, line)| starts_function(line));
-    let lengths = starts.filter_map(|(index, line)| Some((index, function_lines(&lines[index..], indent(line))?)));
+fn long_functions(source: &Source) -> impl Iterator<Item = String> {
+    let lengths = signatures(source.tokens()).filter_map(|function| Some((function.line_index, function.n_lines?)));
     let long = lengths.filter(|(_, n_lines)| *n_lines > FUNCTION_LINES_MAX);
     long.map(|(index, n)| source.complaint(index, format!("function of {n} lines, at most {FUNCTION_LINES_MAX}")))
-        .collect()
 }
 
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start().len()
-}
-
-fn starts_function(line: &str) -> bool {
-    let mut words = line.trim_start().split(' ');
-    let is_qualifier = |word: &str| {
-        matches!(word, "async" | "const" | "unsafe" | "extern") || word.starts_with("pub") || word.starts_with('"')
-    };
-    words.find(|word| !is_qualifier(word)) == Some("fn")
-}
-
-/// From the signature to the brace that closes the body at the same indentation; `None` without a
-/// body.
-fn function_lines(lines: &[&str], indentation: usize) -> Option<usize> {
-    for (index, line) in lines.iter().enumerate() {
-        let is_at_level = indent(line) == indentation;
-        if is_at_level && (line.trim_end().ends_with(';') || line.trim_end().ends_with('}')) {
-            return line.trim_end().ends_with('}').then_some(index + 1);
-        }
-    }
-    None
-}
-
-fn unsafe_code(source: &Source, line: &str) -> Option<String> {
+fn unsafe_code(source: &Source) -> Vec<String> {
     let may = UNSAFE_FILES.contains(&source.file_name())
         || ["/sys/", "/simd/"].iter().any(|folder| source.path.contains(folder))
         || ["crates/doors/capi/", "crates/doors/veloc/"].iter().any(|ffi| source.path.starts_with(ffi));
-    let code = line.split("//").next().unwrap_or_default();
-    let needle = concat!("uns", "afe");
-    let followed_by = ["{", "fn ", "impl ", "extern "];
-    let is_used = code.split_once(needle).is_some_and(|(_, rest)| {
-        rest.strip_prefix(' ').is_some_and(|rest| followed_by.iter().any(|next| rest.starts_with(next)))
-    });
-    (is_used && !may).then(|| format!("{needle} code outside {}", UNSAFE_FILES.join(", ")))
+    let is_used = |pair: &&[CodeToken]| {
+        !may && pair[0].text == "unsafe" && ["{", "fn", "impl", "extern"].contains(&pair[1].text.as_str())
+    };
+    let what = format!("unsafe code outside {}", UNSAFE_FILES.join(", "));
+    source.tokens().windows(2).filter(is_used).map(|pair| source.complaint(pair[0].line_index, &what)).collect()
 }
 
 /// A plain comment that reads like a statement.
@@ -122,7 +95,7 @@ mod tests {
 
     #[test]
     fn unsafe_code_is_found_outside_its_files() {
-        let block = concat!("    uns", "afe { call() }\n");
+        let block = "    unsafe { call() }\n";
         assert_eq!(of("io/src/hdf5.rs", block).len(), 1);
         assert!(of("io/src/sys.rs", block).is_empty());
         assert!(of("io/src/sys/group.rs", block).is_empty());

@@ -1,97 +1,81 @@
 //! Tuple patterns as parameters of functions: a tuple names nothing where the function is called.
 
 use super::Source;
-use super::code::without_comments;
+use super::code::CodeToken;
 
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
     sources.iter().filter(|source| source.is_rust()).flat_map(of_file).collect()
 }
 
-/// A function's line, counted from 0, its name, its parameters, and the type it returns.
+/// A function: its line, counted from 0, its name, and the tokens of what it takes and returns.
 pub(super) struct Signature<'a> {
     pub(super) line_index: usize,
     pub(super) name: &'a str,
-    pub(super) parameters: &'a str,
-    pub(super) result: &'a str,
+    pub(super) parameters: &'a [CodeToken],
+    pub(super) result: &'a [CodeToken],
+    /// Lines to the end of its body; `None` without one.
+    pub(super) n_lines: Option<usize>,
+    takes_tuple: bool,
 }
 
 fn of_file(source: &Source) -> Vec<String> {
-    let code = without_comments(&source.text);
-    let takes_tuple = |function: &Signature<'_>| {
-        split(function.parameters).iter().any(|parameter| parameter.trim_start().starts_with('('))
-    };
-    let with_tuples = signatures(&code).filter(takes_tuple);
-    let complaint = |Signature { line_index, name, .. }| {
+    let complaint = |Signature { line_index, name, .. }: Signature<'_>| {
         source.complaint(line_index, format!("{name} takes a tuple: name its parts, or a struct"))
     };
-    with_tuples.map(complaint).collect()
+    signatures(source.tokens()).filter(|function| function.takes_tuple).map(complaint).collect()
 }
 
-/// Returns the functions of code without comments.
-pub(super) fn signatures(code: &str) -> impl Iterator<Item = Signature<'_>> {
-    let functions = code
-        .match_indices("fn ")
-        .filter(|(position, _)| !code[..*position].ends_with(|sign: char| sign.is_alphanumeric() || sign == '_'));
-    functions.filter_map(|(position, word)| {
-        signature(&code[position + word.len()..], code[..position].matches('\n').count())
+/// Returns the functions of a file.
+pub(super) fn signatures(tokens: &[CodeToken]) -> impl Iterator<Item = Signature<'_>> {
+    (0..tokens.len()).filter(|at| tokens[*at].text == "fn").filter_map(|at| signature(tokens, at))
+}
+
+/// Reads a function from its `fn` on. Types of functions have no name.
+fn signature(tokens: &[CodeToken], at: usize) -> Option<Signature<'_>> {
+    let name = tokens.get(at + 1).filter(|token| token.is_word())?;
+    let open = at + 2 + in_angles(&tokens[at + 2..]);
+    let list = tokens.get(open).filter(|token| token.text == "(")?;
+    let after = list.end + 1;
+    let mut body = after;
+    while !["{", ";"].contains(&tokens.get(body)?.text.as_str()) {
+        body = tokens[body].end + 1;
+    }
+    let last_line = (tokens[body].text == "{").then(|| tokens[tokens[body].end].line_index);
+    let line_index = tokens[at].line_index;
+    Some(Signature {
+        line_index,
+        name: &name.text,
+        parameters: &tokens[open + 1..list.end],
+        result: &tokens[after..body],
+        n_lines: last_line.map(|last| last + 1 - line_index),
+        takes_tuple: takes_tuple(tokens, open + 1, list.end),
     })
 }
 
-/// Reads a function from its name on. Types of functions have no name.
-fn signature(rest: &str, line_index: usize) -> Option<Signature<'_>> {
-    let name = &rest[..rest.find(|sign: char| !sign.is_alphanumeric() && sign != '_')?];
-    let after = &rest[name.len()..];
-    let generics = if after.starts_with('<') { group(after)?.len() + 2 } else { 0 };
-    let list = after[generics..].trim_start();
-    let parameters = group(list)?;
-    let result = list[parameters.len() + 2..].split('{').next()?.split(";\n").next()?;
-    (!name.is_empty() && list.starts_with('(')).then_some(Signature { line_index, name, parameters, result })
-}
-
-/// The text between the bracket that `text` begins with and the one that closes it. The `>` of an
-/// arrow closes nothing.
-fn group(text: &str) -> Option<&str> {
-    let mut depth = 0_usize;
-    let mut previous = ' ';
-    for (position, sign) in text.char_indices() {
-        match sign {
-            '(' | '[' | '{' | '<' => depth += 1,
-            '>' if previous == '-' || previous == '=' => {}
-            ')' | ']' | '}' | '>' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return text.get(1..position);
-                }
-            }
-            _ if depth == 0 => return None,
-            _ => {}
-        }
-        previous = sign;
-    }
-    None
-}
-
-/// The parts between the commas that stand in no bracket.
-fn split(list: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
+/// Returns the tokens of the generics that the list begins with.
+fn in_angles(tokens: &[CodeToken]) -> usize {
     let mut depth = 0_i32;
-    let mut start = 0;
-    let mut previous = ' ';
-    for (position, sign) in list.char_indices() {
-        match sign {
-            '(' | '[' | '{' | '<' => depth += 1,
-            '>' if previous == '-' || previous == '=' => {}
-            ')' | ']' | '}' | '>' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(&list[start..position]);
-                start = position + 1;
-            }
-            _ => {}
+    let after = tokens.iter().position(|token| {
+        depth += i32::from(token.text == "<") - i32::from(token.text == ">");
+        depth == 0
+    });
+    after.filter(|last| *last > 0).map_or(0, |last| last + 1)
+}
+
+/// Returns whether a parameter between two positions begins with a parenthesis.
+fn takes_tuple(tokens: &[CodeToken], mut at: usize, end: usize) -> bool {
+    let mut depth = 0_i32;
+    let mut is_first = true;
+    while at < end {
+        let sign = tokens[at].text.as_str();
+        if is_first && sign == "(" {
+            return true;
         }
-        previous = sign;
+        depth += i32::from(sign == "<") - i32::from(sign == ">");
+        is_first = sign == "," && depth == 0;
+        at = tokens[at].end + 1;
     }
-    parts.push(&list[start..]);
-    parts
+    false
 }
 
 #[cfg(test)]
