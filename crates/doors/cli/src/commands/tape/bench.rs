@@ -5,6 +5,7 @@ mod cuda;
 #[cfg(feature = "cuda")]
 mod device_states;
 mod host;
+mod keepers;
 mod rounds;
 mod scratch;
 mod simulated;

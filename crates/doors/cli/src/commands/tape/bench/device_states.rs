@@ -7,6 +7,7 @@ use anyhow::Result;
 use recoup::device::{Device, DeviceVec, DeviceVector, Stream};
 use recoup::tape::{Tape, TapeBuilder};
 
+use super::keepers::StateKeeper;
 use super::scratch::ScratchFolder;
 
 /// A tape, and the vector that the program works on.
@@ -23,9 +24,16 @@ impl DeviceStates {
         let vector = DeviceVector::new(DeviceVec::new(device, 0)?, Stream::new(device)?);
         Ok(Self { tape, vector, _folder: folder })
     }
+}
 
-    /// Makes the vector one of this length.
-    pub(super) fn make_room(&mut self, len: usize) -> Result<()> {
+/// The program's vector is the state that is staged and looked at.
+impl StateKeeper for DeviceStates {
+    fn stage(&mut self, state: &[f64]) -> Result<()> {
+        self.make_room(state.len())?;
+        Ok(self.vector.upload(state)?)
+    }
+
+    fn make_room(&mut self, len: usize) -> Result<()> {
         if self.vector.view().len() != len {
             let stream = self.vector.stream().clone();
             self.vector = DeviceVector::new(DeviceVec::new(stream.device(), len)?, stream);
@@ -33,35 +41,25 @@ impl DeviceStates {
         Ok(())
     }
 
-    /// Gives the vector the values of a state.
-    pub(super) fn compute(&mut self, state: &[f64]) -> Result<()> {
-        self.make_room(state.len())?;
-        Ok(self.vector.upload(state)?)
-    }
-
-    pub(super) fn push(&mut self, step: u64) -> Result<()> {
+    fn push(&mut self, step: u64, _state: &[f64]) -> Result<()> {
         self.tape.push_device(step, &self.vector)?;
         Ok(self.vector.stream().synchronize()?)
     }
 
-    /// Bytes that the states take on the tape.
-    pub(super) fn stored_bytes(&self) -> u64 {
-        self.tape.report().stored_bytes
+    fn stored_bytes(&self) -> Option<u64> {
+        Some(self.tape.report().stored_bytes)
     }
 
-    /// Begins the way back.
-    pub(super) fn turn(&mut self) -> Result<()> {
+    fn turn(&mut self) -> Result<()> {
         Ok(self.tape.turn()?)
     }
 
-    /// Pops the newest state to the vector.
-    pub(super) fn pop(&mut self) -> Result<()> {
+    fn pop(&mut self, _target: &mut [f64]) -> Result<()> {
         self.tape.pop_device(&mut self.vector)?;
         Ok(self.vector.stream().synchronize()?)
     }
 
-    /// Shows the vector.
-    pub(super) fn look(&self, target: &mut [f64]) -> Result<()> {
+    fn look(&self, target: &mut [f64]) -> Result<()> {
         Ok(self.vector.download(target)?)
     }
 }

@@ -87,16 +87,12 @@ pub(super) fn measure(args: &Args) -> Result<HostBench> {
 
 impl BenchPlan {
     /// Measures all ways in turns.
-    ///
-    /// # Errors
-    /// Those of a way.
     pub(super) fn measure(self, args: &Args) -> Result<HostBench> {
         let Self { counts, sizes, keeper, ways, error_bound } = self;
         let stop = stop_on_signals()?;
         let rounds = args.rounds.unwrap_or(ROUNDS);
         let host_bytes = keeper.part_bytes;
-        let device = keeper.device_name();
-        let device_bytes = keeper.device_bytes();
+        let (device, device_bytes) = keeper.device().unzip();
         let interval = Duration::from_secs_f64(args.interval);
         let plan = RunPlan { wave: &StateWave::new(&sizes), keeper, interval, error_bound, stop: &stop };
         let n_runs = ways.iter().filter(|way| way.skipped.is_none()).count();

@@ -9,9 +9,11 @@ use recoup::SystemClock;
 use recoup::core::Clock;
 use serde::Serialize;
 
+use super::keepers::StateKeeper;
 use super::sizes::StateSizes;
-use super::ways::{KeeperPlan, KeepingWay, StateKeeper};
+use super::ways::{KeeperPlan, KeepingWay};
 use crate::exit::Exit;
+use crate::report::spread::Spread;
 
 /// Values between the beginnings of two states in the wave.
 const SHIFT: usize = 512;
@@ -142,7 +144,7 @@ impl RunPlan<'_> {
             times.pops_s.push(seconds);
             self.check(way, step, target, expected)?;
             if step + 1 == n_states {
-                times.ratio = ratio(&keeper, times.bytes - size_of_val(expected) as f64);
+                times.ratio = ratio(&*keeper, times.bytes - size_of_val(expected) as f64);
             }
         }
         times.after_s = timed(&clock, || drop(keeper)).1;
@@ -168,7 +170,7 @@ impl RunPlan<'_> {
 }
 
 /// Ratio of the states that are kept, if they are on a tape.
-fn ratio(keeper: &StateKeeper, raw_bytes: f64) -> Option<f64> {
+fn ratio(keeper: &dyn StateKeeper, raw_bytes: f64) -> Option<f64> {
     let stored = keeper.stored_bytes().filter(|bytes| *bytes > 0)?;
     Some(raw_bytes / stored as f64)
 }
@@ -185,18 +187,19 @@ impl WayFigures {
         let n = all.len() as f64;
         let mean = |of: &dyn Fn(&ProcessTimes) -> f64| all.iter().map(of).sum::<f64>() / n;
         let sum = |calls: &[f64]| calls.iter().sum::<f64>();
-        let pushes: Vec<f64> = all.iter().flat_map(|one| one.pushes_s.iter().copied()).collect();
-        let pops: Vec<f64> = all.iter().flat_map(|one| one.pops_s.iter().copied()).collect();
+        let spread = |calls: fn(&ProcessTimes) -> &[f64]| spread(all.iter().flat_map(calls).copied());
+        let pushes = spread(|one| &one.pushes_s);
+        let pops = spread(|one| &one.pops_s);
         Self {
             before_s: mean(&|one| one.before_s),
             push_first_s: mean(&|one| one.pushes_s[0]),
             push_tenth_s: mean(&|one| one.pushes_s[TENTH.min(one.pushes_s.len() - 1)]),
-            push_median_s: median(pushes.clone()),
-            push_greatest_s: pushes.iter().copied().fold(0.0, f64::max),
+            push_median_s: pushes.median,
+            push_greatest_s: pushes.most,
             push_bytes_per_second: mean(&|one| one.bytes / sum(&one.pushes_s)),
             pop_first_s: mean(&|one| one.pops_s[0]),
-            pop_median_s: median(pops.clone()),
-            pop_greatest_s: pops.iter().copied().fold(0.0, f64::max),
+            pop_median_s: pops.median,
+            pop_greatest_s: pops.most,
             pop_bytes_per_second: mean(&|one| one.bytes / sum(&one.pops_s)),
             after_s: mean(&|one| one.after_s),
             waited_s: mean(&|one| one.before_s + sum(&one.pushes_s) + sum(&one.pops_s) + one.after_s),
@@ -206,7 +209,7 @@ impl WayFigures {
 
     /// Returns the median of each figure.
     pub(super) fn medians(rounds: &[Self]) -> Self {
-        let median = |of: fn(&Self) -> f64| median(rounds.iter().map(of).collect());
+        let median = |of: fn(&Self) -> f64| spread(rounds.iter().map(of)).median;
         Self {
             before_s: median(|one| one.before_s),
             push_first_s: median(|one| one.push_first_s),
@@ -225,15 +228,9 @@ impl WayFigures {
     }
 }
 
-/// Returns the middle value, or the mean of the two.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    }
+/// Returns the middle and the ends of values; there is one at least.
+fn spread(values: impl Iterator<Item = f64>) -> Spread {
+    Spread::of(&values.collect::<Vec<_>>()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -255,6 +252,5 @@ mod tests {
         assert_eq!((found.before_s, found.push_first_s, found.push_tenth_s), (3.0, 4.0, 3.0));
         assert_eq!((found.push_median_s, found.push_greatest_s), (3.0, 4.0));
         assert_eq!((found.pop_bytes_per_second, found.waited_s), (2.0, 3.0 + 8.0 + 6.0 + 1.0));
-        assert_eq!(median(vec![4.0, 1.0]), 2.5);
     }
 }
