@@ -34,9 +34,6 @@ pub(crate) struct DirectoryArgs {
 }
 
 /// Reads the name of a run, which becomes that of a folder.
-///
-/// # Errors
-/// Says what was expected.
 pub(crate) fn run_name(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
     let expected = "expected the name of one folder: not empty, without /, and not beginning with a dot";
@@ -57,9 +54,6 @@ pub(crate) fn require_directory(dir: &Path) -> Result<()> {
 
 impl DirectoryArgs {
     /// Returns the names of the runs meant.
-    ///
-    /// # Errors
-    /// When the directory cannot be read or holds no run.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         require_directory(&self.dir)?;
         let names = Hdf5Store::names(&self.dir)?;
@@ -72,9 +66,6 @@ impl DirectoryArgs {
     }
 
     /// Returns the one run meant.
-    ///
-    /// # Errors
-    /// As [`DirectoryArgs::names`], and when there are several.
     pub(crate) fn one_name(&self) -> Result<String> {
         let mut names = self.names()?;
         match (names.pop(), names.is_empty()) {
@@ -122,18 +113,12 @@ impl PlaceArgs {
     }
 
     /// Returns the names of the runs meant.
-    ///
-    /// # Errors
-    /// When the directory cannot be read or holds no run.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         if self.memory { Ok(vec![self.name_in_memory()]) } else { self.directory.names() }
     }
 
     /// Returns what `recoup exec` has saved in the directory, unless one run or memory is asked
     /// for.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub(crate) fn log(&self) -> Result<Option<LogSummary>> {
         if self.memory || self.directory.name.is_some() {
             return Ok(None);
@@ -142,9 +127,6 @@ impl PlaceArgs {
     }
 
     /// Returns the one run meant.
-    ///
-    /// # Errors
-    /// As [`PlaceArgs::names`], and when there are several.
     pub(crate) fn one_name(&self) -> Result<String> {
         if self.memory { Ok(self.name_in_memory()) } else { self.directory.one_name() }
     }
@@ -171,17 +153,11 @@ impl PlaceArgs {
     }
 
     /// Opens one run to look at it.
-    ///
-    /// # Errors
-    /// When it is not ours, or memory holds nothing of it.
     pub(crate) fn open(&self, name: &str) -> Result<Box<dyn Store>> {
         if self.memory { self.open_memory(name) } else { open(&self.directory.dir, name) }
     }
 
     /// Opens one run to remove versions of it.
-    ///
-    /// # Errors
-    /// As [`PlaceArgs::open`], and when the run is continuing.
     pub(crate) fn open_to_write(&self, name: &str) -> Result<Box<dyn Store>> {
         if !self.memory {
             return Ok(Box::new(Hdf5Store::open(&self.directory.dir, name, Access::Write)?));
@@ -211,17 +187,11 @@ impl PlaceArgs {
 }
 
 /// Opens one run of a directory to look at it.
-///
-/// # Errors
-/// When it is not ours.
 pub(crate) fn open(dir: &Path, name: &str) -> Result<Box<dyn Store>> {
     Ok(Box::new(Hdf5Store::open(dir, name, Access::Read)?))
 }
 
 /// Returns what was set aside of a run, by name; nothing in a store that keeps none of it.
-///
-/// # Errors
-/// When it cannot be read.
 pub(crate) fn set_aside(store: &dyn Store) -> Result<Vec<String>> {
     Ok(store.as_files().map_or_else(|| Ok(Vec::new()), VersionFiles::set_aside)?)
 }

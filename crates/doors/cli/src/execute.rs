@@ -216,9 +216,6 @@ impl Execution<'_> {
 
 /// Brings the newest version to the slowest tier. A version that cannot get there is no error yet:
 /// it stays in memory. Collective.
-///
-/// # Errors
-/// When a rank is lost.
 fn drained(store: &dyn Store, comm: &dyn Comm) -> Result<Result<Dispensable, StoreError>> {
     match Dispensable::drained(store, comm).map_err(CommonError::into_inner) {
         Err(error @ StoreError::Comm(_)) => Err(error.into()),
@@ -319,9 +316,6 @@ const STOPPING: [i32; 5] = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
 
 /// Has a write beyond the limit on the size of files fail, as on a full disk, instead of ending the
 /// program.
-///
-/// # Errors
-/// When the system refuses the handler.
 pub(crate) fn survive_file_limits() -> Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).context("installing signal handlers")?;
     Ok(())
@@ -329,9 +323,6 @@ pub(crate) fn survive_file_limits() -> Result<()> {
 
 /// Returns a flag that each of [`STOPPING`] raises. A second SIGINT ends the process at once. The
 /// others may come twice, as batch systems send one after the other.
-///
-/// # Errors
-/// When the system refuses the handlers.
 pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let refused = "installing signal handlers";

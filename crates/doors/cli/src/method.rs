@@ -42,9 +42,6 @@ impl<'a> Setup<'a> {
     }
 
     /// Returns the reference that a session verifies against. Collective.
-    ///
-    /// # Errors
-    /// When a rank is lost.
     pub(crate) fn reference(&self) -> Result<Reference> {
         let on_device = self.on_device.as_ref().map(PlacedSystem::problem).transpose()?.flatten();
         Ok(Reference { on_device, ..self.problem.reference() })
@@ -57,9 +54,6 @@ impl<'a> Setup<'a> {
 
     /// Warns of an operator that the method or the preconditioner does not suit, in the first life
     /// of a run. Collective.
-    ///
-    /// # Errors
-    /// When a rank is lost.
     pub(crate) fn examine(&self) -> Result<()> {
         let system = self.problem.system();
         let method = self.args.method;
@@ -123,9 +117,6 @@ impl<'a> Setup<'a> {
 
     /// Returns the bytes that a product with the operator moves, divided by those of an iteration;
     /// at most 1.
-    ///
-    /// # Errors
-    /// As [`Setup::make`].
     pub(crate) fn product_share(&self) -> Result<f64, SolveError> {
         let operator = self.problem.system().a;
         let product_bytes = operator.bytes() as f64 + 16.0 * operator.rows() as f64;
@@ -133,17 +124,11 @@ impl<'a> Setup<'a> {
     }
 
     /// Makes a solver at the first guess.
-    ///
-    /// # Errors
-    /// [`SolveError`] where A or b do not allow the method.
     pub(crate) fn make(&self) -> Result<Box<dyn Method + '_>, SolveError> {
         self.make_to(self.args.rtol)
     }
 
     /// Makes a solver at the first guess with another tolerance.
-    ///
-    /// # Errors
-    /// As [`Setup::make`].
     pub(crate) fn make_to(&self, rtol: f64) -> Result<Box<dyn Method + '_>, SolveError> {
         let inputs = MethodInputs {
             system: self.problem.system(),

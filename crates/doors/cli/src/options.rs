@@ -357,18 +357,12 @@ pub(crate) fn name_of(value: impl ValueEnum) -> String {
 }
 
 /// Reads a finite number above zero.
-///
-/// # Errors
-/// Says what was expected.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v > 0.0);
     value.ok_or_else(|| "expected a finite number above 0".to_owned())
 }
 
 /// Reads a number above 1, infinity included.
-///
-/// # Errors
-/// Says what was expected.
 pub(crate) fn above_one(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| *v > 1.0);
     value.ok_or_else(|| "expected a number above 1, or inf".to_owned())

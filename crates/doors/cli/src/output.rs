@@ -50,9 +50,6 @@ impl<'a, T: Serialize> Document<'a, T> {
 }
 
 /// Returns the JSON object of a report, indented for people.
-///
-/// # Errors
-/// When a value has no form in JSON.
 pub(crate) fn document(report: &impl Serialize) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec_pretty(&Document::of(report))?)
 }
@@ -77,9 +74,6 @@ impl Output {
     /// Prints `value` as one JSON object, or as the table that `table` makes of it. Of several
     /// ranks the first prints. The file is written afterwards, so a failure there costs nothing
     /// that can be printed.
-    ///
-    /// # Errors
-    /// When stdout or the file cannot be written to.
     pub(crate) fn emit<'a, T: Serialize, D: fmt::Display>(
         &self,
         value: &'a T,

@@ -110,9 +110,6 @@ impl LinearProblem {
     }
 
     /// Computes `||b - A x|| / ||b||` from x alone. Collective.
-    ///
-    /// # Errors
-    /// When a rank is lost.
     pub(crate) fn relative_residual(&self, x: &[f64]) -> Result<f64> {
         let mut r = vec![0.0; self.n()];
         let residual = self.operator.residual(&self.rhs, x, &mut r)?;

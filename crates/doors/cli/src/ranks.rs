@@ -242,9 +242,6 @@ mod job {
     }
 
     /// Waits for all processes; returns `false` if one is lost.
-    ///
-    /// # Errors
-    /// When MPI fails otherwise.
     pub(crate) fn rest() -> Result<bool> {
         Ok(job().as_mut().map_or(Ok(true), RepairableJob::rest)?)
     }

@@ -80,9 +80,6 @@ impl ResultArgs {
     /// the grid that the rows lie on, as in an export. Collective.
     ///
     /// What rank 0 could not write is told in `results`, which it must not cost.
-    ///
-    /// # Errors
-    /// When a rank is lost.
     pub(crate) fn write(
         &self,
         own: &[f64],

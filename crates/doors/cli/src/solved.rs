@@ -139,17 +139,11 @@ pub(crate) struct Solved {
 }
 
 /// Solves from the first guess to the tolerance or the iteration limit.
-///
-/// # Errors
-/// Where A or b do not allow the method.
 pub(crate) fn solve(setup: &Setup<'_>, label: &str, stop: Option<&AtomicBool>) -> Result<Solved> {
     solve_watched(setup, label, stop, &mut |_| {})
 }
 
 /// The same; `look` is called after every iteration.
-///
-/// # Errors
-/// As [`solve`].
 pub(crate) fn solve_watched(
     setup: &Setup<'_>,
     label: &str,

@@ -42,9 +42,6 @@ pub(crate) struct Args {
 }
 
 /// Writes the annotated program.
-///
-/// # Errors
-/// When the source cannot be annotated, or the program cannot be written.
 pub(crate) fn run(args: &Args) -> Result<Exit> {
     if let Some(file) = &args.output {
         require_writable(file, "--output")?;

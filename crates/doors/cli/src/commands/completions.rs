@@ -15,9 +15,6 @@ pub(crate) struct Args {
 }
 
 /// Prints the completions.
-///
-/// # Errors
-/// When stdout is closed.
 pub(crate) fn run(args: &Args, mut program: Command) -> Result<Exit> {
     // clap's own writer panics where the reader has gone.
     let mut script = Vec::new();

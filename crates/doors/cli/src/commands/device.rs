@@ -61,9 +61,6 @@ struct DeviceRow {
 }
 
 /// Looks and reports.
-///
-/// # Errors
-/// When stdout cannot be written to.
 pub(crate) fn run(_args: &Args, output: &Output) -> Result<Exit> {
     let report = look();
     output.emit(&report, table)?;
@@ -72,9 +69,6 @@ pub(crate) fn run(_args: &Args, output: &Output) -> Result<Exit> {
 }
 
 /// Returns the names of the devices that can be used, or why there is none.
-///
-/// # Errors
-/// The reason.
 pub(crate) fn usable() -> Result<Vec<String>, String> {
     let DevicesReport { driver_missing, compiler_missing, devices, .. } = look();
     let unusable = devices.iter().find_map(|device| device.unusable.clone());

@@ -84,9 +84,6 @@ impl MonitorRow {
 }
 
 /// Looks, measures and reports.
-///
-/// # Errors
-/// When stdout cannot be written to.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let monitors = monitors();
     let limits = Limits::read();

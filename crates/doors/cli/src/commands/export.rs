@@ -67,9 +67,6 @@ struct ExportedVariable {
 }
 
 /// Decodes, writes and reports.
-///
-/// # Errors
-/// When a version is missing or damaged, or the target cannot be written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let kind = FileKind::written(&args.to, "--to")?;
     require_writable(&args.to, "--to")?;

@@ -132,9 +132,6 @@ struct VariableReport {
 }
 
 /// Lists and reports.
-///
-/// # Errors
-/// When the directory cannot be read or is not ours.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     check_memory_dir(&args.memory_dir, false)?;
     let mut runs = Vec::new();

@@ -16,9 +16,6 @@ pub(crate) struct Args {
 }
 
 /// Writes the pages.
-///
-/// # Errors
-/// When the folder or a page cannot be written.
 pub(crate) fn run(args: &Args, program: Command) -> Result<Exit> {
     let folder = args.folder.display();
     std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot make {folder}"))?;

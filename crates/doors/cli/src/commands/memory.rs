@@ -134,9 +134,6 @@ impl From<StructureSummary> for ListedStructure {
 }
 
 /// Does one task.
-///
-/// # Errors
-/// When the file cannot be read, is no versioned memory, or a report cannot be written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match &args.task {
         MemoryTask::List(args) => list(args, output),

@@ -135,9 +135,6 @@ pub(crate) fn note_no_progress(table: &mut TextTable, overheads: impl IntoIterat
 }
 
 /// Answers one question.
-///
-/// # Errors
-/// When a scenario makes no sense, or a report or stdout cannot be written to.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match &args.question {
         ModelQuestion::Interval(args) => output.emit(&interval(args), interval_table),

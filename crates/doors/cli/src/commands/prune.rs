@@ -54,9 +54,6 @@ struct PrunedRun {
 }
 
 /// Removes and reports.
-///
-/// # Errors
-/// When the run is continuing, or its versions are not writable or not ours.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let names = args.place.names()?;
     let runs = names.into_iter().map(|name| prune(args, name)).collect::<Result<_>>()?;

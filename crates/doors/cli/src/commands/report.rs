@@ -66,9 +66,6 @@ struct IndexReport {
 }
 
 /// Collects and writes.
-///
-/// # Errors
-/// When there is no comparison in the folder, or a file cannot be read or written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     check_folder("--to", args.to.as_deref())?;
     require_directory(&args.folder)?;

@@ -76,9 +76,6 @@ struct SolveDocument {
 }
 
 /// Solves and reports.
-///
-/// # Errors
-/// Where the problem cannot be read or does not allow the method.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let clock = SystemClock::new();
     args.results.check(args.problem.mpi)?;

@@ -45,9 +45,6 @@ struct StatusReport {
 }
 
 /// Looks and reports.
-///
-/// # Errors
-/// When the directory cannot be read or holds no run, or memory holds nothing of it.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let log = args.place.log()?;
     let names = match args.place.names() {

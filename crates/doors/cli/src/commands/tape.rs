@@ -29,9 +29,6 @@ enum TapeTask {
 }
 
 /// Does one task.
-///
-/// # Errors
-/// Those of the task.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match &args.task {
         TapeTask::Bench(args) => bench::run(args, output),

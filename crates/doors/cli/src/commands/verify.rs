@@ -48,9 +48,6 @@ struct CheckedVersion {
 }
 
 /// Checks and reports.
-///
-/// # Errors
-/// When the directory cannot be read or is not ours.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let mut versions = Vec::new();
     let mut usable = true;

@@ -77,9 +77,6 @@ struct WatchReport {
 }
 
 /// Looks until the run has ended, and reports.
-///
-/// # Errors
-/// When the directory cannot be read, holds no run, or one without a status.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let name = args.place.one_name()?;
     let clock = SystemClock::new();

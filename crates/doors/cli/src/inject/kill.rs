@@ -63,9 +63,6 @@ impl ChildResult {
     }
 
     /// Leaves the result beside the heartbeat.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(crate) fn write(&self, heartbeat: &Path) -> Result<()> {
         let path = result_path(heartbeat);
         std::fs::write(&path, serde_json::to_vec(self)?).with_context(|| format!("cannot write {}", path.display()))

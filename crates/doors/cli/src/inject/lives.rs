@@ -94,9 +94,6 @@ impl LifeHistory {
     }
 
     /// A life begins: ranks that come new learn of those before. Collective.
-    ///
-    /// # Errors
-    /// When a rank is lost.
     pub(crate) fn begin(&mut self, comm: &dyn Comm) -> Result<Arc<Heartbeat>> {
         let all = gather_json(comm, &self.past)?;
         let most = all.iter().map(|past| past.lives).max().unwrap_or(0);

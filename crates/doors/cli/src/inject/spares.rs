@@ -72,9 +72,6 @@ pub(crate) struct JobProcess {
 }
 
 /// All processes of a job, by number. Collective.
-///
-/// # Errors
-/// When a rank is lost.
 pub(crate) fn job_processes(comm: &dyn Comm, node: usize) -> Result<Vec<JobProcess>> {
     let all = gather_json(comm, &(getpid().as_raw_nonzero().get(), node))?;
     Ok(all.into_iter().map(|(pid, node)| JobProcess { pid, node }).collect())
@@ -95,9 +92,6 @@ pub(crate) fn failure_groups(computing: &[JobProcess], by_node: bool) -> Vec<Vec
 impl ScheduledKill {
     /// Starts a thread that kills this process, the first of its failure group, when their instant
     /// comes, counted from the first step; `memory` is lost with them.
-    ///
-    /// # Errors
-    /// When the system refuses a thread.
     pub(crate) fn start(
         schedule: &KillSchedule,
         process: usize,

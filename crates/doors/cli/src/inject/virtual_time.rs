@@ -121,9 +121,6 @@ pub(crate) struct SolveMeasurement<'a> {
 }
 
 /// The rates of the virtual machine that options and measurements describe.
-///
-/// # Errors
-/// When the codec refuses to be timed.
 pub(crate) fn rates(args: &ProtectionArgs, codec: CodecId, measured: &SolveMeasurement<'_>) -> Result<MachineRates> {
     let vector_bytes = 8.0 * measured.n as f64;
     let regime = args.paper_regime.map(|r| r.productive_seconds() / measured.iterations.max(1) as f64);

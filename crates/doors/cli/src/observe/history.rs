@@ -169,9 +169,6 @@ pub(crate) struct RecordedHistory {
 
 impl RecordedHistory {
     /// Reads the history of the run in `folder`; an empty one if there is none.
-    ///
-    /// # Errors
-    /// When something is there that cannot be read.
     pub(crate) fn read(folder: &Path) -> io::Result<Self> {
         let file = match open_without_links(File::options().read(true), &folder.join(HISTORY)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),

@@ -32,9 +32,6 @@ pub(crate) struct ResidualLog {
 
 impl ResidualLog {
     /// Opens the file at `path`, adding to what is there or taking its place.
-    ///
-    /// # Errors
-    /// When it cannot be made or read.
     pub(crate) fn open(path: &Path, clock: Arc<dyn Clock>, adds: bool) -> Result<Self> {
         let open = || -> std::io::Result<(File, (u64, f64))> {
             let mut file = File::options().create(true).read(true).write(true).truncate(!adds).open(path)?;

@@ -238,9 +238,6 @@ impl fmt::Display for SchemeChoice {
 }
 
 /// Reads the name of a codec.
-///
-/// # Errors
-/// Names the codecs there are, or the option that chooses the codec.
 pub(crate) fn codec_id(text: &str) -> Result<CodecId, String> {
     match text.parse() {
         Ok(CodecId::Increment) => {

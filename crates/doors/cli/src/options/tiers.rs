@@ -160,17 +160,11 @@ impl TierArgs {
     }
 
     /// Names a run's memory.
-    ///
-    /// # Errors
-    /// When the current directory is gone.
     pub(crate) fn memory(&self, run: RunPlace<'_>) -> Result<RunMemory> {
         self.options().memory(run).map_err(refused)
     }
 
     /// Names the part of it on this process's node.
-    ///
-    /// # Errors
-    /// When the current directory is gone.
     pub(crate) fn node_memory(&self, run: RunPlace<'_>) -> Result<NodeMemory> {
         self.memory(run)?.of_node(ranks::node(self.node_ranks)).map_err(refused)
     }
@@ -190,9 +184,6 @@ impl TierArgs {
     }
 
     /// Removes what the run has in memory. Collective.
-    ///
-    /// # Errors
-    /// When it cannot be removed, or a rank is lost.
     pub(crate) fn clear(&self, run: RunPlace<'_>, proof: &Dispensable, comm: &dyn Comm) -> Result<()> {
         self.options().clear(run, proof, comm).map_err(|error| refused(error.into_inner()))
     }

@@ -86,9 +86,6 @@ impl<'a> PlacedSystem<'a> {
 
     /// Returns the problem on the device, for a session to measure with; `None` where a device has
     /// no room or fails, and where vectors are not copied there. Collective.
-    ///
-    /// # Errors
-    /// When a rank is lost.
     pub(crate) fn problem(&self) -> Result<Option<Arc<dyn ProblemOnDevice>>> {
         if !self.measures {
             return Ok(None);

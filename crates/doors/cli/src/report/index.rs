@@ -62,9 +62,6 @@ impl IndexEntry {
 }
 
 /// Writes `index.html` and its plot into `folder` and returns the page's path.
-///
-/// # Errors
-/// When the folder cannot be written to.
 pub(crate) fn write(entries: &[IndexEntry], folder: &Path, command: &str) -> Result<PathBuf> {
     make_folder(folder)?;
     let title = "What each scheme costs";

@@ -22,9 +22,6 @@ pub(crate) use canvas::{Figure, standalone, variables};
 pub(crate) use overhead::{Dots, overview};
 
 /// All plots of a comparison.
-///
-/// # Errors
-/// When a drawing cannot be turned into PNG.
 pub(crate) fn figures(comparison: &Comparison) -> Result<Vec<Figure>> {
     let dots = Dots::of(&comparison.schemes);
     let drawn: [(Words, Draw<'_>); 5] = [
@@ -39,9 +36,6 @@ pub(crate) fn figures(comparison: &Comparison) -> Result<Vec<Figure>> {
 }
 
 /// All plots of one run.
-///
-/// # Errors
-/// When a drawing cannot be turned into PNG.
 pub(crate) fn run_figures(course: &RunCourse, title: &str) -> Result<Vec<Figure>> {
     let curves = std::slice::from_ref(&course.curve);
     let phases = course.phases();

@@ -29,9 +29,6 @@ pub(crate) struct RunPage {
 }
 
 /// Writes the page and its plots into `folder`.
-///
-/// # Errors
-/// When the folder cannot be written to.
 pub(crate) fn write(run: &RunPage, folder: &Path) -> Result<()> {
     make_folder(folder)?;
     let figures = run_figures(&run.course, &run.title)?;

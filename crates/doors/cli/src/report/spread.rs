@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The median of values, and their ends.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
     pub(crate) median: f64,

@@ -74,9 +74,6 @@ struct AdvisedPolicy {
 const WORK_MTTIS: f64 = 100.0;
 
 /// Compares the policies.
-///
-/// # Errors
-/// When stdout or the file of the report cannot be written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<Exit> {
     output.emit(&advice(args), table)?;
     Ok(Exit::Done)

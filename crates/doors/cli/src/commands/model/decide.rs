@@ -24,9 +24,6 @@ pub(super) struct Args {
 }
 
 /// Decides.
-///
-/// # Errors
-/// When the scenario makes no sense, or the report or stdout cannot be written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     let found = match args.given.subject()? {
         Subject::Numbers(question) => of_question(&question, None, args.interval)?,

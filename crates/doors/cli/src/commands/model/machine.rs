@@ -72,9 +72,6 @@ impl MachineOrScenario {
 
     /// Draws the overheads of each scheme in percent under these headings, if a report or a plot
     /// was asked for.
-    ///
-    /// # Errors
-    /// When the directory or the file cannot be written.
     pub(super) fn draw(&self, groups: &[(String, Vec<f64>)], legend: &[&'static str]) -> Result<()> {
         let is_asked = self.report.is_some() || self.plot.is_some();
         let groups: Vec<_> =

@@ -110,9 +110,6 @@ impl From<ScaledSeconds> for SecondsJson {
 }
 
 /// Answers.
-///
-/// # Errors
-/// When stdout cannot be written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     let found = ScaledJobs { jobs: args.ranks.iter().map(|&ranks| job(args, ranks)).collect() };
     output.emit(&found, table)

@@ -46,10 +46,6 @@ enum Driven {
 }
 
 /// Simulates.
-///
-/// # Errors
-/// When the scenario makes no sense or has too many levels for a policy, or the report or stdout
-/// cannot be written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     let mut found = SimulationReport { trials: args.trials, seed: args.seed, ..SimulationReport::default() };
     let subject = args.given.subject()?;

@@ -51,9 +51,6 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Tells the run that the directory holds, and writes its page.
-///
-/// # Errors
-/// When it has no history, or the page cannot be written.
 pub(super) fn run(directory: &DirectoryArgs, wanted: &Wanted<'_>, output: &Output) -> Result<Exit> {
     let name = directory.one_name()?;
     let folder = directory.dir.join(&name);

@@ -96,9 +96,6 @@ fn newest(report: &RunReport) -> Option<u64> {
 }
 
 /// Writes what a run has come to, where that is asked for, and says what could not be. Collective.
-///
-/// # Errors
-/// When a rank is lost.
 pub(crate) fn results(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<Results> {
     let report = &executed.report;
     let is_converged = executed.report.ended == Ended::Converged;

@@ -31,9 +31,6 @@ pub(crate) struct RooflineReport {
 }
 
 /// Measures; `solved` tells how many iterations there are to time.
-///
-/// # Errors
-/// When the solve is too short to be timed.
 pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<RooflineReport> {
     let mut solver = setup.make_to(NEVER)?;
     let cycle = solver.cycle_length();

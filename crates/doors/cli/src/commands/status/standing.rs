@@ -69,9 +69,6 @@ struct NewestVersion {
 }
 
 /// Looks at one run.
-///
-/// # Errors
-/// When its versions cannot be listed.
 pub(crate) fn standing(place: &PlaceArgs, name: String) -> Result<RunStanding> {
     let store = place.open(&name)?;
     let status = RunStatus::read_settled(&place.folder(&name), &SystemClock::new());

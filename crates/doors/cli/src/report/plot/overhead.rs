@@ -164,9 +164,6 @@ fn named(names: &[String], position: f64) -> String {
 
 /// Many comparisons below each other, in the order of their problems. `rows` has a row without dots
 /// above those of each problem. The description has every figure of the drawing.
-///
-/// # Errors
-/// When the drawing cannot be turned into PNG.
 pub(crate) fn overview(rows: &[Dots]) -> anyhow::Result<Option<Figure>> {
     let drawn = figure(OVERVIEW, "all problems", &|canvas| {
         draw_rows(rows, Rows { pixels: 18.0, has_expected: false }, canvas)
