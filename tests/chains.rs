@@ -17,6 +17,7 @@ use recoup::pipeline::{
     ChainReader, Codecs, Ended, EventKind, Outcome, PipelineError, Session, Timing, Variables, VirtualCosts,
 };
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
+use recoup_testkit::folders::copy_tree;
 use recoup_testkit::progress;
 
 use crate::support::{Problem, fixed, following_codecs, plan};
@@ -86,19 +87,6 @@ fn rank_file(dir: &Path, version: u64, rank: usize) -> PathBuf {
     version_dir(dir, version).join(format!("rank-{rank:06}.h5"))
 }
 
-fn copy(source: &Path, target: &Path) {
-    fs::create_dir_all(target).unwrap();
-    for entry in fs::read_dir(source).unwrap().map(Result::unwrap) {
-        let from = entry.path();
-        let to = target.join(entry.file_name());
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            fs::copy(&from, &to).unwrap();
-        }
-    }
-}
-
 /// Every version, the newest removed after each restore; with a key every four versions and never
 /// again.
 #[test]
@@ -155,7 +143,7 @@ fn a_damaged_link_costs_what_hangs_on_it_and_is_named() {
     for (what, damage) in damages {
         for link in [5, 10, 15, 20] {
             let dir = tempfile::tempdir().unwrap();
-            copy(whole.path(), dir.path());
+            copy_tree(whole.path(), dir.path());
             damage(dir.path(), link);
             let is_there = version_dir(dir.path(), link).exists();
             let passed_over = (20 - link) as usize / 5 + usize::from(is_there);

@@ -6,10 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use recoup::comm::Solo;
-use recoup::core::{
-    Bit, ErrorKind, FailureKind, FailureSource, FlipTarget, Iteration, MethodProfile, Operator, Progress, Registered,
-    ResidualKind, Resume, Scheme, SolveError, Values, Variable, VariableMut,
-};
+use recoup::core::{Bit, ErrorKind, FailureKind, FailureSource, FlipTarget, Iteration, Operator, Scheme, SolveError};
 use recoup::io::MemoryStore;
 use recoup::model::Rng;
 use recoup::model::failures::{AtIterations, Never};
@@ -18,7 +15,7 @@ use recoup::solvers::{
     Bicgstab, Cg, Csr, Gmres, GmresOptions, JacobiPreconditioner, Pool, RightHandSide, Side, Stop, System, read_matrix,
 };
 
-use crate::support::{Problem, plan, runner};
+use crate::support::{Hooked, Problem, plan, runner};
 
 /// Highest bit of the exponent: a value below 2 becomes one above 1e300, or no number.
 const HIGH: u32 = 62;
@@ -190,7 +187,9 @@ impl Case {
         let last = RefCell::new(Vec::new());
         let mut runner =
             runner(Some(session), failures, RunLimits { iterations: self.iterations, executed: 3 * self.iterations });
-        let report = runner.run(&mut || Ok(Box::new(Kept { solver: self.solver()?, last: &last }))).unwrap();
+        let report = runner
+            .run(&mut || Ok(Box::new(Hooked { solver: self.solver()?, fails: None, last: Some(&last) })))
+            .unwrap();
         drop(runner);
         let measured = self.measure(&last.borrow());
         (report, measured)
@@ -203,64 +202,6 @@ impl Case {
         let spectral = (self.a.largest_row_sum().unwrap() * self.a.largest_column_sum().unwrap()).sqrt();
         let rhs = norm(&self.b);
         [squared.sqrt() / rhs, 10.0 * f64::EPSILON * spectral * norm(x) / rhs]
-    }
-}
-
-/// A solver whose iterate outlives it.
-struct Kept<'a> {
-    solver: Box<dyn Iteration + 'a>,
-    last: &'a RefCell<Vec<f64>>,
-}
-
-impl Drop for Kept<'_> {
-    fn drop(&mut self) {
-        let variables = self.solver.variables();
-        let Some(Values::F64(x)) = variables[0].values.host() else { panic!("x is the first variable") };
-        *self.last.borrow_mut() = x.to_vec();
-    }
-}
-
-impl Registered for Kept<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        self.solver.variables()
-    }
-
-    fn revision(&self) -> u64 {
-        self.solver.revision()
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        self.solver.variables_mut()
-    }
-}
-
-impl Iteration for Kept<'_> {
-    fn progress(&self) -> Progress {
-        self.solver.progress()
-    }
-
-    fn step(&mut self) -> Result<Progress, SolveError> {
-        self.solver.step()
-    }
-
-    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
-        self.solver.resume(iteration, how)
-    }
-
-    fn residual_kind(&self) -> ResidualKind {
-        self.solver.residual_kind()
-    }
-
-    fn profile(&self) -> MethodProfile {
-        self.solver.profile()
-    }
-
-    fn tolerance(&self) -> Option<f64> {
-        self.solver.tolerance()
-    }
-
-    fn has_sound_directions(&self) -> Result<bool, SolveError> {
-        self.solver.has_sound_directions()
     }
 }
 

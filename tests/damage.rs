@@ -11,6 +11,7 @@ use recoup::model::failures::AtIterations;
 use recoup::pipeline::EventKind;
 
 use recoup_testkit::doubles;
+use recoup_testkit::folders::contents;
 
 use crate::support::{Problem, plan};
 
@@ -61,10 +62,6 @@ impl Fixture {
 
 fn bits(owner: &dyn Registered) -> Vec<u64> {
     doubles(owner.variables()[0].values).into_iter().map(f64::to_bits).collect()
-}
-
-fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).map(|p| (p.clone(), fs::read(&p).unwrap())).collect()
 }
 
 /// The right values of version 10, or those of version 5 and a name.

@@ -33,12 +33,8 @@ fn values(comm: &dyn Comm, iteration: u64) -> Vec<f64> {
 
 fn owner<'a>(comm: &dyn Comm, x: &'a mut [f64], counter: &'a mut [i64]) -> Variables<'a> {
     let spread = Distribution::Rows { first: rows(comm).0 as u64, global: ROWS as u64 };
-    Variables::new().with("x", Role::Iterate, ValuesMut::F64(x), spread).with(
-        "counter",
-        Role::Dynamic,
-        ValuesMut::I64(counter),
-        Distribution::Replicated,
-    )
+    let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(x), spread);
+    owner.with("counter", Role::Dynamic, ValuesMut::I64(counter), Distribution::Replicated)
 }
 
 /// A machine of one rank to a node, and the file system behind it.
@@ -84,6 +80,14 @@ impl Machine {
 
     fn pfs_file(&self, version: u64, file: &str) -> PathBuf {
         self.dir.path().join(format!("pfs/solve/v{version:012}/{file}"))
+    }
+
+    /// Flips a bit of a rank's values of x.
+    fn flip_on_file_system(&self, version: u64, rank: usize) {
+        let store = Hdf5Store::open(self.dir.path().join("pfs"), "solve", Access::Read).unwrap();
+        let frames = store.manifest(version).unwrap().frames;
+        let place = frames.iter().find(|f| f.rank == rank && f.variable == "x").and_then(|f| f.place.clone()).unwrap();
+        flip(&self.pfs_file(version, &place.file), place.offset as usize + 40);
     }
 
     /// The file of the rank's own frames, which is the one that is named after the rank.
@@ -206,10 +210,7 @@ fn a_flipped_bit_never_comes_back_as_a_value() {
     let machine = Machine::new(&[], 1);
     machine.save(4, &[5, 10]);
     machine.lose_nodes(&[0, 1, 2, 3]);
-    let store = Hdf5Store::open(machine.dir.path().join("pfs"), "solve", Access::Read).unwrap();
-    let frames = store.manifest(10).unwrap().frames;
-    let place = frames.iter().find(|f| f.rank == 2 && f.variable == "x").and_then(|f| f.place.clone()).unwrap();
-    flip(&machine.pfs_file(10, &place.file), place.offset as usize + 40);
+    machine.flip_on_file_system(10, 2);
     assert_eq!(machine.restored(4), (5, 4));
 }
 
@@ -301,16 +302,22 @@ fn fewer_and_more_ranks_get_all_rows_from_files_that_ranks_shared() {
 }
 
 #[test]
-fn damage_to_a_file_that_ranks_share_costs_its_version_and_no_other() {
-    let machine = Machine::new(&[], 1).sharing_files(2);
-    machine.save(4, &[5, 10, 15]);
-    machine.lose_nodes(&[0, 1, 2, 3]);
-    cut(&machine.pfs_file(15, "ranks-000002-000003.h5"));
-    let store = Hdf5Store::open(machine.dir.path().join("pfs"), "solve", Access::Read).unwrap();
-    let frames = store.manifest(10).unwrap().frames;
-    let place = frames.iter().find(|f| f.rank == 1 && f.variable == "x").and_then(|f| f.place.clone()).unwrap();
-    flip(&machine.pfs_file(10, &place.file), place.offset as usize + 40);
-    assert_eq!(machine.restored(4), (5, 4));
+fn damage_to_a_file_of_one_rank_or_of_several_costs_its_version_and_no_other() {
+    let remove = |path: &Path| fs::remove_file(path).unwrap();
+    let keep_little = |path: &Path| fs::write(path, &fs::read(path).unwrap()[..60]).unwrap();
+    for (ranks_per_file, file, harm) in [
+        (1, "rank-000002.h5", &keep_little as &dyn Fn(&Path)),
+        (1, "rank-000002.h5", &remove),
+        (2, "ranks-000002-000003.h5", &cut),
+        (2, "ranks-000002-000003.h5", &remove),
+    ] {
+        let machine = Machine::new(&[], 1).sharing_files(ranks_per_file);
+        machine.save(4, &[5, 10, 15]);
+        machine.lose_nodes(&[0, 1, 2, 3]);
+        harm(&machine.pfs_file(15, file));
+        machine.flip_on_file_system(10, 1);
+        assert_eq!(machine.restored(4), (5, 4), "{file}");
+    }
 }
 
 /// Ranks that read a damaged part and those that do not come to the same version.

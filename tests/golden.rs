@@ -10,56 +10,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use recoup::comm::Threads;
-use recoup::core::{
-    CodecId, Comm, ElementType, FORMAT_VERSION, Manifest, PARTS_FORMAT_VERSION, Scheme, Store, ValuesMut,
-    VariableRecord,
-};
+use recoup::core::{CodecId, Comm, FORMAT_VERSION, Manifest, PARTS_FORMAT_VERSION, Scheme, Store, VariableRecord};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
+use recoup_testkit::OwnedValues;
+use recoup_testkit::folders::{copy_tree, entries};
 
 use crate::golden_cases::{self, VERSION};
 use crate::support::{Problem, plan};
 
 /// What a restore gives: file name in `expected/`, little-endian values.
 type Expected = BTreeMap<String, Vec<u8>>;
-
-/// Values of any type, owned.
-enum Owned {
-    F64(Vec<f64>),
-    F32(Vec<f32>),
-    I64(Vec<i64>),
-    Bytes(Vec<u8>),
-}
-
-impl Owned {
-    fn zeros(record: &VariableRecord) -> Self {
-        let len = record.len as usize;
-        match record.element {
-            ElementType::F64 => Self::F64(vec![0.0; len]),
-            ElementType::F32 => Self::F32(vec![0.0; len]),
-            ElementType::I64 => Self::I64(vec![0; len]),
-            ElementType::Bytes => Self::Bytes(vec![0; len]),
-        }
-    }
-
-    fn lend(&mut self) -> ValuesMut<'_> {
-        match self {
-            Self::F64(v) => ValuesMut::F64(v),
-            Self::F32(v) => ValuesMut::F32(v),
-            Self::I64(v) => ValuesMut::I64(v),
-            Self::Bytes(v) => ValuesMut::Bytes(v),
-        }
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            Self::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Self::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Self::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Self::Bytes(v) => v.clone(),
-        }
-    }
-}
 
 fn manifest(case: &Path) -> Manifest {
     Hdf5Store::open(case, "solve", Access::Read).unwrap().manifest(VERSION).unwrap()
@@ -68,11 +29,7 @@ fn manifest(case: &Path) -> Manifest {
 fn copy_versions(source: &Path, target: &Path) {
     let store = Hdf5Store::open(source, "solve", Access::Read).unwrap();
     for path in store.versions().unwrap().into_iter().map(|version| store.version_path(version)) {
-        let target = target.join("solve").join(path.file_name().unwrap());
-        fs::create_dir_all(&target).unwrap();
-        for path in fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()) {
-            fs::copy(&path, target.join(path.file_name().unwrap())).unwrap();
-        }
+        copy_tree(&path, &target.join("solve").join(path.file_name().unwrap()));
     }
 }
 
@@ -83,11 +40,12 @@ fn restore(case: &Path) -> Expected {
     let manifest = manifest(dir.path());
     let parts = Threads::launch(manifest.ranks, |comm| {
         let records: Vec<_> = manifest.variables.iter().filter(|v| v.rank == comm.rank()).collect();
-        let mut values: Vec<Owned> = records.iter().map(|record| Owned::zeros(record)).collect();
+        let zeros = |record: &&VariableRecord| OwnedValues::zeros(record.element, record.len as usize);
+        let mut values: Vec<OwnedValues> = records.iter().map(zeros).collect();
         let mut session = recoup::open(dir.path()).build_on(&comm).unwrap();
         let mut owner = Variables::new();
         for (record, values) in records.iter().zip(&mut values) {
-            owner = owner.with(&record.name, record.role, values.lend(), record.distribution);
+            owner = owner.with(&record.name, record.role, values.lend_mut(), record.distribution);
         }
         let restored = session.restore_with(&mut [&mut owner]).unwrap().unwrap();
         assert_eq!((restored.version, restored.skipped.len()), (VERSION, 0), "{}", case.display());
@@ -106,11 +64,8 @@ fn expected(case: &Path) -> Expected {
 /// The directories of all frozen cases of all formats.
 fn cases() -> Vec<PathBuf> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let directories = |path: &Path| -> Vec<PathBuf> {
-        let entries = fs::read_dir(path).unwrap().map(|e| e.unwrap().path());
-        entries.filter(|path| path.is_dir()).collect()
-    };
-    directories(&golden).iter().flat_map(|format| directories(format)).collect()
+    let directories = |path: PathBuf| entries(&path).into_iter().filter(|path| path.is_dir());
+    directories(golden).flat_map(directories).collect()
 }
 
 #[test]

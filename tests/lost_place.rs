@@ -2,48 +2,11 @@
 
 use std::cell::Cell;
 
-use recoup::core::{
-    DeviceValuesError, DeviceValuesErrorKind, Iteration, Progress, Registered, Resume, Scheme, SolveError, Variable,
-    VariableMut,
-};
+use recoup::core::{DeviceValuesErrorKind, Scheme};
 use recoup::model::failures::Never;
 use recoup::pipeline::{Ended, EventKind, PipelineError, RunLimits, RunReport, Session};
 
-use crate::support::{Problem, plan, runner};
-
-/// A solver whose place fails at an iteration.
-struct Failing<'a> {
-    solver: Box<dyn Iteration + 'a>,
-    at: u64,
-    kind: DeviceValuesErrorKind,
-}
-
-impl Registered for Failing<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        self.solver.variables()
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        self.solver.variables_mut()
-    }
-}
-
-impl Iteration for Failing<'_> {
-    fn progress(&self) -> Progress {
-        self.solver.progress()
-    }
-
-    fn step(&mut self) -> Result<Progress, SolveError> {
-        if self.progress().iteration == self.at {
-            return Err(DeviceValuesError { message: "device 0 is gone".to_owned(), kind: self.kind }.into());
-        }
-        self.solver.step()
-    }
-
-    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
-        self.solver.resume(iteration, how)
-    }
-}
+use crate::support::{Hooked, Problem, plan, runner};
 
 /// Runs CG in solvers whose place fails at these iterations, one after the other, and then in one
 /// whose place stays.
@@ -57,7 +20,7 @@ fn run(
     let mut runner = runner(session, Never, RunLimits { iterations: 1000, executed: 10_000 });
     runner.run(&mut || {
         let at = fails.get(made.replace(made.get() + 1)).copied().unwrap_or(u64::MAX);
-        Ok(Box::new(Failing { solver: problem.solver("cg")?, at, kind }))
+        Ok(Box::new(Hooked { solver: problem.solver("cg")?, fails: Some((at, kind)), last: None }))
     })
 }
 

@@ -37,4 +37,3 @@ mod rollback;
 mod scale;
 mod support;
 mod tape_files;
-mod verdict;

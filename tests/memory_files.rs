@@ -11,6 +11,8 @@ use recoup::memory::{
     VersionedArray, VersionedElement,
 };
 
+use recoup_testkit::folders::copy_tree;
+
 use crate::support::{decoded_by, python, said};
 
 /// The folder of the format that this build writes.
@@ -111,10 +113,7 @@ fn independent_decoder_reads_the_frozen_memory_and_names_damage() {
     let text = said(&output);
     assert!(output.status.success() && text.contains("memory1/4.specials.bin: 40 bytes"), "{text}");
     let dir = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(&frozen).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, dir.path().join(path.file_name().unwrap())).unwrap();
-    }
+    copy_tree(&frozen, dir.path());
     let path = dir.path().join(FILE);
     let whole = fs::read(&path).unwrap();
     let special = whole.windows(8).rposition(|window| window == 1e308_f64.to_le_bytes()).unwrap();

@@ -11,7 +11,7 @@ use recoup::core::{Note, Scheme, Store};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Outcome;
 
-use crate::support::{Problem, plan};
+use crate::support::{Problem, plan, steps};
 
 /// Names the folder of the child's versions and memory.
 const FOLDER: &str = "RECOUP_MEMORY_TIERS_TEST";
@@ -37,10 +37,7 @@ fn child() {
     let tiers = std::fs::read_to_string(folder.join("tiers")).unwrap();
     let mut session = builder(&problem, &folder, &tiers).build().unwrap();
     let mut solver = problem.solver("cg").unwrap();
-    for _ in 0..KILLED_AT {
-        solver.step().unwrap();
-        session.step(solver.as_ref()).unwrap();
-    }
+    steps(solver.as_mut(), &mut session, KILLED_AT);
     println!("\nsaved");
     std::thread::sleep(std::time::Duration::from_secs(600));
 }

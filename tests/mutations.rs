@@ -25,7 +25,7 @@ use recoup::tape::{Tape, TapeBuilder};
 use recoup_testkit::doubles;
 use recoup_testkit::mutation::MutatedFolder;
 
-use crate::support::{Problem, fixed, plan};
+use crate::support::{Problem, fixed, plan, steps};
 
 const SEED: u64 = 48;
 /// Names the variable with another number of cases for the long test.
@@ -85,10 +85,7 @@ impl SavedVersions {
         for last in [5, 10] {
             let mut session = saved.open();
             let mut solver = saved.problem.solver("jacobi").unwrap();
-            for _ in 0..last {
-                solver.step().unwrap();
-                session.step(solver.as_ref()).unwrap();
-            }
+            steps(solver.as_mut(), &mut session, last);
             drop((session, solver));
             restored.insert(last, saved.restore().unwrap().1);
         }

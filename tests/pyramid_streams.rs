@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use recoup::compress::{Pyramid, SimdLevel};
 use recoup::core::{Bound, Codec, CodecError, Context};
 
-use crate::qb_cases::{Floats, arcs, doubles, interleaved, odd_doubles, odd_singles, scattered, singles};
+use recoup_testkit::OwnedValues as Floats;
+
+use crate::qb_cases::{arcs, doubles, interleaved, odd_doubles, odd_singles, scattered, singles};
 use crate::support::{decoded_by, plain_python, said};
 
 /// One frozen stream.
@@ -49,13 +51,9 @@ impl PyramidCase {
     }
 
     fn decoded_at(&self, level: SimdLevel, frame: &[u8]) -> Result<Floats, CodecError> {
-        let mut values = self.values.zeros(self.values.len());
-        Pyramid::default().at_level(level).decode(
-            frame,
-            Bound::Absolute(self.bound),
-            &self.context(),
-            values.lend_mut(),
-        )?;
+        let mut values = Floats::zeros(self.values.lend().element(), self.values.lend().len());
+        let codec = Pyramid::default().at_level(level);
+        codec.decode(frame, Bound::Absolute(self.bound), &self.context(), values.lend_mut())?;
         Ok(values)
     }
 
@@ -249,7 +247,7 @@ fn pyramid_reads_every_frozen_stream_at_every_level() {
 fn every_frozen_value_of_a_pyramid_is_within_its_bound() {
     for version in VERSIONS {
         for case in cases(version) {
-            let decoded = Floats::from_bytes(case.values.element(), &case.frozen(version, "bin"));
+            let decoded = Floats::from_bytes(case.values.lend().element(), &case.frozen(version, "bin"));
             let broken = recoup::compress::bound_holds(case.values.lend(), decoded.lend(), Bound::Absolute(case.bound));
             assert_eq!(broken, None, "{version} {}", case.name);
         }

@@ -2,68 +2,15 @@
 //! every part of the format.
 
 use recoup::compress::QbArrangement;
-use recoup::core::{Bound, ElementType, Values, ValuesMut};
+use recoup::core::Bound;
+use recoup_testkit::OwnedValues as Floats;
 
-/// Values of the types QB takes.
-#[derive(Clone)]
-pub(crate) enum Floats {
-    F64(Vec<f64>),
-    F32(Vec<f32>),
-}
-
-impl Floats {
-    pub(crate) fn len(&self) -> usize {
-        self.lend().len()
-    }
-
-    pub(crate) fn element(&self) -> ElementType {
-        match self {
-            Self::F64(_) => ElementType::F64,
-            Self::F32(_) => ElementType::F32,
-        }
-    }
-
-    pub(crate) fn zeros(&self, len: usize) -> Self {
-        match self {
-            Self::F64(_) => Self::F64(vec![0.0; len]),
-            Self::F32(_) => Self::F32(vec![0.0; len]),
-        }
-    }
-
-    pub(crate) fn lend(&self) -> Values<'_> {
-        match self {
-            Self::F64(v) => Values::F64(v),
-            Self::F32(v) => Values::F32(v),
-        }
-    }
-
-    pub(crate) fn lend_mut(&mut self) -> ValuesMut<'_> {
-        match self {
-            Self::F64(v) => ValuesMut::F64(v),
-            Self::F32(v) => ValuesMut::F32(v),
-        }
-    }
-
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            Self::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Self::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        }
-    }
-
-    pub(crate) fn from_bytes(element: ElementType, bytes: &[u8]) -> Self {
-        match element {
-            ElementType::F32 => Self::F32(bytes.as_chunks().0.iter().map(|x| f32::from_le_bytes(*x)).collect()),
-            _ => Self::F64(bytes.as_chunks().0.iter().map(|x| f64::from_le_bytes(*x)).collect()),
-        }
-    }
-
-    /// Pattern, and value as a double, of each.
-    fn doubles(&self) -> Vec<(u64, f64)> {
-        match self {
-            Self::F64(v) => v.iter().map(|x| (x.to_bits(), *x)).collect(),
-            Self::F32(v) => v.iter().map(|x| (u64::from(x.to_bits()), f64::from(*x))).collect(),
-        }
+/// Pattern, and value as a double, of each; QB takes doubles and singles.
+fn patterns(values: &Floats) -> Vec<(u64, f64)> {
+    match values {
+        Floats::F64(v) => v.iter().map(|x| (x.to_bits(), *x)).collect(),
+        Floats::F32(v) => v.iter().map(|x| (u64::from(x.to_bits()), f64::from(*x))).collect(),
+        other => panic!("floats expected, {other:?} found"),
     }
 }
 
@@ -83,7 +30,7 @@ pub(crate) struct Case {
 
 impl Case {
     fn new(name: &'static str, values: Floats, bound: Bound) -> Self {
-        let dims = [values.len(), 1, 1];
+        let dims = [values.lend().len(), 1, 1];
         Self {
             name,
             values,
@@ -122,7 +69,7 @@ impl Case {
 
     /// Asserts that each value is within the bound, or the same by bits where it must be.
     pub(crate) fn check(&self, decoded: &Floats) {
-        let pairs = self.values.doubles().into_iter().zip(decoded.doubles());
+        let pairs = patterns(&self.values).into_iter().zip(patterns(decoded));
         for (i, ((bits, x), (decoded_bits, decoded))) in pairs.enumerate() {
             let allowed = match self.bound {
                 Bound::Absolute(e) if x != 0.0 || x.is_sign_positive() => e,
@@ -289,6 +236,7 @@ fn negated(values: Floats) -> Floats {
     match values {
         Floats::F64(v) => Floats::F64(v.iter().map(|x| -x).collect()),
         Floats::F32(v) => Floats::F32(v.iter().map(|x| -x).collect()),
+        other => panic!("floats expected, {other:?} found"),
     }
 }
 
@@ -301,6 +249,7 @@ fn shifted(values: Floats) -> Floats {
         Floats::F32(v) => {
             Floats::F32(v.iter().enumerate().map(|(i, x)| if i % 5 == 0 { x.next_up() } else { *x }).collect())
         }
+        other => panic!("floats expected, {other:?} found"),
     }
 }
 

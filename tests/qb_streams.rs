@@ -9,9 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use recoup::compress::{Qb, QbContents, SimdLevel};
-use recoup::core::{Bound, Chain, Codec, Context, ElementType, Parent, Values};
+use recoup::core::{Bound, Chain, Codec, Context, Parent, Values};
 
-use crate::qb_cases::{Case, FORMATS, Floats};
+use recoup_testkit::OwnedValues as Floats;
+use recoup_testkit::folders::entries;
+
+use crate::qb_cases::{Case, FORMATS};
 use crate::support::{decoded_by, plain_python, said};
 
 /// The folder of the frame without values.
@@ -44,7 +47,7 @@ fn coded(case: &Case, level: SimdLevel, before: &BTreeMap<String, Decoded>) -> D
     assert_eq!(encoded.follows, case.arrangement.follows, "{}", case.name);
     let predictor = u8::from(case.arrangement.in_tiles) + u8::from(case.arrangement.is_fitted);
     assert_eq!((frame[8], frame[10] & 2 != 0), (predictor, case.arrangement.is_halved), "{}", case.name);
-    let mut values = case.values.zeros(case.values.len());
+    let mut values = Floats::zeros(case.values.lend().element(), case.values.lend().len());
     codec.decode(&frame, encoded.bound, &context, values.lend_mut()).unwrap();
     (frame, values)
 }
@@ -75,15 +78,13 @@ fn empty_frame() -> Vec<u8> {
 
 /// Folders of streams, of all formats.
 fn folders() -> Vec<PathBuf> {
-    let entries = fs::read_dir(golden()).unwrap().map(|e| e.unwrap().path());
     let is_ours = |path: &PathBuf| path.is_dir() && path.file_name().unwrap().to_string_lossy().starts_with("qb");
-    entries.filter(is_ours).collect()
+    entries(&golden()).into_iter().filter(is_ours).collect()
 }
 
 /// The frames of a folder by name, with the bytes of the values expected of each.
 fn frozen(folder: &Path) -> BTreeMap<String, (Vec<u8>, Vec<u8>)> {
-    let paths = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
-    let frames = paths.filter(|path| path.extension().is_some_and(|extension| extension == "qb"));
+    let frames = entries(folder).into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "qb"));
     let read = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         (name, (fs::read(&path).unwrap(), fs::read(path.with_extension("bin")).unwrap()))
@@ -115,10 +116,6 @@ fn qb_reads_every_frozen_stream_to_its_frozen_bits() {
         let frozen = frozen(&folder);
         for (name, (frame, expected)) in &frozen {
             let contents = QbContents::of(frame).unwrap();
-            let of_type = |len| match contents.element {
-                ElementType::F32 => Floats::F32(vec![0.0; len]),
-                _ => Floats::F64(vec![0.0; len]),
-            };
             let parent = contents.follows.then(|| {
                 let named = frozen.values().find(|(parent, _)| hash(parent) == frame[56..72]);
                 let (parent, bytes) = named.unwrap_or_else(|| panic!("{name}: no stream has its parent's hash"));
@@ -128,7 +125,7 @@ fn qb_reads_every_frozen_stream_to_its_frozen_bits() {
                 Some((values, hash)) => Chain::Follow(Parent { values: values.lend(), hash: *hash }),
                 None => Chain::Alone,
             };
-            let mut values = of_type(contents.len);
+            let mut values = Floats::zeros(contents.element, contents.len);
             let context = Context::flat(contents.len).chained(chain);
             Qb::default().decode(frame, Bound::Lossless, &context, values.lend_mut()).unwrap();
             assert!(values.to_bytes() == *expected, "{}/{name}: other values", folder.display());
@@ -149,7 +146,7 @@ fn every_frozen_value_is_within_its_bound() {
     for (format, cases) in FORMATS {
         let frozen = frozen(&golden().join(format));
         for case in cases() {
-            let decoded = Floats::from_bytes(case.values.element(), &frozen[case.name].1);
+            let decoded = Floats::from_bytes(case.values.lend().element(), &frozen[case.name].1);
             case.check(&decoded);
         }
     }

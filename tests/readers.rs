@@ -6,31 +6,21 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use recoup::comm::Threads;
-use recoup::core::{CodecId, Comm, Distribution, Plan, Registered, Role, Scheme, Storage, Store, ValuesMut};
+use recoup::core::{CodecId, Comm, Distribution, Plan, Role, Scheme, Storage, Store, Values, ValuesMut};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
 
-use recoup_testkit::{doubles, progress};
+use recoup_testkit::{bytes_of, doubles, progress};
 
 use crate::support::{Problem, fixed, plan, python, said};
 
 /// Saves version 5 and returns what a restore of it gives.
 fn save_and_restore(problem: &Problem, dir: &Path, plan: Plan) -> Vec<f64> {
-    let mut session = problem.builder(dir, plan, 5).build().unwrap();
-    let mut solver = problem.solver("jacobi").unwrap();
-    for _ in 0..5 {
-        solver.step().unwrap();
-        session.step(solver.as_ref()).unwrap();
-    }
-    drop(session);
+    problem.save("jacobi", dir, plan, 5, 5);
     let mut session = problem.builder(dir, plan, 5).build().unwrap();
     let mut solver = problem.solver("jacobi").unwrap();
     assert_eq!(session.restore(solver.as_mut()).unwrap().unwrap().version, 5);
-    iterate(solver.as_ref())
-}
-
-fn iterate(owner: &dyn Registered) -> Vec<f64> {
-    doubles(owner.variables()[0].values)
+    doubles(solver.variables()[0].values)
 }
 
 /// Runs h5py over version 5 below `dir`, finding no plugin but those in the folder given.
@@ -45,10 +35,6 @@ fn h5py(python: &str, dir: &Path, plugins: &Path, variable: &str, expected: &[u8
 
 fn version_of(dir: &Path) -> PathBuf {
     dir.join("solve/v000000000005")
-}
-
-fn to_bytes(values: &[f64]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
 /// A folder with the filter plugin alone, as `make install` leaves it: cargo puts the library
@@ -74,7 +60,7 @@ fn h5py_reads_what_restore_restores() {
     for (name, plan) in [("raw", raw), ("zstd", zstd)].into_iter().chain(lossy) {
         let dir = tempfile::tempdir().unwrap();
         let restored = save_and_restore(&problem, dir.path(), plan);
-        let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&restored));
+        let output = h5py(&python, dir.path(), plugins.path(), "x", &bytes_of(Values::F64(&restored)));
         assert!(output.status.success(), "{name}: {}", said(&output));
     }
 }
@@ -117,7 +103,7 @@ fn h5py_reads_files_that_ranks_share() {
         let restored = parts.concat();
         let error = restored.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(error <= 1e-6, "{error:e}");
-        let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&restored));
+        let output = h5py(&python, dir.path(), plugins.path(), "x", &bytes_of(Values::F64(&restored)));
         assert!(output.status.success(), "{per_file} to a file, parts from {parts_from} ranks: {}", said(&output));
         let damage = open(Access::Read).inspect_damage(5).unwrap();
         assert!(damage.is_empty(), "{damage:?}");
@@ -145,7 +131,7 @@ fn save_half_coded(dir: &Path, n: usize) -> [(&'static str, Vec<u8>); 2] {
     let mut x = vec![0.0; n];
     let mut single = vec![0.0; n];
     session.restore_with(&mut [&mut spread(&mut x, &mut single)]).unwrap().unwrap();
-    [("x", to_bytes(&x)), ("single", single.iter().flat_map(|v| v.to_le_bytes()).collect())]
+    [("x", bytes_of(Values::F64(&x))), ("single", bytes_of(Values::F32(&single)))]
 }
 
 fn spread<'a>(x: &'a mut [f64], single: &'a mut [f32]) -> Variables<'a> {
@@ -207,7 +193,7 @@ fn frame_coded_against_a_parent_is_refused_by_the_plugin_with_a_way_out() {
     let (output, _) = h5dump(dir.path(), plugins.path(), "x");
     assert!(said(&output).contains("recoup export"), "{}", said(&output));
     if let Some(python) = python() {
-        let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&x));
+        let output = h5py(&python, dir.path(), plugins.path(), "x", &bytes_of(Values::F64(&x)));
         assert!(!output.status.success() && said(&output).contains("recoup export"), "{}", said(&output));
     }
 }

@@ -1,7 +1,5 @@
 //! Is a checkpoint that does not fit refused by name, before anything is overwritten?
 
-use std::path::Path;
-
 use recoup::core::{Difference, Evidence, Registered, Resume, Scheme};
 use recoup::pipeline::PipelineError;
 use recoup::solvers::{Csr, RightHandSide};
@@ -11,15 +9,7 @@ use crate::support::{Problem, plan};
 #[test]
 fn another_problems_checkpoint_is_refused_by_fingerprint() {
     let dir = tempfile::tempdir().unwrap();
-    let ours = Problem::poisson(8);
-    let mut session = ours.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
-    let mut solver = ours.solver("cg").unwrap();
-    for _ in 0..6 {
-        solver.step().unwrap();
-        session.step(solver.as_ref()).unwrap();
-    }
-    drop(session);
-
+    Problem::poisson(8).save("cg", dir.path(), plan(Scheme::Exact), 5, 6);
     let mut theirs = Problem::poisson(8);
     theirs.b = theirs.b.iter().map(|b| b * 2.0).collect();
     let mut session = theirs.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
@@ -46,21 +36,11 @@ fn shifted(of: &Problem, shift: f64) -> Problem {
     problem
 }
 
-/// Six CG iterations; the version is that of the fifth.
-fn save(problem: &Problem, dir: &Path) {
-    let mut session = problem.builder(dir, plan(Scheme::Exact), 5).build().unwrap();
-    let mut solver = problem.solver("cg").unwrap();
-    for _ in 0..6 {
-        solver.step().unwrap();
-        session.step(solver.as_ref()).unwrap();
-    }
-}
-
 #[test]
 fn another_matrix_of_the_same_size_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let ours = Problem::poisson(8);
-    save(&ours, dir.path());
+    ours.save("cg", dir.path(), plan(Scheme::Exact), 5, 6);
     let theirs = shifted(&ours, 50.0);
     let mut session = theirs.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
     let refused = session.restore(theirs.solver("cg").unwrap().as_mut()).unwrap_err();
@@ -77,7 +57,7 @@ fn iterate_of_another_matrix_is_taken_only_where_it_is_no_worse() {
     let ours = Problem::poisson(8);
     for (shift, is_taken) in [(50.0, false), (1e-3, true)] {
         let dir = tempfile::tempdir().unwrap();
-        save(&ours, dir.path());
+        ours.save("cg", dir.path(), plan(Scheme::Exact), 5, 6);
         let theirs = shifted(&ours, shift);
         let builder = theirs.builder(dir.path(), plan(Scheme::Exact), 5).same_operator(false);
         let mut session = builder.build().unwrap();
@@ -105,13 +85,7 @@ fn iterate_of_another_matrix_is_taken_only_where_it_is_no_worse() {
 fn of_another_methods_version_the_iterate_is_taken_or_a_missing_variable_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let problem = Problem::poisson(8);
-    let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 3).build().unwrap();
-    let mut solver = problem.solver("jacobi").unwrap();
-    for _ in 0..4 {
-        solver.step().unwrap();
-        session.step(solver.as_ref()).unwrap();
-    }
-    drop(session);
+    problem.save("jacobi", dir.path(), plan(Scheme::Exact), 3, 4);
     let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 3).build().unwrap();
     let mut solver = problem.solver("cg").unwrap();
     let owner: &mut dyn Registered = solver.as_mut();

@@ -13,7 +13,7 @@ use recoup::pipeline::{Ended, EventKind, Outcome, RunLimits, Runner, Timing, Vir
 
 use recoup_testkit::doubles;
 
-use crate::support::{Problem, plan};
+use crate::support::{Problem, plan, steps};
 
 /// Every iteration executed, lost work included, repeats the undisturbed residual to the bit.
 #[test]
@@ -123,10 +123,7 @@ fn a_new_session_goes_on_from_the_directory_alone() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = problem.solver("cg").unwrap();
     let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
-    for _ in 0..12 {
-        first.step().unwrap();
-        session.step(first.as_ref()).unwrap();
-    }
+    steps(first.as_mut(), &mut session, 12);
     drop(session);
     let mut second = problem.solver("cg").unwrap();
     let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
@@ -167,10 +164,7 @@ fn a_failure_does_not_wait_for_a_throttled_write() {
     let builder = problem.builder(dir.path(), plan(Scheme::Traditional), 5).bandwidth(1e4);
     let mut session = builder.clock(clock.clone(), Timing::Real).build().unwrap();
     let mut solver = problem.solver("cg").unwrap();
-    for _ in 0..5 {
-        solver.step().unwrap();
-        session.step(solver.as_ref()).unwrap();
-    }
+    steps(solver.as_mut(), &mut session, 5);
     while clock.sleeps.load(Ordering::Acquire) == 0 {
         std::thread::yield_now();
     }

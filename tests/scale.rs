@@ -14,6 +14,7 @@ use recoup::io::{Access, Hdf5Store, SystemClock};
 use recoup::solvers::{Cg, Identity, Method, Pool, Stop, System};
 use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
 use recoup_testkit::counting_comm::{CommCounts, CountingComm};
+use recoup_testkit::folders::{entries, versions};
 
 use crate::support::{fixed, plan};
 
@@ -420,11 +421,10 @@ fn a_rank_that_restores_opens_the_files_of_its_own_rows_and_no_others() {
 
 /// Links the files of all versions with these names to another directory.
 fn link_versions(from: &Path, to: &Path, is_linked: impl Fn(&str) -> bool) {
-    let entries = std::fs::read_dir(from.join("solve")).unwrap().map(|entry| entry.unwrap().path());
-    for version in entries.filter(|entry| entry.is_dir()) {
+    for (_, version) in versions(&from.join("solve")) {
         let below = to.join("solve").join(version.file_name().unwrap());
         std::fs::create_dir_all(&below).unwrap();
-        for file in std::fs::read_dir(&version).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+        for file in entries(&version) {
             let name = file.file_name().unwrap().to_str().unwrap();
             if is_linked(name) {
                 std::fs::hard_link(&file, below.join(name)).unwrap();

@@ -1,11 +1,15 @@
 //! A small problem, its solvers, and a session on a fresh directory.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
 use recoup::comm::Solo;
-use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Operator, Plan, Resume, Scheme, SolveError};
+use recoup::core::{
+    Bound, BoundRule, CodecId, DeviceValuesError, DeviceValuesErrorKind, FailureSource, Iteration, MethodProfile,
+    Operator, Plan, Progress, Registered, ResidualKind, Resume, Scheme, SolveError, Values, Variable, VariableMut,
+};
 use recoup::model::failures::Never;
 use recoup::pipeline::{RunLimits, RunReport, Runner, Session};
 use recoup::solvers::{
@@ -68,7 +72,7 @@ impl Problem {
     /// `||b - A x|| / ||b||` of the solver's iterate.
     pub(crate) fn true_residual(&self, solver: &dyn Iteration) -> f64 {
         let variables = solver.variables();
-        let Some(recoup::core::Values::F64(x)) = variables[0].values.host() else { panic!("x is the first variable") };
+        let Some(Values::F64(x)) = variables[0].values.host() else { panic!("x is the first variable") };
         let mut r = vec![0.0; x.len()];
         let squared = self.a.residual(&self.b, x, &mut r).unwrap();
         squared.sqrt() / self.b.iter().map(|b| b * b).sum::<f64>().sqrt()
@@ -89,6 +93,13 @@ impl Problem {
         self.run_within(RunLimits { iterations: 100_000, executed: 1_000_000 }, method, session, failures)
     }
 
+    /// Steps a fresh solver, and a session after it, which saves as [`Self::builder`] says.
+    pub(crate) fn save(&self, method: &str, dir: &Path, plan: Plan, every: u64, iterations: u64) {
+        let mut session = self.builder(dir, plan, every).build().unwrap();
+        let mut solver = self.solver(method).unwrap();
+        steps(solver.as_mut(), &mut session, iterations);
+    }
+
     /// A CG solve that is given up after `iterations`.
     pub(crate) fn run_to(&self, iterations: u64, session: Option<Session>) -> RunReport {
         self.run_within(RunLimits { iterations, executed: iterations }, "cg", session, Never)
@@ -105,9 +116,80 @@ impl Problem {
     }
 }
 
+/// A solver whose place fails at an iteration, or whose iterate outlives it.
+pub(crate) struct Hooked<'a> {
+    pub(crate) solver: Box<dyn Iteration + 'a>,
+    pub(crate) fails: Option<(u64, DeviceValuesErrorKind)>,
+    pub(crate) last: Option<&'a RefCell<Vec<f64>>>,
+}
+
+impl Drop for Hooked<'_> {
+    fn drop(&mut self) {
+        let Some(last) = self.last else { return };
+        let variables = self.solver.variables();
+        let Some(Values::F64(x)) = variables[0].values.host() else { panic!("x is the first variable") };
+        *last.borrow_mut() = x.to_vec();
+    }
+}
+
+impl Registered for Hooked<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        self.solver.variables()
+    }
+
+    fn revision(&self) -> u64 {
+        self.solver.revision()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        self.solver.variables_mut()
+    }
+}
+
+impl Iteration for Hooked<'_> {
+    fn progress(&self) -> Progress {
+        self.solver.progress()
+    }
+
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        match self.fails.filter(|(at, _)| *at == self.progress().iteration) {
+            Some((_, kind)) => Err(DeviceValuesError { message: "device 0 is gone".to_owned(), kind }.into()),
+            None => self.solver.step(),
+        }
+    }
+
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        self.solver.resume(iteration, how)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        self.solver.residual_kind()
+    }
+
+    fn profile(&self) -> MethodProfile {
+        self.solver.profile()
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.solver.tolerance()
+    }
+
+    fn has_sound_directions(&self) -> Result<bool, SolveError> {
+        self.solver.has_sound_directions()
+    }
+}
+
 /// A runner in real time.
 pub(crate) fn runner<'a>(session: Option<Session>, failures: impl FailureSource + 'a, limits: RunLimits) -> Runner<'a> {
     Runner::new(session, Box::new(failures), Arc::new(SystemClock::new()), limits)
+}
+
+/// Steps a solver, and a session after it.
+pub(crate) fn steps(solver: &mut dyn Iteration, session: &mut Session, iterations: u64) {
+    for _ in 0..iterations {
+        solver.step().unwrap();
+        session.step(solver).unwrap();
+    }
 }
 
 /// The line of the table for a method.

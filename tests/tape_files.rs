@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use recoup::compress::Qb;
-use recoup::core::{Bound, Values, ValuesMut};
+use recoup::core::{Bound, ElementType, Values};
 use recoup::tape::{Tape, TapeBuilder};
+use recoup_testkit::folders::entries;
+use recoup_testkit::{OwnedValues, bytes_of};
 
 use crate::support::{decoded_by, python, said};
 
@@ -53,43 +55,33 @@ fn push_all(tape: &mut Tape) {
 
 /// Bytes of the values of each step, as they come back.
 fn values_of(tape: &mut Tape) -> Vec<(u64, Vec<u8>)> {
+    let n = DIMS.iter().product();
     let mut read = |step: u64| {
-        let n = DIMS.iter().product();
-        let bytes = match step {
-            100 => {
-                let mut values = vec![0_f32; n];
-                tape.peek(step, ValuesMut::F32(&mut values)).unwrap();
-                values.iter().flat_map(|x| x.to_le_bytes()).collect()
-            }
-            101 => {
-                let mut values = [0; 4];
-                tape.peek(step, ValuesMut::I64(&mut values)).unwrap();
-                values.iter().flat_map(|x| x.to_le_bytes()).collect()
-            }
-            102 => {
-                let mut values = vec![0; 6];
-                tape.peek(step, ValuesMut::Bytes(&mut values)).unwrap();
-                values
-            }
-            _ => {
-                let mut values = vec![0.0; if step == 103 { specials().len() } else { n }];
-                tape.peek(step, ValuesMut::F64(&mut values)).unwrap();
-                values.iter().flat_map(|x| x.to_le_bytes()).collect()
-            }
+        let mut values = match step {
+            100 => OwnedValues::zeros(ElementType::F32, n),
+            101 => OwnedValues::zeros(ElementType::I64, 4),
+            102 => OwnedValues::zeros(ElementType::Bytes, 6),
+            103 => OwnedValues::zeros(ElementType::F64, specials().len()),
+            _ => OwnedValues::zeros(ElementType::F64, n),
         };
-        (step, bytes)
+        tape.peek(step, values.lend_mut()).unwrap();
+        (step, values.to_bytes())
     };
     (0..FIELDS).map(|step| 10 * step).chain(100..104).map(&mut read).collect()
 }
 
+/// The files of a folder whose names end so.
+fn of_kind(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let is_wanted = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
+    entries(folder).into_iter().filter(is_wanted).collect()
+}
+
 fn copy_files(source: &Path, target: &Path, extension: &str) -> Vec<PathBuf> {
-    let paths = fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
-    let mut copied = Vec::new();
-    for path in paths.filter(|path| path.extension().is_some_and(|found| found == extension)) {
-        fs::copy(&path, target.join(path.file_name().unwrap())).unwrap();
-        copied.push(path);
+    let paths = of_kind(source, extension);
+    for path in &paths {
+        fs::copy(path, target.join(path.file_name().unwrap())).unwrap();
     }
-    copied
+    paths
 }
 
 #[test]
@@ -107,8 +99,7 @@ fn every_frozen_file_of_a_tape_gives_back_its_frozen_values() {
 fn a_tape_writes_its_frozen_files_again() {
     let dir = tempfile::tempdir().unwrap();
     push_all(&mut tape(dir.path()).build().unwrap());
-    let frozen = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    let frozen: Vec<PathBuf> = frozen.filter(|path| path.extension().is_some_and(|end| end == "state")).collect();
+    let frozen = of_kind(&folder(), "state");
     assert_eq!(frozen.len(), 9);
     for path in frozen {
         let written = fs::read(dir.path().join(path.file_name().unwrap())).unwrap();
@@ -142,8 +133,7 @@ fn independent_decoder_reads_raw_states_on_a_grid() {
     let mut tape = Tape::builder().spill(dir.path()).grid(DIMS).build().unwrap();
     for step in [7, 3] {
         tape.push(step, Values::F64(&field(step))).unwrap();
-        let bytes: Vec<u8> = field(step).iter().flat_map(|x| x.to_le_bytes()).collect();
-        fs::write(dir.path().join(format!("{step}.bin")), bytes).unwrap();
+        fs::write(dir.path().join(format!("{step}.bin")), bytes_of(Values::F64(&field(step)))).unwrap();
     }
     tape.save().unwrap();
     let output = decoded_by(&python, "tape.py", dir.path());

@@ -11,6 +11,7 @@ pub mod counting_comm;
 pub mod crashing_store;
 pub mod decorator_suite;
 mod doubles;
+pub mod folders;
 pub mod mpirun;
 pub mod mutation;
 mod policy;
@@ -19,12 +20,14 @@ pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;
 mod test_device;
+mod values;
 mod watched;
 
 pub use doubles::{doubles, set_doubles};
 pub use policy::SavesAt;
 pub use random::Random;
 pub use test_device::{TestDevice, TestDeviceCopy, TestDeviceVec};
+pub use values::{OwnedValues, bytes_of, fill};
 pub use watched::watched;
 
 use recoup_core::Progress;

@@ -5,6 +5,8 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::folders::contents;
+
 /// Numbers that a length or an offset should never be.
 const EXTREMES: [u64; 6] = [0, 1, 1 << 31, 1 << 60, u64::MAX, i64::MAX as u64];
 
@@ -57,24 +59,6 @@ fn write(path: &Path, bytes: &[u8]) {
     let folder = path.parent().expect("a file is in a folder");
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.and_then(|()| fs::write(path, bytes)).unwrap_or_else(|error| panic!("write {}: {error}", path.display()));
-}
-
-/// All files below a folder.
-fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let read = || -> std::io::Result<BTreeMap<PathBuf, Vec<u8>>> {
-        let mut found = BTreeMap::new();
-        for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                found.append(&mut contents(&path));
-            } else {
-                let bytes = fs::read(&path)?;
-                found.insert(path, bytes);
-            }
-        }
-        Ok(found)
-    };
-    read().unwrap_or_else(|error| panic!("read {}: {error}", folder.display()))
 }
 
 /// Returns a changed copy of a file; `random` draws 64 random bits.

@@ -9,6 +9,8 @@ use recoup_core::{
     DeviceSnapshot, DeviceValues, DeviceValuesError, DeviceValuesErrorKind, ElementType, Values, ValuesMut,
 };
 
+use crate::values::{bytes_of, fill};
+
 /// A place for values, shared by all that are stored there.
 #[derive(Debug, Default)]
 pub struct TestDevice {
@@ -208,23 +210,5 @@ impl DeviceSnapshot for TestDeviceCopy {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
-    }
-}
-
-fn bytes_of(values: Values<'_>) -> Vec<u8> {
-    match values {
-        Values::F64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Values::F32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Values::I64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Values::Bytes(v) => v.to_vec(),
-    }
-}
-
-fn fill(bytes: &[u8], target: ValuesMut<'_>) {
-    match target {
-        ValuesMut::F64(t) => t.iter_mut().zip(bytes.as_chunks().0).for_each(|(t, b)| *t = f64::from_le_bytes(*b)),
-        ValuesMut::F32(t) => t.iter_mut().zip(bytes.as_chunks().0).for_each(|(t, b)| *t = f32::from_le_bytes(*b)),
-        ValuesMut::I64(t) => t.iter_mut().zip(bytes.as_chunks().0).for_each(|(t, b)| *t = i64::from_le_bytes(*b)),
-        ValuesMut::Bytes(t) => t.copy_from_slice(&bytes[..t.len()]),
     }
 }
