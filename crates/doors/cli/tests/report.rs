@@ -178,42 +178,7 @@ fn browser() -> Option<PathBuf> {
 }
 
 /// Shows each page in frames of several widths, and writes what it measured into the document.
-const MEASURE: &str = r#"<!doctype html><meta charset="utf-8"><body><script>
-const found = [];
-function measure(page, width) {
-  return new Promise(done => {
-    const frame = document.createElement('iframe');
-    frame.style.cssText = `width:${width}px;height:4000px;border:0`;
-    frame.onload = () => {
-      const doc = frame.contentDocument;
-      const texts = doc.createTreeWalker(doc.body, NodeFilter.SHOW_TEXT);
-      let smallest = 1e9, rightmost = 0, tiny = '', cut = [];
-      for (let node; (node = texts.nextNode());) {
-        const holder = node.parentElement;
-        if (!node.data.trim() || !holder.getClientRects().length) continue;
-        const svg = holder.ownerSVGElement;
-        const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
-        const size = parseFloat(frame.contentWindow.getComputedStyle(holder).fontSize) * scale;
-        if (size < smallest) { smallest = size; tiny = node.data.trim(); }
-        if (svg) {
-          const box = svg.getBoundingClientRect(), text = holder.getBoundingClientRect();
-          if (text.left < box.left - 1 || text.right > box.right + 1 || text.bottom > box.bottom + 1) cut.push(node.data);
-        }
-        rightmost = Math.max(rightmost, holder.getBoundingClientRect().right);
-      }
-      found.push({page, width, scroll: doc.documentElement.scrollWidth, rightmost, smallest, tiny, cut});
-      done();
-    };
-    frame.src = page;
-    document.body.appendChild(frame);
-  });
-}
-(async () => {
-  for (const page of PAGES) for (const width of [400, 1200, 1440]) await measure(page, width);
-  document.body.innerHTML = '';
-  document.body.dataset.found = 'FOUND' + encodeURIComponent(JSON.stringify(found)) + 'END';
-})();
-</script></body>"#;
+const MEASURE: &str = include_str!("report/measure.html");
 
 /// What the browser measured on these pages of a folder.
 fn measured(browser: &Path, folder: &Path, pages: &[&str]) -> Vec<Value> {

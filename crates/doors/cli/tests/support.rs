@@ -54,3 +54,14 @@ pub(crate) fn refused(arguments: &str, dir: &Path, code: i32) -> String {
     assert!(output.stdout.is_empty(), "{arguments}");
     said(&output)
 }
+
+/// Checks that `command` with each of these options is refused, with an exit code and words on
+/// stderr, and returns all that was said.
+pub(crate) fn each_refused(command: &str, cases: &[(&str, i32, &str)], dir: &Path) -> Vec<String> {
+    let refusal = |&(options, code, words): &(&str, i32, &str)| {
+        let told = refused(&format!("{command} {options}"), dir, code);
+        assert!(told.contains(words), "{command} {options}\n{told}");
+        told
+    };
+    cases.iter().map(refusal).collect()
+}

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Output;
 
 use recoup::tape::schedule::{AccessCost, AdjointProblem, CodedState, ReverseNeeds, StateStorage};
 use recoup::tape::simulated::{Approach, MachineScenario, NodeRates, SimulatedCodec};
 use serde_json::Value;
 
-use crate::support::{json, recoup};
+use crate::support::{each_refused, json, printed};
 
 /// Smallest run of the host.
 const HOST: &str = "--on host --uniform 12x64KiB --interval 0s --rounds 2";
@@ -109,12 +108,10 @@ fn every_way_is_measured_on_the_host_or_says_why_not() {
 #[test]
 fn pages_choose_the_ways_and_tables_fit_100_columns() {
     let dir = tempfile::tempdir().unwrap();
-    let output = recoup(&format!("tape bench {HOST} --pages small --processes 2,1"), dir.path());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&format!("tape bench {HOST} --pages small --processes 2,1"), dir.path(), 0);
     assert!(text.contains("2 x small-pages") && text.contains("1 x untouched"), "{text}");
     assert!(!text.contains("huge-pages"), "{text}");
-    let simulated = recoup("tape bench --on simulated:a100 --processes 8", dir.path());
-    let all = text + &String::from_utf8(simulated.stdout).unwrap();
+    let all = text + &printed("tape bench --on simulated:a100 --processes 8", dir.path(), 0);
     let longest = all.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(longest <= 100, "{longest} columns\n{all}");
 }
@@ -127,52 +124,45 @@ fn wrong_input_is_named_with_what_to_do() {
     write("ragged.csv", "1000,2000\n3000\n");
     write("words.csv", "1000,2000\n3000,many\n");
     write("empty.csv", "\n");
-    let simulated = "--on simulated:a100";
-    let cases = [
-        (String::new(), 2, "--on <ON>"),
-        ("--on cray".to_owned(), 2, "simulated:a100, host, cuda"),
-        (format!("{simulated} --uniform 12"), 2, "expected states and bytes of each, as in 256x128MiB"),
-        (format!("{simulated} --uniform 12xbig"), 2, "expected bytes, at least 1"),
-        (format!("{simulated} --processes 0"), 2, "expected numbers from 1 to 64, as in 4 or 1,2,4,8 or 1..8"),
-        (format!("{simulated} --interval soon"), 2, "expected a duration"),
-        (format!("{simulated} --trace none.csv"), 1, "--trace none.csv: No such file"),
-        (format!("{simulated} --trace ragged.csv"), 2, "ragged.csv, line 2: 2 columns expected, 1 found"),
-        (format!("{simulated} --trace words.csv --processes 1"), 2, "words.csv, line 2, column 2: expected bytes"),
-        (format!("{simulated} --trace empty.csv"), 2, "empty.csv: no sizes are in it"),
-        (format!("{simulated} --trace two.csv --processes 3"), 2, "2 columns, a process each, and 3 processes"),
-        (format!("{simulated} --processes 1 --host 1GiB"), 1, "--host 1.00 GiB for 32.00 GiB of states: name more"),
-        (format!("{simulated} --spill ."), 2, "--spill with --on simulated:a100: the simulated machine has no"),
-        (format!("{simulated} --codec qb"), 2, "state what it reaches there with --ratio R and --codec-rate"),
-        (format!("{simulated} --ratio 8"), 2, "--codec"),
-        ("--on cuda --ratio 3 --codec zstd".to_owned(), 2, "the ratio is measured"),
-        ("--on cuda --pages small".to_owned(), 2, "memory that a device copies to has huge pages"),
-        (format!("{HOST} --device 1GiB"), 2, "--device with --on host: no device takes part"),
-        (format!("{HOST} --codec qb"), 2, "--codec qb needs --error-bound E"),
-        (format!("{HOST} --codec zstd --error-bound 1e-4"), 2, "--codec zstd loses nothing"),
-        (format!("{HOST} --spill nodir"), 2, "--spill nodir: there is no such directory"),
-        ("--on host --uniform 1000x1TiB".to_owned(), 2, "of memory, "),
+    let simulated = [
+        ("--uniform 12", 2, "expected states and bytes of each, as in 256x128MiB"),
+        ("--uniform 12xbig", 2, "expected bytes, at least 1"),
+        ("--processes 0", 2, "expected numbers from 1 to 64, as in 4 or 1,2,4,8 or 1..8"),
+        ("--interval soon", 2, "expected a duration"),
+        ("--trace none.csv", 1, "--trace none.csv: No such file"),
+        ("--trace ragged.csv", 2, "ragged.csv, line 2: 2 columns expected, 1 found"),
+        ("--trace words.csv --processes 1", 2, "words.csv, line 2, column 2: expected bytes"),
+        ("--trace empty.csv", 2, "empty.csv: no sizes are in it"),
+        ("--trace two.csv --processes 3", 2, "2 columns, a process each, and 3 processes"),
+        ("--processes 1 --host 1GiB", 1, "--host 1.00 GiB for 32.00 GiB of states: name more"),
+        ("--spill .", 2, "--spill with --on simulated:a100: the simulated machine has no"),
+        ("--codec qb", 2, "state what it reaches there with --ratio R and --codec-rate"),
+        ("--ratio 8", 2, "--codec"),
     ];
-    for (arguments, code, words) in cases {
-        let output = recoup(&format!("tape bench {arguments}"), dir.path());
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{arguments}\n{error}");
-        assert!(error.contains(words), "{arguments}\n{error}");
-        assert!(output.stdout.is_empty(), "{arguments}");
-    }
+    let host = [
+        ("--device 1GiB", 2, "--device with --on host: no device takes part"),
+        ("--codec qb", 2, "--codec qb needs --error-bound E"),
+        ("--codec zstd --error-bound 1e-4", 2, "--codec zstd loses nothing"),
+        ("--spill nodir", 2, "--spill nodir: there is no such directory"),
+    ];
+    let others = [
+        ("", 2, "--on <ON>"),
+        ("--on cray", 2, "simulated:a100, host, cuda"),
+        ("--on cuda --ratio 3 --codec zstd", 2, "the ratio is measured"),
+        ("--on cuda --pages small", 2, "memory that a device copies to has huge pages"),
+        ("--on host --uniform 1000x1TiB", 2, "of memory, "),
+    ];
+    each_refused("tape bench --on simulated:a100", &simulated, dir.path());
+    each_refused(&format!("tape bench {HOST}"), &host, dir.path());
+    each_refused("tape bench", &others, dir.path());
 }
 
 /// A program of 200 steps, a machine with a disk, and a codec.
 const PROGRAM: &str = "--steps 200 --state 1MiB --t-step 2ms --t-reverse 5ms --memory 12MiB";
 const DISK_AND_CODEC: &str = "--disk 30MiB --disk-rate 1G --disk-read-rate 2G --ratio 3 --codec-rate 500M";
 
-fn plan(arguments: &str, dir: &Path) -> Output {
-    recoup(&format!("tape plan {arguments}"), dir)
-}
-
 fn planned(arguments: &str, dir: &Path) -> Value {
-    let output = plan(&format!("{arguments} --json"), dir);
-    assert_eq!(output.status.code(), Some(0), "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    json(&format!("tape plan {arguments}"), dir, 0)
 }
 
 #[test]
@@ -207,7 +197,7 @@ fn a_plan_is_that_of_the_library() {
             let seconds = candidate.outcome.ok().map(|plan| plan.seconds);
             assert_eq!(row["predicted_s"].as_f64(), seconds, "{row}");
         }
-        let text = String::from_utf8(plan(arguments, dir.path()).stdout).unwrap();
+        let text = printed(&format!("tape plan {arguments}"), dir.path(), 0);
         let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flowing.contains(&choice.why()), "{text}");
         for candidate in &choice.candidates {
@@ -236,7 +226,7 @@ fn actions_of_a_plan_reverse_every_step_within_its_room() {
     let dir = tempfile::tempdir().unwrap();
     for arguments in [PROGRAM.to_owned(), format!("{PROGRAM} --disk 30MiB --disk-rate 100G --memory-rate 200G")] {
         let report = planned(&arguments, dir.path());
-        let text = String::from_utf8(plan(&format!("{arguments} --actions"), dir.path()).stdout).unwrap();
+        let text = printed(&format!("tape plan {arguments} --actions"), dir.path(), 0);
         let mut stored: [BTreeSet<u64>; 2] = Default::default();
         let mut now = Some(0);
         let mut recorded = None;
@@ -245,7 +235,7 @@ fn actions_of_a_plan_reverse_every_step_within_its_room() {
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let number = |at: usize| words[at].parse::<u64>().unwrap();
-            let level = |stored: &mut [BTreeSet<u64>; 2]| std::mem::take(&mut stored[usize::from(words[1] == "disk")]);
+            let level = usize::from(words.get(1) == Some(&"disk"));
             match words[0] {
                 "advance" => {
                     assert_eq!(now, Some(number(1)), "{line}");
@@ -255,16 +245,14 @@ fn actions_of_a_plan_reverse_every_step_within_its_room() {
                 }
                 "write" => {
                     assert_eq!(now, Some(number(2)), "{line}");
-                    assert!(stored[usize::from(words[1] == "disk")].insert(number(2)), "{line}");
+                    assert!(stored[level].insert(number(2)), "{line}");
                     assert!(stored[0].len() <= 12 && stored[1].len() <= 30, "{line}");
                 }
                 "read" | "take" => {
-                    let mut states = level(&mut stored);
-                    assert!(states.contains(&number(2)), "{line}");
+                    assert!(stored[level].contains(&number(2)), "{line}");
                     if words[0] == "take" {
-                        states.remove(&number(2));
+                        stored[level].remove(&number(2));
                     }
-                    stored[usize::from(words[1] == "disk")] = states;
                     now = Some(number(2));
                 }
                 "reverse" => {
@@ -291,36 +279,29 @@ fn numbers_that_make_no_plan_are_refused_by_name() {
     file("negative.json", r#"{"step_s": -1}"#);
     file("zero.json", r#"{"steps": 0}"#);
     file("text.json", "steps = 5");
-    let cases = [
+    let incomplete = [
         ("--steps 5 --memory 1MiB", 2, "missing: --state BYTES, --t-step DURATION"),
         ("--steps 0", 2, "0 is not in 1.."),
         ("--steps 5 --state much", 2, "expected bytes"),
         ("--steps 5 --t-step 0", 2, "expected a duration above 0"),
+        (
+            "--steps 5 --state 2MiB --t-step 1s --memory 1MiB",
+            2,
+            "states of 2.00 MiB: a schedule for 5 steps with 0 slots",
+        ),
         ("--costs none.json", 1, "--costs none.json: No such file"),
         ("--costs unknown.json", 2, "--costs unknown.json: unknown field `memory`, expected one of `steps`"),
         ("--costs negative.json", 2, "--costs negative.json: step_s is -1: expected a number above 0"),
         ("--costs zero.json", 2, "--costs zero.json: steps is 0"),
         ("--costs text.json", 2, "--costs text.json: expected value at line 1"),
     ];
-    let more = [
-        ("--disk 1GB", "--disk BYTES without --disk-rate BYTES/S: give both"),
-        ("--codec-rate 1G", "--codec-rate BYTES/S without --ratio R"),
-        ("--decode-rate 1G", "--decode-rate without --ratio R"),
-        ("--disk-read-rate 1G", "--disk-read-rate without --disk BYTES"),
-        ("--memory 1000000", "the argument '--memory <BYTES>' cannot be used multiple times"),
+    let half = [
+        ("--disk 1GB", 2, "--disk BYTES without --disk-rate BYTES/S: give both"),
+        ("--codec-rate 1G", 2, "--codec-rate BYTES/S without --ratio R"),
+        ("--decode-rate 1G", 2, "--decode-rate without --ratio R"),
+        ("--disk-read-rate 1G", 2, "--disk-read-rate without --disk BYTES"),
+        ("--memory 1000000", 2, "the argument '--memory <BYTES>' cannot be used multiple times"),
     ];
-    let more = more.map(|(option, words)| (format!("{PROGRAM} {option}"), 2, words));
-    let small = (
-        "--steps 5 --state 2MiB --t-step 1s --memory 1MiB".to_owned(),
-        2,
-        "--memory 1.00 MiB and --disk 0 B for states of 2.00 MiB: a schedule for 5 steps with 0 slots",
-    );
-    let cases = cases.map(|(arguments, code, words)| (arguments.to_owned(), code, words));
-    for (arguments, code, words) in cases.into_iter().chain(more).chain([small]) {
-        let output = plan(&arguments, dir.path());
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{arguments}\n{error}");
-        assert!(error.contains(words), "{arguments}\n{error}");
-        assert!(output.stdout.is_empty(), "{arguments}");
-    }
+    each_refused("tape plan", &incomplete, dir.path());
+    each_refused(&format!("tape plan {PROGRAM}"), &half, dir.path());
 }

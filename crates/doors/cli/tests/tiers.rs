@@ -10,11 +10,17 @@ use serde_json::Value;
 use crate::support;
 
 const SOLVE: &str = "run --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --memory-dir m --dir d";
+const SAVED: &str = "run --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --memory-dir m --dir d \
+                     --tiers memory,pfs --scheme exact --interval 5it --sync";
+
+/// The report of a run of [`SAVED`].
+fn saved(more: &str, dir: &Path) -> Value {
+    json(&recoup(&format!("{SAVED} {more} --json"), dir))
+}
 
 fn recoup(arguments: &str, dir: &Path) -> Output {
-    let program = env!("CARGO_BIN_EXE_recoup");
     std::fs::create_dir_all(dir.join("m")).unwrap();
-    Command::new(program).args(arguments.split_whitespace()).current_dir(dir).output().unwrap()
+    support::recoup(arguments, dir)
 }
 
 fn json(output: &Output) -> Value {
@@ -74,10 +80,7 @@ fn killed_runs_go_on_from_memory_and_leave_none_behind() {
 #[test]
 fn versions_lie_where_they_are_said_to_and_come_back_from_the_fastest_that_is_whole() {
     let dir = tempfile::tempdir().unwrap();
-    let run = |more: &str| {
-        let fixed = "--tiers memory,pfs --pfs-every 3 --keep 2 --scheme exact --interval 5it --sync --json";
-        json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
-    };
+    let run = |more: &str| saved(&format!("--pfs-every 3 --keep 2 {more}"), dir.path());
     run("--no-save-last --max-iterations 27");
     let both = vec!["memory".to_owned(), "pfs".to_owned()];
     let [pfs, memory] = [1, 0].map(|one| vec![both[one].clone()]);
@@ -96,17 +99,10 @@ fn versions_lie_where_they_are_said_to_and_come_back_from_the_fastest_that_is_wh
 #[test]
 fn a_flipped_bit_in_memory_is_passed_over() {
     let dir = tempfile::tempdir().unwrap();
-    let run = |more: &str| {
-        let fixed = "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --sync --json";
-        json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
-    };
-    run("--no-save-last --max-iterations 12");
+    let run = || saved("--pfs-every 1 --no-save-last --max-iterations 12", dir.path());
+    run();
     flip(&payloads(&node(dir.path()).join("rank-000000/v000000000010")), 100, 1);
-    assert_eq!(
-        run("--no-save-last --max-iterations 12")["resumed_from"],
-        10,
-        "the directory has the same version whole"
-    );
+    assert_eq!(run()["resumed_from"], 10, "the directory has the same version whole");
 }
 
 #[test]
@@ -124,14 +120,16 @@ fn tiers_that_one_rank_cannot_keep_are_refused_by_name() {
 #[test]
 fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_one_in_the_directory() {
     let dir = tempfile::tempdir().unwrap();
-    let command = |more: &str| format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it {more}");
-    let run = |more: &str| json(&recoup(&command(more), dir.path()));
-    run("--sync --no-save-last --max-iterations 12 --json");
+    let run = |most: u64| saved(&format!("--pfs-every 1 --no-save-last --max-iterations {most}"), dir.path());
+    run(12);
     let both = vec!["memory".to_owned(), "pfs".to_owned()];
     assert_eq!(inspect(dir.path()), [(5, both.clone()), (10, both.clone())]);
     // Three vectors of 64 KB that hardly shrink.
-    let slow = command("--pfs-bandwidth 10e3 --no-save-last --max-iterations 28");
-    let mut child = support::command(&slow, dir.path()).stdout(Stdio::null()).spawn().unwrap();
+    let slow = "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --pfs-bandwidth 10e3 --no-save-last";
+    let mut child = support::command(&format!("{SOLVE} {slow} --max-iterations 28"), dir.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let draft = dir.path().join("d/solve/draft-000000000015");
     let newest = node(dir.path()).join("rank-000000/v000000000025/commit");
     let looks = (0..600).find(|_| {
@@ -141,9 +139,9 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(looks.is_some(), "the solver continued to 25 while 15 was on its way");
-    assert_eq!(run("--sync --no-save-last --max-iterations 27 --json")["resumed_from"], 25);
+    assert_eq!(run(27)["resumed_from"], 25);
     std::fs::remove_dir_all(node(dir.path())).unwrap();
-    assert_eq!(run("--sync --no-save-last --max-iterations 14 --json")["resumed_from"], 10);
+    assert_eq!(run(14)["resumed_from"], 10);
     assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
 }
 
@@ -240,10 +238,7 @@ fn run_in_memory_alone_says_that_no_version_holds_its_solution() {
 #[test]
 fn versions_in_memory_are_verified_and_exported_without_a_directory() {
     let dir = tempfile::tempdir().unwrap();
-    let save = format!(
-        "{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --no-save-last --max-iterations 12"
-    );
-    recoup(&save, dir.path());
+    recoup(&format!("{SAVED} --pfs-every 9 --no-save-last --max-iterations 12"), dir.path());
     std::fs::remove_dir_all(dir.path().join("d")).unwrap();
     let verified = json(&recoup("verify d --memory --memory-dir m --json", dir.path()));
     assert_eq!(verified["whole"], true, "{verified}");
@@ -267,10 +262,7 @@ fn versions_in_memory_are_verified_and_exported_without_a_directory() {
 #[test]
 fn versions_in_memory_are_found_by_status_and_pruned() {
     let dir = tempfile::tempdir().unwrap();
-    let save = format!(
-        "{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --no-save-last --max-iterations 12"
-    );
-    recoup(&save, dir.path());
+    recoup(&format!("{SAVED} --pfs-every 9 --no-save-last --max-iterations 12"), dir.path());
     let status = |place: &str| json(&recoup(&format!("status d {place} --json"), dir.path()))["runs"][0].clone();
     let memory = "--memory --memory-dir m";
     let both = ["memory", "pfs"].map(str::to_owned);
