@@ -7,6 +7,7 @@ use std::process::Command;
 use std::rc::Rc;
 
 use recoup_core::{Distribution, Frame, StoreDecorator, VariableRecord};
+use recoup_testkit::folders::copy_tree;
 use recoup_testkit::store_suite::{SampleVersion, store_suite};
 
 use super::*;
@@ -285,19 +286,6 @@ fn lost_manifest_is_named() {
     assert_eq!(rooted.versions().unwrap(), [9]);
     assert!(matches!(rooted.manifest(9), Err(StoreError::Manifest { version: 9, .. })));
     assert!(matches!(rooted.inspect_damage(9).unwrap()[..], [Damage::Manifest { .. }]));
-}
-
-fn copy_tree(source: &Path, target: &Path) {
-    fs::create_dir_all(target).unwrap();
-    for entry in fs::read_dir(source).unwrap() {
-        let entry = entry.unwrap();
-        let to = target.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_tree(&entry.path(), &to)
-        } else {
-            fs::copy(entry.path(), to).map(drop).unwrap()
-        }
-    }
 }
 
 /// Overwriting a run of versions: publish 2, set it aside, publish it again, remove 1, publish 3

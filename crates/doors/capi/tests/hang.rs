@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use recoup::roll_call::{HANG_LIMIT_VARIABLE, MissingRanks, by_host, missing};
+use recoup_testkit::folders::newest_version;
 use recoup_testkit::mpirun;
 
 use crate::build::{compile, has, root, strict};
@@ -24,17 +25,11 @@ fn process_of(program: &Path, rank: usize) -> Option<String> {
     })
 }
 
-/// The newest version of a run.
-fn newest(run: &Path) -> Option<u64> {
-    let names = std::fs::read_dir(run).ok()?.flatten().map(|entry| entry.file_name());
-    names.filter_map(|name| name.to_str()?.strip_prefix('v')?.parse().ok()).max()
-}
-
 /// Waits until the job has saved `version`, stops rank 1, and waits for the end of the job. Returns
 /// the ranks that were missing meanwhile, and what the job printed on stderr.
 fn stopped(mut command: Command, program: &Path, run: &Path, version: u64) -> (MissingRanks, String) {
     let mut job = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    mpirun::wait_until(|| newest(run) >= Some(version) || job.try_wait().unwrap().is_some());
+    mpirun::wait_until(|| newest_version(run) >= Some(version) || job.try_wait().unwrap().is_some());
     // Time to leave the call that saved it.
     std::thread::sleep(Duration::from_millis(500));
     let process = process_of(program, 1).expect("rank 1 runs");

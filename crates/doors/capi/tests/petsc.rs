@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use recoup_testkit::folders::{entries, newest_version};
+
 use crate::build::{compile, has, holds_memory, run, strict};
 
 /// What a solve printed.
@@ -315,14 +317,6 @@ fn killed_newton_ends_where_the_first_would_have() {
     assert_eq!(resumed, Solve { from: 4, ..plain });
 }
 
-/// The newest version in the folder of a run.
-fn newest_version(folder: &Path) -> Option<u32> {
-    let number = |name: &str| name.strip_prefix('v').and_then(|digits| digits.parse().ok());
-    let below = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let found = below(folder.to_owned()).flat_map(|run| below(run.path()));
-    found.filter_map(|version| number(version.file_name().to_str()?)).max()
-}
-
 /// Memory went before its versions had reached the directory, or stayed: TS has no residual, and
 /// the tolerance of SNES may be looser than recoup's own.
 #[test]
@@ -337,7 +331,8 @@ fn memory_of_time_steps_and_newton_is_freed_once_the_directory_has_the_last_vers
         let check = |what: &str, solve: Solve, from: u32| {
             assert_eq!(solve, Solve { from, ..plain.clone() }, "{name}, {what}");
             let folder = heat.dir(&format!("{name}-{what}"));
-            assert_eq!(newest_version(&folder), Some(plain.iterations / interval * interval), "{name}, {what}");
+            let newest = entries(&folder).iter().filter_map(|run| newest_version(run)).max();
+            assert_eq!(newest, Some(u64::from(plain.iterations / interval * interval)), "{name}, {what}");
             assert!(!holds_memory(memory.path()), "{name}, {what}: versions stay in memory");
         };
         let whole = format!("dir={} {tiers}", heat.dir(&format!("{name}-whole")).display());

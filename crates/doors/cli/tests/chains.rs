@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use recoup_testkit::folders::files_of_versions;
 use serde_json::Value;
 
 use crate::support::json;
@@ -75,10 +76,7 @@ fn versions(dir: &Path) -> Vec<u64> {
 
 /// Bytes of the files of all versions.
 fn bytes_of_versions(dir: &Path) -> u64 {
-    let files = |path: std::path::PathBuf| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
-    let is_version = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with('v');
-    let versions = files(dir.join("d/solve")).filter(is_version);
-    versions.flat_map(|version| files(version.path())).map(|file| file.metadata().unwrap().len()).sum()
+    files_of_versions(&dir.join("d/solve")).values().map(|bytes| bytes.len() as u64).sum()
 }
 
 /// It used to keep every version to the end of the solve: the direction that a recovery adds was

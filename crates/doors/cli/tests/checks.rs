@@ -1,25 +1,9 @@
 //! `recoup doctor` and `recoup diff`: what they find, and that they change nothing.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
+use recoup_testkit::folders::contents;
 use serde_json::Value;
 
-use crate::support::told;
-
-/// All files below a folder, with their bytes.
-fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(contents(&path));
-        } else {
-            found.insert(path.clone(), std::fs::read(path).unwrap());
-        }
-    }
-    found
-}
+use crate::support::{each_refused, told};
 
 const RUN: &str = "run --poisson3d 12 --rhs-kind random --method cg --rtol 1e-8 --interval 5it --keep 9 --sync";
 
@@ -78,7 +62,7 @@ fn what_cannot_be_compared_ends_above_1_and_says_why() {
     let frames = dir.path().join("a/solve/v000000000010/rank-000000.h5");
     let bytes = std::fs::read(&frames).unwrap();
     std::fs::write(&frames, &bytes[..bytes.len() / 2]).unwrap();
-    for (arguments, code, expected) in [
+    let cases = [
         ("a/solve", 2, "required arguments were not provided"),
         ("nowhere a/solve", 2, "nowhere: there is no such directory or version"),
         ("file a/solve", 2, "file: a directory expected, a file found"),
@@ -89,10 +73,8 @@ fn what_cannot_be_compared_ends_above_1_and_says_why() {
         ("a/solve/x a/other", 2, "a/solve/x: there is no such directory or version"),
         ("a/solve/99999999999999999999 a/other", 2, "there is no such directory or version"),
         ("a/other/5 a/other/5 a/other/5", 2, "unexpected argument"),
-    ] {
-        let (_, err) = told(&format!("diff {arguments}"), dir.path(), code);
-        assert!(err.contains(expected), "{arguments}\n{err}");
-    }
+    ];
+    each_refused("diff", &cases, dir.path());
 }
 
 #[test]

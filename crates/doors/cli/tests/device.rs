@@ -14,14 +14,19 @@ const SOLVE: &str = "solve --poisson3d 4 --method cg --threads 1";
 const RUN: &str = "run --poisson3d 4 --method cg --threads 1 --scheme lossy --interval 3it --sync --dir d";
 
 /// The program where the double is the driver, with settings of the double.
-fn recoup(arguments: &str, dir: &Path, settings: &[(&str, &str)]) -> Output {
+fn command(arguments: &str, dir: &Path, settings: &[(&str, &str)]) -> Command {
     let link = dir.join("libcuda.so");
     if !link.exists() {
         std::os::unix::fs::symlink(Double::path(), &link).unwrap();
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
     command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
-    command.env("LD_LIBRARY_PATH", dir).envs(settings.iter().copied()).output().unwrap()
+    command.env("LD_LIBRARY_PATH", dir).envs(settings.iter().copied());
+    command
+}
+
+fn recoup(arguments: &str, dir: &Path, settings: &[(&str, &str)]) -> Output {
+    command(arguments, dir, settings).output().unwrap()
 }
 
 fn json(dir: &Path, settings: &[(&str, &str)], code: i32) -> Value {

@@ -3,12 +3,11 @@
 #![cfg(all(feature = "cuda", target_os = "linux", target_env = "gnu"))]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use recoup_cuda_double::Double;
+use recoup_testkit::folders::{files_of_versions, newest_version};
 use serde_json::Value;
 
 /// A solve, and how its lossy versions are made: left to itself, a run chooses that by measured
@@ -19,48 +18,40 @@ struct Case {
     lossy: &'static str,
 }
 
+const fn case(solve: &'static str, lossy: &'static str) -> Case {
+    Case { solve, lossy }
+}
+
 /// Each method that has a form on a device, both operators, with a preconditioner and without.
 const CASES: [Case; 6] = [
-    Case {
-        solve: "--poisson3d 12 --method cg --pc jacobi --rhs-kind random --rtol 1e-8",
-        lossy: "--state x+p --interval 5it",
-    },
-    Case {
-        solve: "--poisson3d 12 --operator stencil --method cg --rhs-kind random --rtol 1e-8",
-        lossy: "--state recurrence --interval 5it",
-    },
-    Case {
-        solve: "--poisson3d 9 --method gmres --restart 10 --pc jacobi --rhs-kind random --rtol 1e-8",
-        lossy: "--state x --interval 5it",
-    },
-    Case {
-        solve: "--matrix sherman1 --method bicgstab --pc jacobi --rtol 1e-8",
-        lossy: "--state recurrence --interval 12it",
-    },
-    Case {
-        solve: "--poisson3d 8 --operator stencil --method jacobi --rhs-kind random --rtol 1e-2",
-        lossy: "--state x --interval 5it",
-    },
-    Case {
-        solve: "--poisson3d 24 --method cg --pc jacobi --rhs-kind random --rtol 1e-8",
-        lossy: "--state x+p --interval 12it",
-    },
+    case("--poisson3d 12 --method cg --pc jacobi --rhs-kind random --rtol 1e-8", "--state x+p --interval 5it"),
+    case(
+        "--poisson3d 12 --operator stencil --method cg --rhs-kind random --rtol 1e-8",
+        "--state recurrence --interval 5it",
+    ),
+    case(
+        "--poisson3d 9 --method gmres --restart 10 --pc jacobi --rhs-kind random --rtol 1e-8",
+        "--state x --interval 5it",
+    ),
+    case("--matrix sherman1 --method bicgstab --pc jacobi --rtol 1e-8", "--state recurrence --interval 12it"),
+    case("--poisson3d 8 --operator stencil --method jacobi --rhs-kind random --rtol 1e-2", "--state x --interval 5it"),
+    case("--poisson3d 24 --method cg --pc jacobi --rhs-kind random --rtol 1e-8", "--state x+p --interval 12it"),
 ];
 
 /// The other methods at the size at which CG runs above.
 const LARGE_CASES: [Case; 3] = [
-    Case {
-        solve: "--poisson3d 24 --method gmres --restart 10 --pc jacobi --rhs-kind random --rtol 1e-8",
-        lossy: "--state x --interval 5it",
-    },
-    Case {
-        solve: "--poisson3d 24 --method bicgstab --pc jacobi --rhs-kind random --rtol 1e-8",
-        lossy: "--state recurrence --interval 12it",
-    },
-    Case {
-        solve: "--poisson3d 24 --operator stencil --method jacobi --rhs-kind random --rtol 1e-2",
-        lossy: "--state x --interval 12it",
-    },
+    case(
+        "--poisson3d 24 --method gmres --restart 10 --pc jacobi --rhs-kind random --rtol 1e-8",
+        "--state x --interval 5it",
+    ),
+    case(
+        "--poisson3d 24 --method bicgstab --pc jacobi --rhs-kind random --rtol 1e-8",
+        "--state recurrence --interval 12it",
+    ),
+    case(
+        "--poisson3d 24 --operator stencil --method jacobi --rhs-kind random --rtol 1e-2",
+        "--state x --interval 12it",
+    ),
 ];
 
 /// A matrix of the repository.
@@ -68,20 +59,10 @@ fn matrix() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/data/sherman1.mtx.gz")
 }
 
-/// The program where the double is the driver, with settings of the double.
+/// The program on one thread, where the double is the driver.
 fn command(arguments: &str, dir: &Path, settings: &[(&str, &str)]) -> Command {
-    let link = dir.join("libcuda.so");
-    if !link.exists() {
-        std::os::unix::fs::symlink(Double::path(), &link).unwrap();
-    }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
-    let words = arguments.split_whitespace().map(|word| match word {
-        "sherman1" => matrix().into_os_string(),
-        word => word.into(),
-    });
-    command.args(words).arg("--threads").arg("1").current_dir(dir).stdin(Stdio::null());
-    command.env("LD_LIBRARY_PATH", dir).envs(settings.iter().copied());
-    command
+    let matrix = matrix().display().to_string();
+    super::command(&format!("{} --threads 1", arguments.replace("sherman1", &matrix)), dir, settings)
 }
 
 fn recoup(arguments: &str, dir: &Path) -> Output {
@@ -109,21 +90,6 @@ fn residuals(path: &Path) -> Vec<String> {
         values.map(|(value, _)| value).collect::<Vec<_>>().join(",")
     };
     text.lines().map(rest).collect()
-}
-
-/// Every file of the versions below a directory.
-fn versions(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for version in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        if !version.file_name().unwrap().to_string_lossy().starts_with('v') {
-            continue;
-        }
-        for file in std::fs::read_dir(&version).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = file.strip_prefix(dir).unwrap().to_string_lossy().into_owned();
-            found.insert(name, std::fs::read(&file).unwrap());
-        }
-    }
-    found
 }
 
 #[test]
@@ -173,10 +139,10 @@ fn assert_device_runs_as_host(case: &Case) {
         assert!(logs[0].len() > 16 && logs[0] == logs[1], "{solve} {scheme}: {logs:?}");
         let solutions = [&expected, &found].map(|path| std::fs::read(path.with_extension("npy")).unwrap());
         assert!(solutions[0] == solutions[1], "{solve} {scheme}: another solution");
-        let files = [&expected, &found].map(|path| versions(&path.join("solve")));
+        let files = [&expected, &found].map(|path| files_of_versions(&path.join("solve")));
         assert!(files[0].len() > 3, "{solve} {scheme}: {:?}", files[0].keys());
         for (name, bytes) in &files[0] {
-            assert!(files[1].get(name) == Some(bytes), "{solve} {scheme}: {name} differs");
+            assert!(files[1].get(name) == Some(bytes), "{solve} {scheme}: {name:?} differs");
         }
         assert_eq!(files[0].len(), files[1].len(), "{solve} {scheme}");
     }
@@ -190,7 +156,7 @@ fn assert_zones_save_as_copies(solve: &str, schemes: &[&str]) {
         let run = |staging: &str, name: &str| {
             let protected = format!("{solve} --scheme {scheme} --keep 100 --failures at:7,16");
             let line = format!("run {protected} --sync --dir {name} --json --device --device-staging {staging}");
-            (report(&recoup(&line, dir.path())), versions(&dir.path().join(name).join("solve")))
+            (report(&recoup(&line, dir.path())), files_of_versions(&dir.path().join(name).join("solve")))
         };
         let [(copied, expected), (zoned, found)] = [run("copy", "a"), run("zones:3K", "b")];
         assert!(expected.len() > 3 && expected == found, "{solve} {scheme}: {:?}", found.keys());
@@ -220,12 +186,7 @@ fn larger_runs_that_save_zone_by_zone_have_the_versions_of_those_that_copy_byte_
 
 /// Waits until a version of at least this number is there, or the run has ended.
 fn wait_for_version(least: u64, dir: &Path, child: &mut Child) {
-    let is_there = || {
-        let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let numbers = names.filter_map(|name| name.to_string_lossy().strip_prefix('v')?.parse::<u64>().ok());
-        numbers.max() >= Some(least)
-    };
-    while !is_there() {
+    while newest_version(dir) < Some(least) {
         assert_eq!(child.try_wait().unwrap(), None, "the run ended before version {least}");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -260,12 +221,8 @@ fn a_device_lost_in_the_middle_of_a_run_leaves_the_host_to_go_on_from_the_last_v
     let run = |name: &str| format!("run {case} --scheme exact --interval 5it --sync --dir {name} --json");
     let calls = 2000.to_string();
     let undisturbed = report(&recoup(&format!("{} --solution x.npy", run("host")), dir.path()));
-    let lost = command(
-        &format!("{} --device --solution y.npy", run("device")),
-        dir.path(),
-        &[("RECOUP_DOUBLE_LOST_AT", &calls)],
-    );
-    let output = { lost }.output().unwrap();
+    let on_device = format!("{} --device --solution y.npy", run("device"));
+    let output = command(&on_device, dir.path(), &[("RECOUP_DOUBLE_LOST_AT", &calls)]).output().unwrap();
     let found = report(&output);
     assert!(said(&output).contains("continues on the host"), "{}", said(&output));
     let notes = found["notes"].to_string();
@@ -293,8 +250,8 @@ fn what_a_device_cannot_do_is_said_before_anything_is_solved() {
         assert_eq!(output.status.code(), Some(code), "{arguments}: {}", said(&output));
         assert!(said(&output).contains(expected), "{arguments}: {}", said(&output));
     }
-    let full = command(&format!("{small} --method cg --device"), dir.path(), &[("RECOUP_DOUBLE_MEMORY_BYTES", "4096")]);
-    let output = { full }.output().unwrap();
+    let on_device = format!("{small} --method cg --device");
+    let output = command(&on_device, dir.path(), &[("RECOUP_DOUBLE_MEMORY_BYTES", "4096")]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     for expected in ["the solve does not fit on the device", "CUDA_ERROR_OUT_OF_MEMORY", "--device host does without"] {
         assert!(said(&output).contains(expected), "{}", said(&output));

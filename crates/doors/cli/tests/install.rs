@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use recoup_testkit::folders::newest_version;
+
 /// Pages whose solve is not one of the program, and the one that leads to the others.
 const OTHERS: [&str; 2] = ["dealii.md", "README.md"];
 /// What stands before the solve that is killed, and what stands behind it.
@@ -43,11 +45,7 @@ fn recoup(line: &str, folder: &Path) -> Command {
 /// could be over before that.
 fn kill(line: &str, folder: &Path) {
     let mut child = recoup(line, folder).stderr(Stdio::null()).spawn().unwrap();
-    let has_versions = || {
-        let names = std::fs::read_dir(folder.join("versions/solve")).into_iter().flatten().flatten();
-        names.filter(|entry| entry.file_name().to_string_lossy().starts_with('v')).count() > 0
-    };
-    while !has_versions() {
+    while newest_version(&folder.join("versions/solve")).is_none() {
         assert!(child.try_wait().unwrap().is_none(), "it ended without a version: {line}");
         std::thread::sleep(Duration::from_millis(20));
     }

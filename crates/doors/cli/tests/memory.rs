@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use recoup_testkit::folders::versions;
 use recoup_testkit::mpirun::{self, EndedJob};
 use serde_json::Value;
 
@@ -180,8 +181,8 @@ fn newest(dir: &Path, nodes: usize) -> Option<u64> {
     let run = fs::read_dir(user).ok()?.flatten().next()?.path();
     let of_node = |index: usize| {
         let shelf = node(&run, index)?.join(format!("rank-{index:06}"));
-        let marked = fs::read_dir(shelf).ok()?.flatten().filter(|version| version.path().join("commit").exists());
-        marked.filter_map(|version| version.file_name().to_str()?.strip_prefix('v')?.parse().ok()).max()
+        let marked = versions(&shelf).into_iter().filter(|(_, version)| version.join("commit").exists());
+        marked.map(|(version, _)| version).max()
     };
     let all: Option<Vec<u64>> = (0..nodes).map(of_node).collect();
     all?.into_iter().min()

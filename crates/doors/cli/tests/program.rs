@@ -6,58 +6,19 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use recoup::solvers::METHODS;
+use recoup_testkit::folders::{entries, newest_version};
 use serde_json::Value;
 
 use crate::support::{command, json, recoup, refused};
 
-fn has_keys(value: &Value, keys: &[&str]) {
-    for key in keys {
-        assert!(value.get(key).is_some(), "no key {key} in {value}");
-    }
-}
-
-const SOLVE_KEYS: [&str; 11] = [
-    "method",
-    "pc",
-    "n",
-    "nnz",
-    "iterations",
-    "converged",
-    "relative_residual",
-    "seconds_setup",
-    "seconds_solve",
-    "seconds_per_iteration",
-    "bytes_per_iteration_model",
-];
-const RUN_KEYS: [&str; 18] = [
-    "iterations_executed",
-    "scheme",
-    "failures",
-    "checkpoints",
-    "recoveries",
-    "extra_iterations_mean",
-    "extra_iterations_predicted",
-    "extra_iterations_source",
-    "seconds_verify",
-    "seconds_total",
-    "seconds_checkpoint_blocking",
-    "seconds_recovery",
-    "seconds_lost_work",
-    "overhead_fraction",
-    "ratio_mean",
-    "interval_seconds",
-    "decisions",
-    "iterations",
-];
 const CG: &str = "--poisson3d 16 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1";
 const VIRTUAL: &str = "--virtual-time --t-iter 20 --pfs-bandwidth 273 --codec-rate 200M --mtti 900 --failures inject";
 
 #[test]
-fn solve_reports_its_keys_and_meets_its_tolerance() {
+fn every_method_meets_its_tolerance() {
     let dir = tempfile::tempdir().unwrap();
     for method in METHODS.iter().map(|method| method.name) {
         let report = json(&format!("solve --poisson3d 10 --method {method} --rtol 1e-6 --threads 2"), dir.path(), 0);
-        has_keys(&report, &SOLVE_KEYS);
         assert_eq!((&report["method"], &report["n"]), (&Value::from(method), &Value::from(1000)));
         assert!(report["relative_residual"].as_f64().unwrap() <= 1e-6, "{report}");
     }
@@ -165,7 +126,7 @@ fn bad_input_is_named_in_one_line() {
 }
 
 #[test]
-fn run_reports_its_keys_and_survives_failures_under_every_scheme() {
+fn run_survives_failures_under_every_scheme() {
     let dir = tempfile::tempdir().unwrap();
     for scheme in ["none", "traditional", "exact", "lossless", "lossy", "auto"] {
         let report = json(
@@ -173,8 +134,6 @@ fn run_reports_its_keys_and_survives_failures_under_every_scheme() {
             dir.path(),
             0,
         );
-        has_keys(&report, &SOLVE_KEYS);
-        has_keys(&report, &RUN_KEYS);
         assert_eq!((&report["scheme"], &report["failures"]), (&Value::from(scheme), &Value::from(2)));
         assert!(report["relative_residual"].as_f64().unwrap() <= 1e-8, "{report}");
         let executed = report["iterations_executed"].as_u64().unwrap();
@@ -292,10 +251,8 @@ fn compare_reports_every_scheme_and_writes_a_page() {
     let schemes: Vec<&str> = runs.iter().map(|run| run["scheme"].as_str().unwrap()).collect();
     assert_eq!(schemes, ["none", "traditional", "lossy"]);
     for run in runs {
-        has_keys(&run["first_trial"], &RUN_KEYS);
         assert!(run["overhead_fraction_ci95"].as_f64().unwrap() >= 0.0, "{run}");
     }
-    has_keys(&report["baseline"], &SOLVE_KEYS);
     assert!(dir.path().join("page/index.html").exists());
 }
 
@@ -306,7 +263,6 @@ fn directory_is_inspected_verified_exported_and_pruned() {
     let inspected = json("inspect d", dir.path(), 0);
     let versions = inspected["runs"][0]["versions"].as_array().unwrap();
     assert_eq!(versions.len(), 3, "{inspected}");
-    has_keys(&versions[0], &["version", "scheme", "ratio", "residual_norm", "verified_residual_norm", "variables"]);
     assert_eq!(json("verify d", dir.path(), 0)["whole"], Value::from(true));
     let exported = json("export d --to x.npy", dir.path(), 0);
     assert_eq!(exported["variables"][0]["name"], "x");
@@ -332,8 +288,7 @@ fn directory_is_inspected_verified_exported_and_pruned() {
 }
 
 fn largest_file(dir: &Path) -> std::path::PathBuf {
-    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    files.max_by_key(|path| path.metadata().unwrap().len()).unwrap()
+    entries(dir).into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap()
 }
 
 #[test]
@@ -355,8 +310,7 @@ fn spawn(arguments: &str, dir: &Path) -> Child {
 
 fn wait_for_a_version(dir: &Path) {
     for _ in 0..3000 {
-        let found = std::fs::read_dir(dir).into_iter().flatten().flatten();
-        if found.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with('v')) {
+        if newest_version(dir).is_some() {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use recoup_testkit::folders::newest_version;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -24,11 +25,6 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(10));
     }
     panic!("a minute, and not {what}");
-}
-
-fn has_version(folder: &Path) -> bool {
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    names.into_iter().any(|name| name.to_string_lossy().starts_with('v'))
 }
 
 fn signal(child: &Child, signal: Signal) {
@@ -179,7 +175,7 @@ fn job(dir: &Path) -> Command {
 fn the_script_of_the_page_stops_is_requeued_and_converges_in_its_second_life() {
     let dir = tempfile::tempdir().unwrap();
     let first = job(dir.path()).spawn().unwrap();
-    wait_until("a version", || has_version(&dir.path().join("versions/poisson")));
+    wait_until("a version", || newest_version(&dir.path().join("versions/poisson")).is_some());
     signal(&first, Signal::USR1);
     let first = first.wait_with_output().unwrap();
     assert_eq!(first.status.code(), Some(75), "{}", said(&first));

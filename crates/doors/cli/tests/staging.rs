@@ -2,8 +2,8 @@
 //! not.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
+use recoup_testkit::folders::files_of_versions;
 use serde_json::Value;
 
 use crate::support::json;
@@ -16,7 +16,7 @@ const VECTOR_BYTES: u64 = 8 * 64_000;
 #[derive(PartialEq)]
 struct Results {
     /// All files of all versions.
-    versions: BTreeMap<String, Vec<u8>>,
+    versions: BTreeMap<(u64, String), Vec<u8>>,
     solution: Vec<u8>,
     /// The residual of each iteration, without the time it took and the count of those done again.
     residuals: BTreeMap<u64, String>,
@@ -38,20 +38,6 @@ fn run(arguments: &str, staging: &str) -> (Value, Results) {
         residuals: log.lines().skip(1).map(residual).collect(),
     };
     (report, results)
-}
-
-/// The files of the versions of a directory, by version and name.
-fn files_of_versions(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    for version in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = version.file_name().unwrap().to_str().unwrap().to_owned();
-        if name.starts_with('v') {
-            for file in std::fs::read_dir(&version).unwrap().map(|entry| entry.unwrap().path()) {
-                files.insert(format!("{name}/{}", file.file_name().unwrap().display()), std::fs::read(&file).unwrap());
-            }
-        }
-    }
-    files
 }
 
 /// Versions are waited for, so that each failure goes back to the same version every time. The

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use recoup::model::Rng;
+use recoup_testkit::folders::{newest_version, versions};
 use recoup_testkit::mpirun::{self, wait_until};
 use serde_json::Value;
 
@@ -119,7 +120,7 @@ impl Cell {
     /// The newest version that counts on all hosts.
     fn newest(&self) -> Option<u64> {
         if !self.is_in_memory() {
-            return versions(&self.at("shared/d/solve")).last().map(|(version, _)| *version);
+            return newest_version(&self.at("shared/d/solve"));
         }
         let of_host = |host| self.marked(host).last().map(|(version, _)| *version);
         self.hosts.into_iter().map(of_host).min().flatten()
@@ -198,15 +199,6 @@ fn undisturbed() -> &'static Value {
 fn end(job: &mut Child) {
     kill("-KILL", &family(job.id()));
     job.wait().unwrap();
-}
-
-/// The versions in a directory, oldest first.
-fn versions(folder: &Path) -> Vec<(u64, PathBuf)> {
-    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let number = |path: &PathBuf| path.file_name()?.to_str()?.strip_prefix('v')?.parse().ok();
-    let mut found: Vec<(u64, PathBuf)> = paths.filter_map(|path| Some((number(&path)?, path))).collect();
-    found.sort();
-    found
 }
 
 fn empty(folder: &Path) {
