@@ -1,6 +1,6 @@
 //! Programs of examples/embed without PETSc: killed by SIGKILL, and resumed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use recoup::model::Rng;
@@ -44,18 +44,36 @@ pub(crate) fn check(program: &Path) {
     assert!(number(&resumed, "relative residual") <= 1.1e-8);
 }
 
+/// A program in C, compiled in a folder of its own.
+fn built(source: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile("cc", source, &strict("-std=c11"), folder.path());
+    (folder, program)
+}
+
+/// The same in Fortran; `None` where there is no compiler.
+fn built_in_fortran(source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    if !has("gfortran") {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut flags = strict("-std=f2008");
+    flags.push(root().join(source).display().to_string());
+    let program = compile("gfortran", "crates/doors/capi/include/recoup.f90", &flags, folder.path());
+    Some((folder, program))
+}
+
 #[test]
 fn killed_c_solver_goes_on_from_its_newest_version() {
-    let folder = tempfile::tempdir().unwrap();
-    check(&compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path()));
+    let (_folder, program) = built("examples/embed/cg.c");
+    check(&program);
 }
 
 /// A time loop continues in the step it was killed in: bit for bit under `exact`, and within the
 /// tolerance of its solves under `lossy`.
 #[test]
 fn killed_c_time_loop_goes_on_in_its_step() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compile("cc", "examples/embed/steps.c", &strict("-std=c11"), folder.path());
+    let (folder, program) = built("examples/embed/steps.c");
     let run_as = |name: &str, scheme: &str, killed_after: &str| {
         let options = format!("dir={}/{name} interval=7it scheme={scheme}", folder.path().display());
         let output = run(&[program.to_str().unwrap(), &options, "48", killed_after]);
@@ -81,9 +99,8 @@ fn killed_c_time_loop_goes_on_in_its_step() {
 /// that has converged leaves nothing there.
 #[test]
 fn killed_c_solver_goes_on_from_memory_alone() {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, program) = built("examples/embed/cg.c");
     let memory = tempfile::tempdir().unwrap();
-    let program = compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path());
     let dir = folder.path().join("ckpt");
     let options = format!(
         "dir={} interval=10it sync scheme=lossless tiers=memory memory-dir={} rtol=1e-8",
@@ -104,8 +121,7 @@ fn killed_c_solver_goes_on_from_memory_alone() {
 /// computed again, and the gradient is the same to the last bit.
 #[test]
 fn killed_c_adjoint_goes_on_from_the_states_it_has_spilled() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compile("cc", "examples/embed/adjoint.c", &strict("-std=c11"), folder.path());
+    let (folder, program) = built("examples/embed/adjoint.c");
     for (name, codec) in [("raw", ""), ("coded", "codec=zstd"), ("chained", "codec=qb key-every=8 threads=2")] {
         let pass = |directory: &str, killed_after: &str| {
             let spill = folder.path().join(format!("{name}-{directory}"));
@@ -168,39 +184,22 @@ fn killed_c_program_goes_on_from_its_newest_version_in_one_file() {
 
 #[test]
 fn fortran_program_pops_what_it_pushed() {
-    if !has("gfortran") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let mut flags = strict("-std=f2008");
-    flags.push(root().join("crates/doors/capi/tests/c/tape.f90").display().to_string());
-    let program = compile("gfortran", "crates/doors/capi/include/recoup.f90", &flags, folder.path());
+    let Some((folder, program)) = built_in_fortran("crates/doors/capi/tests/c/tape.f90") else { return };
     let options = format!("host=100k spill=\"{}/states\"", folder.path().display());
     assert_eq!(output(&[program.to_str().unwrap(), &options]).trim(), "50 states");
 }
 
 #[test]
 fn fortran_blocks_keep_their_bounds_and_time_loops_find_their_system() {
-    if !has("gfortran") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let mut flags = strict("-std=f2008");
-    flags.push(root().join("crates/doors/capi/tests/c/many.f90").display().to_string());
-    let program = compile("gfortran", "crates/doors/capi/include/recoup.f90", &flags, folder.path());
+    let Some((folder, program)) = built_in_fortran("crates/doors/capi/tests/c/many.f90") else { return };
     let words = [program.to_str().unwrap(), folder.path().to_str().unwrap()];
     assert_eq!(output(&words), "0 failures\n");
 }
 
 #[test]
 fn killed_fortran_solver_goes_on_from_its_newest_version() {
-    if !has("gfortran") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let mut flags = strict("-std=f2008");
-    flags.push(root().join("examples/embed/cg.f90").display().to_string());
-    check(&compile("gfortran", "crates/doors/capi/include/recoup.f90", &flags, folder.path()));
+    let Some((_folder, program)) = built_in_fortran("examples/embed/cg.f90") else { return };
+    check(&program);
 }
 
 #[test]
@@ -232,8 +231,7 @@ fn valgrind_finds_nothing_in_the_c_solver() {
     if !has("valgrind") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let program = compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path());
+    let (folder, program) = built("examples/embed/cg.c");
     for scheme in ["lossless", "lossy"] {
         let options = format!("dir={}/ckpt interval=5it scheme={scheme}", folder.path().display());
         let valgrind =
@@ -289,18 +287,8 @@ fn headers_are_c99_and_cplusplus() {
             [&include.join("recoup.h"), &include.join("recoup_mem.h"), &include.join("recoup_annotate.h"), &versioned]
         {
             let mut command = Command::new(compiler);
-            command.args([
-                "-x",
-                language,
-                standard,
-                "-Wall",
-                "-Wextra",
-                "-Wpedantic",
-                "-Werror",
-                "-fsyntax-only",
-                "-I",
-            ]);
-            let output = command.arg(&include).arg(source).output().unwrap();
+            command.args(["-x", language, standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]);
+            let output = command.arg("-I").arg(&include).arg(source).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
     }
