@@ -24,6 +24,7 @@ mod model;
 mod operator;
 mod options;
 mod outcome;
+mod own_state;
 mod protected;
 mod schedule;
 mod session;

@@ -1,12 +1,11 @@
 //! A versioned memory of NumPy arrays, and its versions as NumPy arrays.
 //!
-//! As a session, a memory is locked for the time of a call, by try only, and each call that works
-//! lets the interpreter go. A process forked from the one that opened it shares its lock on the
-//! file, so every call there is an error.
+//! Each call that works lets the interpreter go. A process forked from the one that opened a memory
+//! shares its lock on the file, so every call there is an error.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::MutexGuard;
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
@@ -20,6 +19,7 @@ use recoup::model::units::{bytes, duration};
 
 use crate::memory_array::{LentStructure, MemoryArray, dtype, type_string};
 use crate::options::quantity;
+use crate::own_state::OwnState;
 use crate::{failed, not_held, of_kind, refused};
 
 /// Keyword arguments of `Memory.open`, by their names.
@@ -69,9 +69,7 @@ struct OpenedMemory {
 #[pyclass(frozen, name = "Memory", module = "recoup._native")]
 pub(crate) struct PyMemory {
     /// `None` once it is closed.
-    opened: Mutex<Option<OpenedMemory>>,
-    /// The process that opened it.
-    process: u32,
+    opened: OwnState<Option<OpenedMemory>>,
 }
 
 /// Arrays of a call, by their names.
@@ -79,17 +77,7 @@ type NamedArrays<'py> = Vec<(String, Bound<'py, PyUntypedArray>)>;
 
 impl PyMemory {
     fn locked(&self) -> PyResult<MutexGuard<'_, Option<OpenedMemory>>> {
-        let here = std::process::id();
-        if here != self.process {
-            let opener = self.process;
-            let what = format!("process {opener} opened this memory, process {here} was forked from it");
-            return Err(refused(format!("{what}: open it there with read_only=True")));
-        }
-        match self.opened.try_lock() {
-            Ok(opened) => Ok(opened),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(refused("the memory is in use by another thread")),
-        }
+        self.opened.locked("memory", "opened", "open it there with read_only=True")
     }
 
     /// Calls `ask`, which does not wait.
@@ -136,7 +124,7 @@ impl PyMemory {
         let memory = py.detach(|| Memory::open(&path, chosen));
         let memory = memory.map_err(|error| of_kind(error.kind(), format!("{}: {error}", path.display())))?;
         let opened = OpenedMemory { memory, saver: Saver::new(policy), marks: BTreeMap::new() };
-        Ok(Self { opened: Mutex::new(Some(opened)), process: std::process::id() })
+        Ok(Self { opened: OwnState::new(Some(opened)) })
     }
 
     /// Adds an array. Its values are compared at each commit unless it is marked.

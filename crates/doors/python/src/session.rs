@@ -1,12 +1,9 @@
 //! A session on NumPy arrays.
 //!
-//! The state is locked for the time of a call, by try only: two threads in one session are an
-//! error, never a wait, because whoever waited would hold the interpreter that a worker may need.
-//! Calls that wait or work let the interpreter go. A process forked from the one that opened the
-//! session has no worker to wait for, so every call there is an error.
+//! Calls that wait or work let the interpreter go.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -18,6 +15,7 @@ use recoup::pipeline;
 use crate::operator::Raised;
 use crate::options::{SessionOptions, check_directory, profile};
 use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
+use crate::own_state::OwnState;
 use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, read};
 use crate::system::{ColumnNorms, PySystem};
 use crate::{failed, not_held, of_kind, refused};
@@ -25,10 +23,8 @@ use crate::{failed, not_held, of_kind, refused};
 /// The session that `Session` of the Python half wraps.
 #[pyclass(frozen, name = "Session", module = "recoup._native")]
 pub(crate) struct PySession {
-    state: Mutex<SessionState>,
+    state: OwnState<SessionState>,
     raised: Raised,
-    /// The process that opened it.
-    process: u32,
     /// For a session with tiers.
     memory: Option<MemoryOfRun>,
 }
@@ -78,18 +74,7 @@ impl SessionState {
 
 impl PySession {
     fn state(&self) -> PyResult<MutexGuard<'_, SessionState>> {
-        let here = std::process::id();
-        if here != self.process {
-            let opener = self.process;
-            let what =
-                format!("process {opener} opened this session, process {here} was forked from it: open one of its own");
-            return Err(refused(what));
-        }
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(refused("the session is in use by another thread")),
-        }
+        self.state.locked("session", "opened", "open one of its own")
     }
 
     /// Returns the progress of the solve: of the column with the most left to do. Records it for
@@ -176,8 +161,7 @@ impl PySession {
         let protected = Vec::new();
         let has_converged = None;
         let state = SessionState { session: None, protected, rhs_norms, plan, relative_residual, has_converged };
-        let process = std::process::id();
-        Self { state: Mutex::new(state), raised, process, memory }.opened(session)
+        Self { state: OwnState::new(state), raised, memory }.opened(session)
     }
 
     /// Lends an array under a name; one of the same role and type lent before under that name is
@@ -450,17 +434,7 @@ impl PySession {
 }
 
 impl Drop for PySession {
-    /// Closes without the interpreter, which the worker may need. A forked process has no worker,
-    /// and leaves all to the process that has one.
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = state.session.take() {
-            if std::process::id() != self.process {
-                std::mem::forget(session);
-                return;
-            }
-            let mut session = Some(session);
-            Python::try_attach(|py| py.detach(|| drop(session.take())));
-        }
+        self.state.end(|state| state.session.take());
     }
 }

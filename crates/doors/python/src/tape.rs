@@ -1,12 +1,10 @@
 //! A tape of NumPy arrays.
 //!
-//! As a session, a tape is locked for the time of a call, by try only, and each call that waits or
-//! works lets the interpreter go. A process forked from the one that made the tape has none of its
-//! threads, so every call there is an error.
+//! Each call that waits or works lets the interpreter go.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::MutexGuard;
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
@@ -15,6 +13,7 @@ use recoup::tape::{Tape, TapeError};
 
 use crate::device_array::DeviceArray;
 use crate::host_array::{HostArray, HostArrayMut, dims};
+use crate::own_state::OwnState;
 use crate::tape_arguments::TapeArguments;
 use crate::{failed, not_held, refused};
 
@@ -22,9 +21,7 @@ use crate::{failed, not_held, refused};
 #[pyclass(frozen, name = "Tape", module = "recoup._native")]
 pub(crate) struct PyTape {
     /// `None` once it is closed.
-    tape: Mutex<Option<Tape>>,
-    /// The process that made it.
-    process: u32,
+    tape: OwnState<Option<Tape>>,
 }
 
 /// The tape for the time of a call.
@@ -47,18 +44,7 @@ impl LockedTape<'_> {
 
 impl PyTape {
     fn locked(&self) -> PyResult<LockedTape<'_>> {
-        let here = std::process::id();
-        if here != self.process {
-            let opener = self.process;
-            let what =
-                format!("process {opener} made this tape, process {here} was forked from it: make one of its own");
-            return Err(refused(what));
-        }
-        match self.tape.try_lock() {
-            Ok(tape) => Ok(LockedTape(tape)),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(LockedTape(poisoned.into_inner())),
-            Err(TryLockError::WouldBlock) => Err(refused("the tape is in use by another thread")),
-        }
+        self.tape.locked("tape", "made", "make one of its own").map(LockedTape)
     }
 
     /// Calls `ask`, which does not wait.
@@ -73,7 +59,7 @@ impl PyTape {
     fn new(py: Python<'_>, options: TapeArguments) -> PyResult<Self> {
         let builder = options.builder()?;
         let tape = py.detach(|| builder.build()).map_err(failed)?;
-        Ok(Self { tape: Mutex::new(Some(tape)), process: std::process::id() })
+        Ok(Self { tape: OwnState::new(Some(tape)) })
     }
 
     /// Pushes the values of a contiguous array; extents of its grid, the fastest first.
@@ -210,16 +196,8 @@ fn device_target(out: &Bound<'_, PyAny>) -> PyResult<Box<dyn DeviceValues>> {
     DeviceArray::of("out", out)?.ok_or_else(|| refused("array out is on no device"))?.borrow("out")
 }
 
-/// A tape that was not closed is closed without the interpreter. One of a process that was forked
-/// has no threads to wait for, and is left as it is.
 impl Drop for PyTape {
     fn drop(&mut self) {
-        let tape = self.tape.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if self.process != std::process::id() {
-            return std::mem::forget(tape);
-        }
-        if tape.is_some() {
-            Python::attach(|py| py.detach(|| drop(tape)));
-        }
+        self.tape.end(Option::take);
     }
 }
