@@ -29,6 +29,8 @@ use crate::shelf::{Shelf, ShelfPart};
 /// Bytes that travel to a partner at a time: few enough for the memory of both to be used again and
 /// to stay in the caches.
 const PIECE_BYTES: usize = 4 << 20;
+/// Bytes that travel first: a part that has no more costs no memory for a whole piece.
+const FIRST_PIECE_BYTES: usize = 64 << 10;
 
 /// Versions in the memory of a node, guarded against its loss.
 ///
@@ -257,20 +259,23 @@ impl NodeStore {
         let start = |from: usize| ArrivingPart::new(from, part(from), self.shelf.start(version, part(from)));
         let from: Vec<usize> = (0..partners.len()).filter(|&rank| partners[rank] == comm.rank()).collect();
         let mut parts: Vec<ArrivingPart> = from.iter().copied().map(start).collect();
+        let mut bytes = FIRST_PIECE_BYTES;
         while !is_sent || parts.iter().any(|part| !part.is_here) {
             let mut sends = Vec::new();
             if !is_sent {
-                let piece = own.as_mut().map_err(|what| what.clone()).and_then(|own| own.next(PIECE_BYTES, &mut room));
+                let piece = own.as_mut().map_err(|what| what.clone()).and_then(|own| own.next(bytes, &mut room));
                 let piece = piece.unwrap_or_else(|what| {
                     sent = Err(unreadable(version, what));
                     &[]
                 });
-                is_sent = piece.len() < PIECE_BYTES;
+                is_sent = piece.len() < bytes;
                 sends.push((partner, piece));
             }
-            let mut receives: Vec<_> = parts.iter_mut().filter(|part| !part.is_here).map(ArrivingPart::room).collect();
+            let arriving = parts.iter_mut().filter(|part| !part.is_here);
+            let mut receives: Vec<_> = arriving.map(|part| part.room(bytes)).collect();
             let lengths = comm.exchange_bytes_into(&sends, &mut receives)?;
-            parts.iter_mut().filter(|part| !part.is_here).zip(lengths).for_each(|(part, len)| part.take(len));
+            parts.iter_mut().filter(|part| !part.is_here).zip(lengths).for_each(|(part, len)| part.take(bytes, len));
+            bytes = PIECE_BYTES;
         }
         let trailer = own.map(|own| own.trailer().to_vec()).unwrap_or_default();
         let trailers = comm.exchange_bytes(&[(partner, &trailer)], &from)?;
@@ -422,23 +427,23 @@ impl ArrivingPart {
         Self { from, name: part.file(), file, lost: Vec::new(), is_here: false }
     }
 
-    /// Lends room for the next piece, with the rank that it comes from.
-    fn room(&mut self) -> (usize, &mut [u8]) {
+    /// Lends room for the next piece of `bytes` at most, with the rank that it comes from.
+    fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
         let room = match &mut self.file {
-            Ok(file) => file.room(PIECE_BYTES),
+            Ok(file) => file.room(bytes),
             Err(_) => {
-                self.lost.resize(PIECE_BYTES, 0);
+                self.lost.resize(bytes, 0);
                 &mut self.lost
             }
         };
         (self.from, room)
     }
 
-    /// Takes a piece of `len` bytes that has come to the room.
-    fn take(&mut self, len: usize) {
-        self.is_here = len < PIECE_BYTES;
+    /// Takes a piece of `len` bytes that has come to the room for `bytes`.
+    fn take(&mut self, bytes: usize, len: usize) {
+        self.is_here = len < bytes;
         if let Ok(file) = &mut self.file
-            && let Err(error) = file.fill(PIECE_BYTES, len)
+            && let Err(error) = file.fill(bytes, len)
         {
             self.file = Err(error);
         }
@@ -573,7 +578,9 @@ mod tests {
 
     #[test]
     fn parts_of_any_number_of_pieces_come_to_the_partner_whole() {
-        for parts in [[0, 5, PIECE_BYTES], [2 * PIECE_BYTES + 5, PIECE_BYTES - 1, 0]] {
+        const FIRST: usize = FIRST_PIECE_BYTES;
+        let ends = [FIRST + PIECE_BYTES - 1, FIRST + PIECE_BYTES, FIRST + PIECE_BYTES + 1];
+        for parts in [[0, 5, FIRST], [2 * PIECE_BYTES + 5, FIRST - 1, 0], ends] {
             for (rank, (is_copied, found)) in copied(parts, None).into_iter().enumerate() {
                 let from = (rank + 2) % 3;
                 assert!(is_copied && found == Ok(part(from, parts[from])), "{parts:?}, rank {from}");
