@@ -1,6 +1,7 @@
 //! Functions of libc that answer without a signal: those of the calls that are most frequent.
 
 use std::ffi::c_int;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::decode::SINCE_1970;
@@ -35,7 +36,7 @@ macro_rules! functions {
 
         /// Makes the linker take these functions in place of libc's, because it names them.
         pub(super) fn name() {
-            std::hint::black_box([clock_gettime as *const (), fstat64 as *const (), sched_getaffinity as *const (), $($name as *const ()),*]);
+            std::hint::black_box([clock_gettime as *const (), fstat64 as *const (), geteuid as *const (), sched_getaffinity as *const (), $($name as *const ()),*]);
         }
     };
 }
@@ -98,4 +99,12 @@ unsafe extern "C" fn fstat64(file: usize, target: usize) -> isize {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sched_getaffinity(process: usize, bytes: usize, target: usize) -> c_int {
     called(libc::SYS_sched_getaffinity, &[process, bytes, target]).min(0) as c_int
+}
+
+/// The user of the process, who does not change.
+#[unsafe(no_mangle)]
+extern "C" fn geteuid() -> libc::uid_t {
+    static USER: OnceLock<libc::uid_t> = OnceLock::new();
+    // SAFETY: the call has no pointers.
+    *USER.get_or_init(|| unsafe { enter(libc::SYS_geteuid, &[0; 6]) } as libc::uid_t)
 }

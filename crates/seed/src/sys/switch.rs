@@ -19,6 +19,9 @@ pub(crate) struct ThreadContext {
     may_end: AtomicU32,
 }
 
+/// The bit by which Linux says that programs may set the place of thread-locals themselves.
+const HWCAP2_FSGSBASE: u64 = 2;
+
 // Registers that a call leaves alone are on the stack of a thread that does not run. A parked
 // thread of the kernel uses no stack, because that of its thread is in use.
 global_asm!(
@@ -32,6 +35,11 @@ global_asm!(
     "mov [rdi], rsp",
     "mov rsp, [rsi]",
     "mov rsi, [rsi + 8]",
+    "test rdx, {has_instruction}",
+    "jz 5f",
+    "wrfsbase rsi",
+    "jmp 4f",
+    "5:",
     "mov edi, {set_locals}",
     "mov eax, {arch_prctl}",
     "syscall",
@@ -71,6 +79,7 @@ global_asm!(
     "pop rbx",
     "pop rbp",
     "ret",
+    has_instruction = const HWCAP2_FSGSBASE,
     set_locals = const 0x1002,
     arch_prctl = const libc::SYS_arch_prctl,
     futex = const libc::SYS_futex,
@@ -79,7 +88,7 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    fn recoup_seed_switch(from: &ThreadContext, to: &ThreadContext);
+    fn recoup_seed_switch(from: &ThreadContext, to: &ThreadContext, facts: u64);
     fn recoup_seed_park(own: &ThreadContext);
 }
 
@@ -110,8 +119,9 @@ impl ThreadContext {
     /// Runs `next` in place of this thread. Returns when another one switches to it; or, once it
     /// may end, in its own thread of the kernel.
     pub(crate) fn switch_to(&self, next: &Self) {
-        // SAFETY: `next` has parked or has switched to another thread, and is kept while it waits.
-        unsafe { recoup_seed_switch(self, next) };
+        // SAFETY: the call has no requirements. `next` has parked or has switched to another thread,
+        // and is kept while it waits.
+        unsafe { recoup_seed_switch(self, next, libc::getauxval(libc::AT_HWCAP2)) };
     }
 
     /// Lets the kernel's thread continue from the last switch, to end.
