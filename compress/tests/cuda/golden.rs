@@ -6,10 +6,11 @@ use std::path::Path;
 
 use recoup_compress::QbCuda;
 use recoup_core::{Bound, Chain, Codec, Context, DeviceFrame, DeviceParent, Parent};
+use recoup_testkit::OwnedValues;
 
 use super::device::on_device;
 use super::held::{START, fetched, rest};
-use super::qb_cases::{Case, FORMATS, Floats};
+use super::qb_cases::{Case, FORMATS};
 
 /// A stream, and the bytes of what it decodes to.
 struct FrozenStream {
@@ -33,7 +34,7 @@ fn hash_of_parent(frame: &[u8]) -> [u8; 16] {
 /// Writes a case on the device, and reads it back; the parents are those frozen.
 fn compare(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&FrozenStream>) -> QbCuda {
     let codec = codec.with_arrangement(case.arrangement);
-    let parent = parent.map(|stream| Floats::from_bytes(case.values.element(), &stream.values));
+    let parent = parent.map(|stream| OwnedValues::from_bytes(case.values.lend().element(), &stream.values));
     let chain = match &parent {
         Some(values) => Chain::Follow(Parent { values: values.lend(), hash: hash_of_parent(&stream.frame) }),
         None if case.is_chained => Chain::Start,
@@ -46,7 +47,7 @@ fn compare(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&Fr
         .unwrap_or_else(|error| panic!("{}: {error}", case.name));
     assert!(frame == stream.frame, "{}: other bytes", case.name);
     assert_eq!(encoded.follows, case.arrangement.follows, "{}", case.name);
-    let mut values = case.values.zeros(case.values.len());
+    let mut values = case.values.zeros_like(case.values.lend().len());
     codec.decode(&frame, Bound::Lossless, &context, values.lend_mut()).unwrap();
     assert!(values.to_bytes() == stream.values, "{}: other values", case.name);
     case.check(&values);
@@ -57,8 +58,8 @@ fn compare(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&Fr
 /// parents are those frozen.
 fn compare_held(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&FrozenStream>) -> QbCuda {
     let codec = codec.with_arrangement(case.arrangement);
-    let hold = |values: &Floats| rest(codec.device(), values.lend());
-    let parent = parent.map(|stream| hold(&Floats::from_bytes(case.values.element(), &stream.values)));
+    let hold = |values: &OwnedValues| rest(codec.device(), values.lend());
+    let parent = parent.map(|stream| hold(&OwnedValues::from_bytes(case.values.lend().element(), &stream.values)));
     let hash = hash_of_parent(&stream.frame);
     let parent = parent.as_ref().map(|parent| DeviceParent { values: parent.as_ref(), hash });
     let chain = if case.is_chained || parent.is_some() { Chain::Start } else { Chain::Alone };
@@ -72,7 +73,7 @@ fn compare_held(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Optio
         assert_eq!(encoded.unwrap().follows, case.arrangement.follows, "{}", case.name);
     }
     assert!(frame == stream.frame, "{}: other bytes", case.name);
-    let mut target = hold(&case.values.zeros(case.values.len()));
+    let mut target = hold(&case.values.zeros_like(case.values.lend().len()));
     codec.decode_on_device(&frame, Bound::Lossless, &context, parent, target.as_mut(), START).unwrap().unwrap();
     assert!(fetched(target.as_ref(), &case.values).to_bytes() == stream.values, "{}: other values", case.name);
     drop((values, target));

@@ -7,10 +7,10 @@ use recoup_core::{
     Encoded, Parent, Values,
 };
 use recoup_device::{Device, DeviceElement, DeviceVec, DeviceVector, Stream};
+use recoup_testkit::OwnedValues;
 
 use super::corpus::{BLOCK, patchwork};
 use super::device::{on_device, on_slices};
-use super::qb_cases::Floats;
 
 /// First value of the frames: not a whole frame, block or group.
 pub(crate) const START: usize = 77;
@@ -37,12 +37,13 @@ fn frozen<T: DeviceElement>(device: &Device, values: &[T]) -> Box<dyn DeviceSnap
 }
 
 /// Fetches values that [`rest`]. Those before and behind them must still be zero.
-pub(crate) fn fetched(held: &dyn DeviceSnapshot, like: &Floats) -> Floats {
-    let mut all = like.zeros(held.len());
+pub(crate) fn fetched(held: &dyn DeviceSnapshot, like: &OwnedValues) -> OwnedValues {
+    let mut all = like.zeros_like(held.len());
     held.fetch(0, all.lend_mut()).unwrap();
     let part = |range: std::ops::Range<usize>| match &all {
-        Floats::F64(all) => Floats::F64(all[range].to_vec()),
-        Floats::F32(all) => Floats::F32(all[range].to_vec()),
+        OwnedValues::F64(all) => OwnedValues::F64(all[range].to_vec()),
+        OwnedValues::F32(all) => OwnedValues::F32(all[range].to_vec()),
+        _ => unreachable!("singles or doubles"),
     };
     let end = held.len() - BEHIND;
     for outside in [part(0..START), part(end..held.len())] {
@@ -54,8 +55,8 @@ pub(crate) fn fetched(held: &dyn DeviceSnapshot, like: &Floats) -> Floats {
 /// A frame, and the parent it may be coded against.
 struct Case {
     label: String,
-    values: Floats,
-    parent: Option<Floats>,
+    values: OwnedValues,
+    parent: Option<OwnedValues>,
     bound: Bound,
     context: Context<'static>,
 }
@@ -92,19 +93,19 @@ impl Case {
         }
         assert_eq!(encoded.unwrap().unwrap(), expected, "{label}");
         assert!(frame == expected_frame, "{label}: other bytes");
-        let mut decoded = self.values.zeros(self.values.len());
+        let mut decoded = self.values.zeros_like(self.values.lend().len());
         Qb::default().decode(&frame, self.bound, &self.host(), decoded.lend_mut()).unwrap();
-        let mut target = rest(device.device(), self.values.zeros(self.values.len()).lend());
+        let mut target = rest(device.device(), self.values.zeros_like(self.values.lend().len()).lend());
         device.decode_on_device(&frame, self.bound, &self.context, parent, target.as_mut(), START).unwrap().unwrap();
         assert!(fetched(target.as_ref(), &self.values).to_bytes() == decoded.to_bytes(), "{label}: other values");
     }
 }
 
 /// Values of both types: `parent`, and the same a little later.
-fn both_types(parent: &[f64]) -> [(Floats, Floats); 2] {
+fn both_types(parent: &[f64]) -> [(OwnedValues, OwnedValues); 2] {
     let later: Vec<f64> = parent.iter().map(|x| x * 1.001).collect();
-    let narrow = |values: &[f64]| Floats::F32(values.iter().map(|x| *x as f32).collect());
-    [(narrow(&later), narrow(parent)), (Floats::F64(later), Floats::F64(parent.to_vec()))]
+    let narrow = |values: &[f64]| OwnedValues::F32(values.iter().map(|x| *x as f32).collect());
+    [(narrow(&later), narrow(parent)), (OwnedValues::F64(later), OwnedValues::F64(parent.to_vec()))]
 }
 
 /// A smooth field with some noise, on a grid of three tiles by two by one, none of them whole.
@@ -130,7 +131,7 @@ fn cases() -> Vec<Case> {
             let bounds = [Bound::Absolute(1e-4), Bound::Pointwise(1e-3), Bound::Lossless];
             for (turn, chain) in [Chain::Alone, Chain::Start, Chain::Start].into_iter().enumerate() {
                 let bound = bounds[if turn == 2 && shape == 0 { 0 } else { (shape + element + turn) % 3 }];
-                let label = format!("{:?} of {:?}, {bound:?}, turn {turn}", context.dims, values.element());
+                let label = format!("{:?} of {:?}, {bound:?}, turn {turn}", context.dims, values.lend().element());
                 let parent = (turn == 2).then(|| parent.clone());
                 cases.push(Case { label, values: values.clone(), parent, bound, context: context.chained(chain) });
             }
@@ -167,7 +168,7 @@ fn frames_that_are_not_coded_on_the_device_are_left_to_the_host() {
         let noise: Vec<f64> = patchwork(0).values[6 * BLOCK..7 * BLOCK].to_vec();
         let raw = Case {
             label: "bits in no order".to_owned(),
-            values: Floats::F64(noise.clone()),
+            values: OwnedValues::F64(noise.clone()),
             parent: None,
             bound: Bound::Lossless,
             context: Context::flat(BLOCK),
@@ -201,7 +202,7 @@ fn another_parent_and_damaged_blocks_are_named_where_values_rest() {
         let (encoded, frame) = case.on_host();
         assert!(encoded.follows);
         let parent = rest(device.device(), case.parent.as_ref().unwrap().lend());
-        let mut target = rest(device.device(), case.values.zeros(case.values.len()).lend());
+        let mut target = rest(device.device(), case.values.zeros_like(case.values.lend().len()).lend());
         let mut decode = |frame: &[u8], hash: Option<[u8; 16]>| {
             let parent = hash.map(|hash| DeviceParent { values: parent.as_ref(), hash });
             let result =
@@ -220,7 +221,7 @@ fn another_parent_and_damaged_blocks_are_named_where_values_rest() {
             let mut flipped = frame.clone();
             flipped[place] ^= 4;
             let expected = CodecError::Blocks { codec: CodecId::Qb, blocks: vec![block], total };
-            let mut near = case.values.zeros(case.values.len());
+            let mut near = case.values.zeros_like(case.values.lend().len());
             assert_eq!(
                 Qb::default().decode(&flipped, case.bound, &case.host(), near.lend_mut()),
                 Err(expected.clone())

@@ -26,6 +26,11 @@ impl OwnedValues {
         }
     }
 
+    /// Zeros of the same type.
+    pub fn zeros_like(&self, len: usize) -> Self {
+        Self::zeros(self.lend().element(), len)
+    }
+
     /// Values of little-endian bytes.
     pub fn from_bytes(element: ElementType, bytes: &[u8]) -> Self {
         let mut values = Self::zeros(element, bytes.len() / element.size());
