@@ -351,8 +351,8 @@ impl<S: BicgstabPasses> Method for Bicgstab<'_, S> {
         let a = self.system.host().a;
         let n = a.rows() as f64;
         let products = 2.0 * (a.bytes() as f64 + 16.0 * n);
-        // shadow . v reads 2; s reads 2, writes 1; t . s, t . t stand next to their product; x and r
-        // read 5, write 2; p reads 3, writes 1.
+        // shadow . v reads 2; s reads 2, writes 1; t . s, t . t stand next to their product; x and
+        // r read 5, write 2; p reads 3, writes 1.
         let vectors = 8.0 * n * (2.0 + 3.0 + 7.0 + 4.0);
         if self.preconditioner.is_identity() {
             return products + vectors;

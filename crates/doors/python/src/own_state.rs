@@ -24,7 +24,8 @@ impl<T> OwnState<T> {
     /// Locks the state of the object that `what` names and its process `made`; another process is
     /// told what to do `instead`.
     pub(crate) fn locked(&self, what: &str, made: &str, instead: &str) -> PyResult<MutexGuard<'_, T>> {
-        let (maker, here) = (self.process, std::process::id());
+        let maker = self.process;
+        let here = std::process::id();
         if here != maker {
             let why = format!("process {maker} {made} this {what}, process {here} was forked from it");
             return Err(refused(format!("{why}: {instead}")));

@@ -119,8 +119,8 @@ impl ThreadContext {
     /// Runs `next` in place of this thread. Returns when another one switches to it; or, once it
     /// may end, in its own thread of the kernel.
     pub(crate) fn switch_to(&self, next: &Self) {
-        // SAFETY: the call has no requirements. `next` has parked or has switched to another thread,
-        // and is kept while it waits.
+        // SAFETY: the call has no requirements. `next` has parked or has switched to another
+        // thread, and is kept while it waits.
         unsafe { recoup_seed_switch(self, next, libc::getauxval(libc::AT_HWCAP2)) };
     }
 

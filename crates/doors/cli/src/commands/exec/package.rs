@@ -1,5 +1,5 @@
-//! What pkg-config's file of a package says. It is read here: a process for each question took
-//! longer than all else before the program starts.
+//! Reads pkg-config's file of a package: a process for each question took longer than all else
+//! before the program starts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
