@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::StoreError;
+use recoup_io::PrivateDir;
 
 use crate::sys::PartMap;
 
@@ -62,10 +63,19 @@ impl PartMaps {
     }
 }
 
-/// A part being written. Dropped unfinished, it is damaged.
+/// A part that a new one takes the place of, once that is whole.
+pub(crate) struct Replaced {
+    pub(crate) place: PrivateDir,
+    /// The name of the new one until then.
+    pub(crate) written: String,
+    pub(crate) name: String,
+}
+
+/// A part being written. Dropped unfinished, it is damaged; one that it was to replace is not.
 pub(crate) struct PartFile {
     file: File,
     path: PathBuf,
+    replaces: Option<Replaced>,
     bytes: usize,
     crc32c: u32,
     map: Option<PartMap>,
@@ -78,10 +88,10 @@ pub(crate) struct PartFile {
 
 impl PartFile {
     /// Begins a part in a file, over `held` bytes that it has.
-    pub(crate) fn over(file: File, path: PathBuf, held: usize, maps: &PartMaps) -> Self {
+    pub(crate) fn over(file: File, path: PathBuf, held: usize, replaces: Option<Replaced>, maps: &PartMaps) -> Self {
         let map = maps.take_or_make(&file, held);
         let mapped_bytes = if map.is_some() { held } else { 0 };
-        Self { file, path, bytes: 0, crc32c: 0, map, mapped_bytes, room: Vec::new(), maps: maps.clone() }
+        Self { file, path, replaces, bytes: 0, crc32c: 0, map, mapped_bytes, room: Vec::new(), maps: maps.clone() }
     }
 
     /// Returns the bytes so far.
@@ -149,7 +159,9 @@ impl PartFile {
         // The file of a retired version may have been longer.
         let cut = written.and_then(|()| self.file.set_len(self.len() + TRAILER_BYTES as u64));
         self.map.into_iter().for_each(|map| self.maps.keep(map));
-        cut.map_err(|e| StoreError::of_io("write", &self.path, e))
+        cut.map_err(|e| StoreError::of_io("write", &self.path, e))?;
+        let Some(Replaced { place, written, name }) = self.replaces else { return Ok(()) };
+        place.move_to(&written, &place, &name).map(drop)
     }
 }
 

@@ -25,7 +25,7 @@ use recoup_io::PrivateDir;
 
 use crate::node::Node;
 use crate::part;
-use crate::part_file::{PartFile, PartMaps, PartReader, TRAILER_BYTES, read_whole};
+use crate::part_file::{PartFile, PartMaps, PartReader, Replaced, TRAILER_BYTES, read_whole};
 
 /// The name of a file of payloads, before the rank. Versions that are in memory now have it.
 const PAYLOADS: &str = "blob-";
@@ -122,19 +122,24 @@ impl Shelf {
     pub(crate) fn start(&self, version: u64, part: ShelfPart) -> Result<PartFile, StoreError> {
         let place = self.require_version(version)?;
         let name = part.file();
-        let (file, held) = match self.retired_file(&place, &name) {
+        // A part that is here stays until it is replaced whole: it may be the only one left.
+        let is_here = place.open_file(&name).is_ok();
+        let written = if is_here { format!("{name}.new") } else { name.clone() };
+        let (file, held) = match self.retired_file(&place, &name, &written) {
             Some(retired) => retired,
-            None => (place.create_file(&name)?, 0),
+            None => (place.create_file(&written)?, 0),
         };
-        Ok(PartFile::over(file, place.path().join(name), held, &self.maps))
+        let path = place.path().join(&written);
+        let replaces = is_here.then_some(Replaced { place, written, name });
+        Ok(PartFile::over(file, path, held, replaces, &self.maps))
     }
 
     /// Takes a file of the version removed last, and cuts the end that confirmed it. Best effort:
     /// a part that gets none is made. Returns the file with the bytes it has left.
-    fn retired_file(&self, place: &PrivateDir, name: &str) -> Option<(File, usize)> {
+    fn retired_file(&self, place: &PrivateDir, name: &str, written: &str) -> Option<(File, usize)> {
         let retired = self.open().ok()??.open_dir(RETIRED).ok()??;
-        retired.move_to(name, place, name).ok().filter(|is_moved| *is_moved)?;
-        let file = place.change_file(name).ok()?;
+        retired.move_to(name, place, written).ok().filter(|is_moved| *is_moved)?;
+        let file = place.change_file(written).ok()?;
         let held = file.metadata().ok()?.len().saturating_sub(TRAILER_BYTES as u64);
         file.set_len(held).ok()?;
         Some((file, usize::try_from(held).ok()?))
@@ -351,6 +356,23 @@ mod tests {
         }
         shelf.remove_all().unwrap();
         assert_eq!(fs::read_dir(dir.path().join("node")).unwrap().count(), 0);
+    }
+
+    /// A guard that was made again began with its damage: a second loss in that instant lost a part
+    /// that had been safe.
+    #[test]
+    fn a_part_is_there_until_a_new_one_has_replaced_it_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
+        shelf.clear(7).unwrap();
+        let part = ShelfPart::Payloads(1);
+        shelf.put(7, part, b"old").unwrap();
+        let mut file = shelf.start(7, part).unwrap();
+        file.append(b"new").unwrap();
+        assert_eq!(shelf.get(7, part).unwrap(), b"old");
+        assert_eq!(shelf.parts(7).unwrap(), [part]);
+        file.finish().unwrap();
+        assert_eq!(shelf.get(7, part).unwrap(), b"new");
     }
 
     #[test]
