@@ -3,8 +3,8 @@
 //! Promises: a part is read as it was written or is refused, since the trailer has its length and
 //! checksum and comes last. Where a part is written over an old one in memory, and is large, its
 //! bytes are stored through a map that is kept from version to version: a call of the system takes
-//! twice the time of a copy, and a new map that of three. Must not know where files are, nor how
-//! they are called.
+//! twice the time of a copy, and a new map that of three. Must not choose where files are, nor how
+//! they are called: it is told both.
 
 use std::fs::File;
 use std::io::{self, Read};
