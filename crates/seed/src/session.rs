@@ -161,10 +161,12 @@ impl SessionChoices {
 /// end.
 pub(crate) fn run(choices: &SessionChoices, end: EarlyEnd, story: &SharedStory) -> Result<(), String> {
     let stops_after = end.stops_after;
+    // A run that stops soon is looked at less often.
+    let times = |whole: u64| if stops_after.is_some() { whole / 4 } else { whole };
     let run_rank = |comm: Box<dyn Comm>| Rank { choices, comm: comm.as_ref(), story, stops_after }.run();
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..choices.reads).try_for_each(|_| inspect(story, DIRECTORY, RUN)));
-        scope.spawn(|| (0..choices.prunes).for_each(|_| prune(story, DIRECTORY, RUN, choices.keep)));
+        scope.spawn(|| (0..times(choices.reads)).try_for_each(|_| inspect(story, DIRECTORY, RUN)));
+        scope.spawn(|| (0..times(choices.prunes)).for_each(|_| prune(story, DIRECTORY, RUN, choices.keep)));
         launch(choices.ranks, end.loss, run_rank)
     })?;
     if let Some(loss) = end.loss {
