@@ -63,9 +63,9 @@ const METHODS: [ComparedMethod; 3] = [
         operators: &["csr", "stencil"],
     },
     ComparedMethod {
-        name: "GMRES(30) + Jacobi",
+        name: "GMRES(30) + Jacobi, basis double",
         petsc: "-ksp_type gmres -pc_type jacobi",
-        ours: "--method gmres --restart 30 --pc jacobi",
+        ours: "--method gmres --basis double --restart 30 --pc jacobi",
         operators: &["csr"],
     },
 ];

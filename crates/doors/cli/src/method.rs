@@ -90,9 +90,10 @@ impl<'a> Setup<'a> {
         self.problem
     }
 
-    /// Returns the name under which versions hold the method and its preconditioner. Under another
-    /// name the iterate alone is restored: directions of one preconditioner do not continue under
-    /// another. The text lives as long as the process, so ask once.
+    /// Returns the name under which versions hold the method, its preconditioner and its basis where
+    /// that has fewer bits. Under another name the iterate alone is restored: directions of one
+    /// preconditioner do not continue under another, nor a basis in other bits. The text lives as
+    /// long as the process, so ask once.
     pub(crate) fn saved_as(&self, method: &dyn Method) -> Option<&'static str> {
         let name = method.method()?;
         let MethodArgs { method, pc, .. } = self.args;
@@ -102,7 +103,13 @@ impl<'a> Setup<'a> {
             PcKind::Amg => find_hypre().map_or_else(|_| String::new(), |[_, version]| format!(" of hypre {version}")),
             _ => String::new(),
         };
-        Some(if is_plain { name } else { format!("{name} with {}{of_library}", name_of(*pc)).leak() })
+        let with = if is_plain { String::new() } else { format!(" with {}{of_library}", name_of(*pc)) };
+        let basis = match self.basis() {
+            BasisStorage::Double => "",
+            BasisStorage::Float => " in floats",
+            BasisStorage::Auto => " in few bits",
+        };
+        Some(format!("{name}{basis}{with}").leak())
     }
 
     /// Returns the name of the device that solvers are made on; `None` for the host.
@@ -121,6 +128,13 @@ impl<'a> Setup<'a> {
         let operator = self.problem.system().a;
         let product_bytes = operator.bytes() as f64 + 16.0 * operator.rows() as f64;
         Ok((product_bytes / self.make()?.bytes_per_iteration()).min(1.0))
+    }
+
+    /// Returns the storage of the basis: on the host as few bits as needed, where nothing is chosen.
+    fn basis(&self) -> BasisStorage {
+        let takes_fewer_bits = self.on_device.is_none() && self.args.method.takes(Setting::Basis);
+        let usual = if takes_fewer_bits { BasisStorage::Auto } else { BasisStorage::Double };
+        self.args.basis.map_or(usual, BasisStorage::from)
     }
 
     /// Makes a solver at the first guess.
@@ -143,7 +157,7 @@ impl<'a> Setup<'a> {
                 _ => Side::Left,
             },
             harvest: self.args.harvest(),
-            basis: self.args.basis.map_or(BasisStorage::Double, BasisStorage::from),
+            basis: self.basis(),
         };
         if let Some(made) = self.on_device.as_ref().and_then(|placed| placed.make(&inputs)) {
             return made;

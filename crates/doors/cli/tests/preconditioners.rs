@@ -55,9 +55,10 @@ fn a_shift_is_said_once() {
 }
 
 /// An exact resume of CG or BiCGSTAB continued silently with the directions of the preconditioner
-/// that the version was saved under, when another one was given.
+/// that the version was saved under, when another one was given. A basis in other bits was refused
+/// with the names of its variables.
 #[test]
-fn versions_under_another_preconditioner_give_the_iterate_alone() {
+fn versions_under_another_preconditioner_or_basis_give_the_iterate_alone() {
     let dir = tempfile::tempdir().unwrap();
     let run = |method: &str, pc: &str| {
         let problem = format!("--poisson3d 12 --rhs-kind random --method {method} --rtol 1e-8 --threads 1");
@@ -70,6 +71,14 @@ fn versions_under_another_preconditioner_give_the_iterate_alone() {
         ("cg", "none", "jacobi", "version 9 was saved by cg: cg with jacobi starts from its iterate alone"),
         ("pipecg", "ssor", "none", "version 9 was saved by pipecg with ssor: pipecg starts from its iterate alone"),
         ("bicgstab", "ilu0", "ssor", "saved by bicgstab with ilu0: bicgstab with ssor starts from its iterate alone"),
+        (
+            "gmres",
+            "none --basis double",
+            "none",
+            "9 was saved by gmres: gmres in few bits starts from its iterate alone",
+        ),
+        ("gmres", "ilu0", "ilu0 --basis float", "by gmres in few bits with ilu0: gmres in floats with ilu0 starts"),
+        ("gmres", "none", "none", "resuming from version 9"),
         ("cg", "bjacobi", "bjacobi", "resuming from version 9"),
         ("bicgstab", "jacobi", "jacobi", "resuming from version 9"),
     ] {
