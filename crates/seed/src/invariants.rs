@@ -76,8 +76,8 @@ pub(crate) fn check_end(program: &SeedProgram, lived: &Lived, whole_from: u64) -
     check_durable(&lived.past.journal, &names)?;
     // A run that lost a rank leaves a draft, and the place where its parts are handed over.
     let names_max = names_max + if lived.end.loss.is_some() { 2 } else { 0 };
-    // Without power, all that was retired since the last sync may come back, until a save retires it
-    // again.
+    // Without power, all that was retired since the last sync may come back, until a save retires
+    // it again.
     let found = names_in(&lived.before.tree, directory);
     let has_saved = names.last() != found.last();
     let names_max = if has_saved { names_max } else { names_max.max(found.len()) };

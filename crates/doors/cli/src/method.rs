@@ -15,6 +15,10 @@ use crate::place::PlacedSystem;
 use crate::problem::LinearProblem;
 use crate::ranks::{agree, comm_for_library, was_repaired};
 
+/// A basis of this size in doubles is read from memory at each step, so that fewer bytes pay. In
+/// caches they do not, and are slower (`cargo xtask anchor solves -n 32 --only "gmres + jacobi"`).
+const LARGE_BASIS_BYTES: u64 = 64_000_000;
+
 /// All that a solver is made from; failures do not touch it.
 pub(crate) struct Setup<'a> {
     problem: &'a LinearProblem,
@@ -90,7 +94,7 @@ impl<'a> Setup<'a> {
         self.problem
     }
 
-    /// Returns the name under which versions hold the method, its preconditioner and its basis where
+    /// Returns the name under which versions hold the method, its preconditioner and its basis if
     /// that has fewer bits. Under another name the iterate alone is restored: directions of one
     /// preconditioner do not continue under another, nor a basis in other bits. The text lives as
     /// long as the process, so ask once.
@@ -130,10 +134,14 @@ impl<'a> Setup<'a> {
         Ok((product_bytes / self.make()?.bytes_per_iteration()).min(1.0))
     }
 
-    /// Returns the storage of the basis: on the host as few bits as needed, where nothing is chosen.
+    /// Returns the storage of the basis. Where nothing is chosen, one on the host that exceeds
+    /// caches takes as few bits as it needs; the number of ranks is not asked, as none may change
+    /// the iterations.
     fn basis(&self) -> BasisStorage {
-        let takes_fewer_bits = self.on_device.is_none() && self.args.method.takes(Setting::Basis);
-        let usual = if takes_fewer_bits { BasisStorage::Auto } else { BasisStorage::Double };
+        let vector_bytes = 8 * self.problem.unknowns();
+        let exceeds_caches = vector_bytes * (u64::from(self.args.restart) + 1) >= LARGE_BASIS_BYTES;
+        let has_choice = self.on_device.is_none() && self.args.method.takes(Setting::Basis);
+        let usual = if has_choice && exceeds_caches { BasisStorage::Auto } else { BasisStorage::Double };
         self.args.basis.map_or(usual, BasisStorage::from)
     }
 
