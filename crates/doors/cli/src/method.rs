@@ -138,8 +138,8 @@ impl<'a> Setup<'a> {
     /// caches takes as few bits as it needs; the number of ranks is not asked, as none may change
     /// the iterations.
     fn basis(&self) -> BasisStorage {
-        let vector_bytes = 8 * self.problem.unknowns();
-        let exceeds_caches = vector_bytes * (u64::from(self.args.restart) + 1) >= LARGE_BASIS_BYTES;
+        let vectors = u64::from(self.args.restart) + 1;
+        let exceeds_caches = vectors.saturating_mul(8 * self.problem.unknowns()) >= LARGE_BASIS_BYTES;
         let has_choice = self.on_device.is_none() && self.args.method.takes(Setting::Basis);
         let usual = if has_choice && exceeds_caches { BasisStorage::Auto } else { BasisStorage::Double };
         self.args.basis.map_or(usual, BasisStorage::from)

@@ -175,7 +175,8 @@ pub(crate) struct MethodArgs {
     pub(crate) harvest: Option<u8>,
 
     #[arg(long, value_enum, help_heading = "Method",
-          help = format!("Storage of the basis vectors of {} [default: auto where doubles take 64 MB or more, on the host; else double]",
+          help = format!("Storage of the basis vectors of {} [default: auto where doubles take 64 MB or more, on \
+                          the host; else double]",
                          methods_with(|method| method.takes(Setting::Basis))))]
     pub(crate) basis: Option<BasisKind>,
 
