@@ -32,6 +32,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use recoup_core::{
@@ -98,6 +99,9 @@ pub struct Hdf5Store {
     parts_ranks: usize,
     parts: HeldParts,
     drafts: Drafts,
+    /// The newest version whose name is known to outlast a loss of power: older ones may go. 0 if
+    /// none is known.
+    durable: AtomicU64,
     /// Held, never read: the operating system releases it with the process.
     _lock: Option<FileLock>,
 }
@@ -131,7 +135,9 @@ impl Hdf5Store {
         let parts_ranks = PARTS_RANKS;
         let parts = HeldParts::default();
         let drafts = Drafts::new(&root);
-        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts_ranks, parts, drafts, _lock: lock })
+        let durable = AtomicU64::new(0);
+        let throttle = None;
+        Ok(Self { root, access, throttle, replaces, ranks_per_file, parts_ranks, parts, drafts, durable, _lock: lock })
     }
 
     /// Puts a bandwidth limit on payloads, both ways.
@@ -267,6 +273,18 @@ impl Hdf5Store {
         self.read_version(version, read, |_| true)
     }
 
+    /// Sees to it that a version which goes leaves a newer one behind even if the power goes, too:
+    /// another thread or process may have renamed that, and not have come to its sync.
+    fn secure_newer_than(&self, version: u64) -> Result<(), StoreError> {
+        if self.durable.load(Ordering::Acquire) > version {
+            return Ok(());
+        }
+        let newest = self.versions()?.into_iter().rfind(|&other| other != version);
+        publish::sync_directory(&self.root)?;
+        self.durable.store(newest.unwrap_or(0), Ordering::Release);
+        Ok(())
+    }
+
     /// Makes the sealed draft a version, and prepares the next draft if ranks may begin it in any
     /// order. Returns whether they may.
     fn publish_sealed(
@@ -281,6 +299,7 @@ impl Hdf5Store {
             self.publish_draft(index, draft).map(|()| version)
         };
         let version = index.and_then(publish).inspect_err(|_| abandon(draft))?;
+        self.durable.fetch_max(version, Ordering::AcqRel);
         Ok(self.is_plain() && (ranks == 1 || self.drafts.prepare_after(version)))
     }
 
@@ -458,6 +477,7 @@ impl Store for Hdf5Store {
         if newer.is_empty() {
             return Ok(newer);
         }
+        self.durable.store(0, Ordering::Release);
         let aside = self.root.join(SET_ASIDE);
         publish::create_directory(&aside)?;
         // Newest first: killed in between, no version is without one it is coded against.
@@ -469,6 +489,7 @@ impl Store for Hdf5Store {
 
     fn remove(&self, version: u64) -> Result<(), StoreError> {
         self.require_write()?;
+        self.secure_newer_than(version)?;
         let path = self.version_path(version);
         if self.drafts.take(version, &path) { Ok(()) } else { self.drafts.remove(version, &path) }
     }

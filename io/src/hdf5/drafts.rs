@@ -195,6 +195,7 @@ mod tests {
     use recoup_testkit::store_suite::SampleVersion;
 
     use crate::hdf5::entries::entries;
+    use crate::publish::Step;
     use crate::publish::watch::watched;
     use crate::{Access, Hdf5Store};
     use crate::{publish, reuse};
@@ -210,6 +211,30 @@ mod tests {
 
     fn names(dir: &tempfile::TempDir) -> Vec<String> {
         entries(&dir.path().join("solve")).unwrap()
+    }
+
+    /// A worker removed version 1 between the rename and the sync of version 3, which a drain had
+    /// just published; then the power went, and neither was there.
+    #[test]
+    fn a_version_goes_once_a_newer_one_outlasts_a_loss_of_power() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(stored(&dir, 1));
+        let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
+        let syncs_at_removal = |version| {
+            let steps = Arc::new(Mutex::new(Vec::new()));
+            let noted = steps.clone();
+            let note = move |step, _: &Path| {
+                noted.lock().unwrap().push(step);
+                Ok(())
+            };
+            watched(note, || store.remove(version)).unwrap();
+            let steps = steps.lock().unwrap();
+            steps.iter().take_while(|step| **step != Step::Rename).filter(|step| **step == Step::SyncDirectory).count()
+        };
+        assert_eq!(syncs_at_removal(1), 1, "who published version 2 is not known");
+        SampleVersion::new(3, 1).publish(&store).unwrap();
+        assert_eq!(syncs_at_removal(2), 0, "version 3 was synced here");
+        assert_eq!(syncs_at_removal(3), 1, "no other version is newer");
     }
 
     #[test]
