@@ -178,16 +178,27 @@ impl Tree {
         }
     }
 
-    /// Renames what was at the first of two places, or exchanges what was at both.
+    /// Renames what was at the first of two places, or exchanges what was at both. Where an earlier
+    /// rename was lost, a file keeps the name it had then, too; no file system lets a directory have two.
     pub(crate) fn rename(&mut self, places: [(&Entry, Option<NodeNumber>); 2], is_exchange: bool) {
         let [(from, Some(moved)), (to, other)] = places else { return };
-        if self.lookup(from.directory, &from.name) == Some(moved) {
-            self.unset(from);
-        }
+        self.take_from(from, moved);
         if let Some(other) = other.filter(|_| is_exchange) {
+            self.take_from(to, other);
             self.set(from, other);
         }
         self.set(to, moved);
+    }
+
+    /// Takes what moves from its place, or a directory from where it is in fact.
+    fn take_from(&mut self, place: &Entry, moved: NodeNumber) {
+        if self.lookup(place.directory, &place.name) == Some(moved) {
+            self.unset(place);
+        } else if self.names(moved).is_some()
+            && let Some((directory, name)) = self.place_of(moved)
+        {
+            self.unset(&Entry { directory, name });
+        }
     }
 
     fn bytes_mut(&mut self, node: NodeNumber) -> Option<&mut Vec<u8>> {
@@ -210,6 +221,21 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_has_one_name_although_a_rename_of_it_was_lost() {
+        let entry = |name: &str| Entry { directory: TOP, name: name.as_bytes().to_vec() };
+        let mut tree = Tree::default();
+        ["old", "other"].iter().for_each(|name| tree.make_directory(name));
+        let [old, other] = ["old", "other"].map(|name| tree.find(name).unwrap());
+        tree.rename([(&entry("draft"), Some(old)), (&entry("new"), None)], false);
+        assert_eq!((tree.find("old"), tree.find("new")), (None, Some(old)));
+        tree.rename([(&entry("draft"), Some(other)), (&entry("moved"), Some(old))], true);
+        assert_eq!(
+            ["new", "other", "draft", "moved"].map(|name| tree.find(name)),
+            [None, None, Some(old), Some(other)]
+        );
+    }
 
     #[test]
     fn names_move_with_what_they_name() {
