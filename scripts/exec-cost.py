@@ -8,7 +8,8 @@ below `recoup exec` that saves nothing (--share 0), and with its log. The table 
 time of a solve, and the ratios of the processor time of all processes to that of the plain run of
 the same turn, which has the ways in any order: medians and quartiles. On a busy machine, `chrt -r 1`
 in front has it undisturbed. Then the loop of 200 long solves is killed before step 150, and the
-processor time until it is back there is divided by that of the plain run until then. The exit code
+processor time until it is back there is divided by that of the plain run until then. Last, the
+memory of the log: the peak of the process above one that saves nothing, in vectors. The exit code
 is 1 if an output differs from that of the plain run.
 """
 
@@ -27,6 +28,11 @@ SOLVER = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-8"
 # Unknowns along a side, and steps.
 LOOPS = [(180, 60), (70, 200)]
 LONG = f"-n 200 -steps 200 {SOLVER}"
+LARGE_SIDE = 1000
+LARGE = f"-n {LARGE_SIDE} -steps 2 -pc_type jacobi -ksp_rtol 0.2 -ksp_type"
+PEAK = """import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
 KILL_AT = 150
 KILLED = (0, -9, 137)
 
@@ -89,6 +95,16 @@ def killed(program, args, folder):
     return again, back, output == expected and f"{KILL_AT} answered" in said
 
 
+def vectors(program, method, args, folder):
+    """Memory of the log, in vectors."""
+    words = [str(program), *LARGE.split(), method]
+    peaks = []
+    for share in "10":
+        below_exec = [*below(args.recoup, "--share", share, "--after", "1h"), *words]
+        peaks.append(int(subprocess.check_output([sys.executable, "-c", PEAK, *below_exec], cwd=folder)))
+    return 1024 * (peaks[0] - peaks[1]) / (8 * LARGE_SIDE**2)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recoup", type=Path, default=ROOT / "target/release/recoup", help="the program")
@@ -116,6 +132,8 @@ def main():
         again, back, is_same = killed(program, args, work)
         print(f"killed before step {KILL_AT} of 200, and back there: {back:.2f} s of processors; "
               f"run again {again:.2f} s: {again / back:.0f} times", "" if is_same else "THE OUTPUT DIFFERS")
+        for method in ("cg", "bcgs", "gmres"):
+            print(f"memory of the log beside {method}: {vectors(program, method, args, work):.1f} vectors", flush=True)
     return 0 if is_right and is_same else 1
 
 

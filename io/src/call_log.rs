@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,8 @@ const BESIDE_CALLS: u64 = 1 << 63;
 const MAGIC: [u8; 8] = *b"RECOUPC1";
 const HEADER_BYTES: usize = 64;
 const FACTS_BYTES_MAX: u32 = 1 << 20;
+/// Bytes of an entry that are read at a time, so that reading takes no memory of the size of a vector.
+const READ_BYTES: usize = 1 << 18;
 const CLOSING: &str = ".log";
 
 /// The file of one rank of a stream of calls.
@@ -52,13 +55,15 @@ pub struct LogRows {
     pub bytes: u32,
 }
 
-/// An entry as it was put.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogEntry {
-    /// Bytes that are alike on all ranks.
-    pub facts: Vec<u8>,
-    /// Rows of one rank.
-    pub values: Vec<u8>,
+impl LogRows {
+    /// Returns where rows that both have are: in these, and in the others.
+    fn shared_with(&self, others: &Self) -> Option<[Range<u64>; 2]> {
+        let start = self.first.max(others.first);
+        let end = self.first.saturating_add(self.count).min(others.first.saturating_add(others.count));
+        let within = |rows: &Self| start - rows.first..end - rows.first;
+        (start < end && (self.global, self.bytes) == (others.global, others.bytes))
+            .then(|| [within(self), within(others)])
+    }
 }
 
 /// The log of a directory, over all streams and ranks.
@@ -116,15 +121,20 @@ impl CallLog {
         self.own.places.get(&number).map(|place| place.rows)
     }
 
-    /// Returns a call's facts and these rows of its answer. They are of one entry, even where
-    /// several ranks have put it.
+    /// Reads these rows of a call's answer into `values`, and returns its facts: bytes that are alike
+    /// on all ranks. They are of one entry, even where several ranks have put it. Where it is not
+    /// found, `values` may hold anything.
     ///
     /// # Errors
     /// When a file cannot be read. What is damaged is not found.
-    pub fn find(&mut self, number: u64, rows: LogRows) -> Result<Option<LogEntry>, StoreError> {
+    ///
+    /// # Panics
+    /// If `values` are not as long as those rows.
+    pub fn find(&mut self, number: u64, rows: LogRows, values: &mut [u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        assert_eq!(values.len() as u64, rows.count * u64::from(rows.bytes), "bytes of the rows");
         let own = self.own.places.get(&number).filter(|place| place.rows == rows);
-        if let Some(entry) = own.map_or(Ok(None), |place| self.own.read(place))? {
-            return Ok(Some(entry));
+        if let Some(facts) = own.map_or(Ok(None), |place| self.own.read(place, rows, values))? {
+            return Ok(Some(facts));
         }
         if self.others.is_none() {
             self.others = Some(self.list()?);
@@ -133,31 +143,31 @@ impl CallLog {
         let parts: Vec<_> = files.filter_map(|file| Some((file, file.places.get(&number)?))).collect();
         for &(_, first) in &parts {
             let same = parts.iter().filter(|(_, place)| place.is_of_one_entry(first));
-            if let Some(entry) = gather(same.copied(), rows)? {
-                return Ok(Some(entry));
+            if let Some(facts) = gather(same.copied(), rows, values)? {
+                return Ok(Some(facts));
             }
         }
         Ok(None)
     }
 
-    /// Puts a call's facts and this rank's rows of its answer; the entry replaces an older one.
-    /// Returns whether the log has room for it.
+    /// Puts a call's facts and this rank's rows of its answer; they replace older ones. Returns
+    /// whether the log has room for them.
     ///
     /// # Errors
-    /// When it cannot be written. Then nothing of it counts.
+    /// When they cannot be written. Then nothing of them counts.
     ///
     /// # Panics
     /// If `values` are not those rows.
-    pub fn put(&mut self, number: u64, rows: LogRows, entry: &LogEntry) -> Result<bool, StoreError> {
-        assert_eq!(entry.values.len() as u64, rows.count * u64::from(rows.bytes), "bytes of the rows");
-        let place = EntryPlace::of(number, rows, entry, self.own.end);
-        if place.end() > self.bytes_max || entry.facts.len() as u64 > u64::from(FACTS_BYTES_MAX) {
+    pub fn put(&mut self, number: u64, rows: LogRows, facts: &[u8], values: &[u8]) -> Result<bool, StoreError> {
+        assert_eq!(values.len() as u64, rows.count * u64::from(rows.bytes), "bytes of the rows");
+        let place = EntryPlace::of(number, rows, facts, values, self.own.end);
+        if place.end() > self.bytes_max || facts.len() as u64 > u64::from(FACTS_BYTES_MAX) {
             return Ok(false);
         }
         if self.own.file.is_none() {
             publish::create_directory(&self.folder)?;
         }
-        self.own.append(place, entry)?;
+        self.own.append(place, facts, values)?;
         Ok(true)
     }
 
@@ -192,13 +202,13 @@ struct EntryPlace {
 }
 
 impl EntryPlace {
-    fn of(number: u64, rows: LogRows, entry: &LogEntry, start: u64) -> Self {
+    fn of(number: u64, rows: LogRows, facts: &[u8], values: &[u8], start: u64) -> Self {
         Self {
             number,
             rows,
-            facts_bytes: entry.facts.len() as u32,
-            facts_crc32c: crc32c::crc32c(&entry.facts),
-            values_crc32c: crc32c::crc32c(&entry.values),
+            facts_bytes: facts.len() as u32,
+            facts_crc32c: crc32c::crc32c(facts),
+            values_crc32c: crc32c::crc32c(values),
             start,
         }
     }
@@ -284,21 +294,38 @@ impl LogFile {
         }
     }
 
-    /// Reads an entry whole; `None` where a checksum does not hold.
-    fn read(&self, place: &EntryPlace) -> Result<Option<LogEntry>, StoreError> {
+    /// Reads an entry's facts, and those of its rows that are wanted to their places in `values`;
+    /// `None` where a checksum does not hold.
+    fn read(&self, place: &EntryPlace, wanted: LogRows, values: &mut [u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(file) = self.open_to_read()? else { return Ok(None) };
         let start = place.start + HEADER_BYTES as u64;
-        let facts_bytes = place.facts_bytes as usize;
-        let mut facts = vec![0; (place.end() - start) as usize];
-        if file.read_exact_at(&mut facts, start).is_err() {
+        let mut facts = vec![0; place.facts_bytes as usize];
+        if file.read_exact_at(&mut facts, start).is_err() || crc32c::crc32c(&facts) != place.facts_crc32c {
             return Ok(None);
         }
-        let values = facts.split_off(facts_bytes);
-        let is_whole = crc32c::crc32c(&facts) == place.facts_crc32c && crc32c::crc32c(&values) == place.values_crc32c;
-        Ok(is_whole.then_some(LogEntry { facts, values }))
+        let of_row = u64::from(place.rows.bytes);
+        let [shared, to] = place.rows.shared_with(&wanted).unwrap_or_default();
+        let shared = shared.start * of_row..shared.end * of_row;
+        let target = &mut values[(to.start * of_row) as usize..(to.end * of_row) as usize];
+        let start = start + facts.len() as u64;
+        let total = place.end() - start;
+        let (mut buffer, mut sum) = (vec![0; READ_BYTES.min(total as usize)], 0);
+        for passed in (0..total).step_by(READ_BYTES) {
+            let bytes = &mut buffer[..READ_BYTES.min((total - passed) as usize)];
+            if file.read_exact_at(bytes, start + passed).is_err() {
+                return Ok(None);
+            }
+            sum = crc32c::crc32c_append(sum, bytes);
+            let (first, end) = (shared.start.max(passed), shared.end.min(passed + bytes.len() as u64));
+            if first < end {
+                let after = |origin: u64| (first - origin) as usize..(end - origin) as usize;
+                target[after(shared.start)].copy_from_slice(&bytes[after(passed)]);
+            }
+        }
+        Ok((sum == place.values_crc32c).then_some(facts))
     }
 
-    fn append(&mut self, place: EntryPlace, entry: &LogEntry) -> Result<(), StoreError> {
+    fn append(&mut self, place: EntryPlace, facts: &[u8], values: &[u8]) -> Result<(), StoreError> {
         if self.file.is_none() {
             let mut options = File::options();
             let opened = regular::open_without_links(options.write(true).create(true), &self.path);
@@ -310,41 +337,33 @@ impl LogFile {
             self.file = Some(file);
         }
         let Some(file) = &self.file else { return Ok(()) };
-        let head = [&place.header()[..], &entry.facts].concat();
+        let head = [&place.header()[..], facts].concat();
         publish::write_at(file, &self.path, &head, place.start)?;
-        publish::write_at(file, &self.path, &entry.values, place.start + head.len() as u64)?;
+        publish::write_at(file, &self.path, values, place.start + head.len() as u64)?;
         self.end = place.end();
         self.places.insert(place.number, place);
         Ok(())
     }
 }
 
-/// Puts rows together from the parts of one entry; `None` unless all are there.
+/// Puts rows together from the parts of one entry, and returns its facts; `None` unless all are there.
 fn gather<'a>(
     parts: impl Iterator<Item = (&'a LogFile, &'a EntryPlace)>,
     rows: LogRows,
-) -> Result<Option<LogEntry>, StoreError> {
-    let width = rows.bytes as usize;
-    let mut found = 0;
-    let mut whole = LogEntry { facts: Vec::new(), values: vec![0; rows.count as usize * width] };
+    values: &mut [u8],
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let (mut found, mut facts) = (0, None);
     for (file, place) in parts {
-        let has = place.rows;
-        let start = has.first.max(rows.first);
-        let end = has.first.saturating_add(has.count).min(rows.first + rows.count);
-        let is_wanted = start < end || rows.count == 0;
-        if !is_wanted || (has.global, has.bytes) != (rows.global, rows.bytes) {
+        let shared = place.rows.shared_with(&rows).map_or(0, |[shared, _]| shared.end - shared.start);
+        let is_alike = (place.rows.global, place.rows.bytes) == (rows.global, rows.bytes);
+        if shared == 0 && (rows.count > 0 || !is_alike) {
             continue;
         }
-        let Some(entry) = file.read(place)? else { continue };
-        whole.facts = entry.facts;
-        if start < end {
-            let [source, target] = [has.first, rows.first].map(|first| (start - first) as usize * width);
-            let bytes = (end - start) as usize * width;
-            whole.values[target..target + bytes].copy_from_slice(&entry.values[source..source + bytes]);
-            found += end - start;
-        }
+        let Some(of_part) = file.read(place, rows, values)? else { continue };
+        facts = Some(of_part);
+        found += shared;
     }
-    Ok((found == rows.count && !whole.facts.is_empty()).then_some(whole))
+    Ok(facts.filter(|_| found == rows.count))
 }
 
 #[cfg(test)]
@@ -365,14 +384,26 @@ mod tests {
         LogRows { first, count, global: GLOBAL, bytes: 8 }
     }
 
-    /// A call's facts and values: each row has a value of its own.
-    fn entry(number: u64, rows: LogRows) -> LogEntry {
-        let values = (rows.first..rows.first + rows.count).flat_map(|row| (100 * number + row).to_le_bytes());
-        LogEntry { facts: format!("call {number}").into_bytes(), values: values.collect() }
+    fn facts(number: u64) -> Vec<u8> {
+        format!("call {number}").into_bytes()
+    }
+
+    /// A call's values: each row has one of its own.
+    fn values(number: u64, rows: LogRows) -> Vec<u8> {
+        (rows.first..rows.first + rows.count).flat_map(|row| (100 * number + row).to_le_bytes()).collect()
     }
 
     fn put(log: &mut CallLog, number: u64, rows: LogRows) {
-        assert!(log.put(number, rows, &entry(number, rows)).unwrap());
+        assert!(log.put(number, rows, &facts(number), &values(number, rows)).unwrap());
+    }
+
+    fn find(log: &mut CallLog, number: u64, rows: LogRows) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut found = vec![0; (rows.count * u64::from(rows.bytes)) as usize];
+        log.find(number, rows, &mut found).unwrap().map(|facts| (facts, found))
+    }
+
+    fn entry(number: u64, rows: LogRows) -> Option<(Vec<u8>, Vec<u8>)> {
+        Some((facts(number), values(number, rows)))
     }
 
     /// The layout of FORMAT.md, byte for byte.
@@ -381,7 +412,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let own = LogRows { first: 2, count: 3, global: 9, bytes: 1 };
         let mut log = open(dir.path(), 1, 2);
-        log.put(5, own, &LogEntry { facts: b"abcd".to_vec(), values: b"xyz".to_vec() }).unwrap();
+        log.put(5, own, b"abcd", b"xyz").unwrap();
         let bytes = fs::read(dir.path().join("calls/world-2-1.log")).unwrap();
         let numbers =
             [[5, 0, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0], [3, 0, 0, 0, 0, 0, 0, 0], [9, 0, 0, 0, 0, 0, 0, 0]];
@@ -399,18 +430,32 @@ mod tests {
         for (rank, own) in [(0, rows(0, 3)), (1, rows(3, 7))] {
             let mut log = open(dir.path(), rank, 2);
             put(&mut log, 5, own);
-            assert_eq!(log.find(5, own).unwrap(), Some(entry(5, own)));
+            assert_eq!(find(&mut log, 5, own), entry(5, own));
             // What is kept beside calls is none.
-            log.put(BESIDE_CALLS + 5, own, &LogEntry { facts: b"beside".to_vec(), ..entry(5, own) }).unwrap();
+            log.put(BESIDE_CALLS + 5, own, b"beside", &values(5, own)).unwrap();
         }
         let bytes = 2 * (2 * HEADER_BYTES as u64 + 12) + 2 * 8 * GLOBAL;
         assert_eq!(CallLog::summary(dir.path()).unwrap(), Some(LogSummary { calls: 1, bytes }));
         for (size, all) in [(1, vec![rows(0, 10)]), (3, vec![rows(0, 2), rows(2, 0), rows(2, 8)])] {
             for (rank, own) in (0..).zip(all) {
                 let mut log = open(dir.path(), rank, size);
-                assert_eq!(log.find(5, own).unwrap(), Some(entry(5, own)));
-                assert_eq!(log.find(6, own).unwrap(), None);
+                assert_eq!(find(&mut log, 5, own), entry(5, own));
+                assert_eq!(find(&mut log, 6, own), None);
             }
+        }
+    }
+
+    /// Values of more bytes than are read at a time.
+    #[test]
+    fn long_values_are_read_in_pieces_by_other_ranks_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let n = READ_BYTES as u64 / 4 + 5;
+        let part_of = |first, end| LogRows { first, count: end - first, global: n, bytes: 8 };
+        for (rank, own) in [(0, part_of(0, n / 5)), (1, part_of(n / 5, n))] {
+            put(&mut open(dir.path(), rank, 2), 5, own);
+        }
+        for wanted in [part_of(0, n), part_of(n / 5, n), part_of(n / 5 + 1, n - 1), part_of(n / 2, n / 2 + 1)] {
+            assert_eq!(find(&mut open(dir.path(), 0, 1), 5, wanted), entry(5, wanted));
         }
     }
 
@@ -418,9 +463,8 @@ mod tests {
     fn parts_of_two_entries_are_never_mixed() {
         let dir = tempfile::tempdir().unwrap();
         put(&mut open(dir.path(), 0, 2), 5, rows(0, 3));
-        let other = LogEntry { facts: b"call of another run".to_vec(), ..entry(5, rows(3, 7)) };
-        open(dir.path(), 1, 2).put(5, rows(3, 7), &other).unwrap();
-        assert_eq!(open(dir.path(), 0, 1).find(5, rows(0, 10)).unwrap(), None);
+        open(dir.path(), 1, 2).put(5, rows(3, 7), b"call of another run", &values(5, rows(3, 7))).unwrap();
+        assert_eq!(find(&mut open(dir.path(), 0, 1), 5, rows(0, 10)), None);
     }
 
     #[test]
@@ -435,17 +479,14 @@ mod tests {
         let check = |damaged: &[u8], what: String| {
             fs::write(&path, damaged).unwrap();
             let mut log = open(dir.path(), 0, 1);
-            let found: Vec<_> = (0..3).map(|number| log.find(number, all).unwrap()).collect();
+            let found: Vec<_> = (0..3).map(|number| find(&mut log, number, all)).collect();
             assert!(found.iter().any(Option::is_none), "{what}");
-            let is_right = |(number, found): (u64, &Option<LogEntry>)| {
-                found.as_ref().is_none_or(|found| *found == entry(number, all))
-            };
-            assert!((0..).zip(&found).all(is_right), "{what}");
+            assert!((0..).zip(&found).all(|(number, found)| found.is_none() || *found == entry(number, all)), "{what}");
             // It is put again, and what was whole before the damage stays.
             let lost = (0..).zip(&found).find(|(_, found)| found.is_none()).unwrap().0;
             put(&mut log, lost, all);
             drop(log);
-            assert_eq!(open(dir.path(), 0, 1).find(lost, all).unwrap(), Some(entry(lost, all)), "{what}");
+            assert_eq!(find(&mut open(dir.path(), 0, 1), lost, all), entry(lost, all), "{what}");
         };
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
@@ -460,12 +501,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let all = rows(0, 10);
         let mut log = CallLog::open(dir.path(), part(0, 1), 2 * (HEADER_BYTES as u64 + 6 + 80)).unwrap();
-        let other = LogEntry { values: vec![7; 80], ..entry(1, all) };
-        log.put(1, all, &other).unwrap();
+        log.put(1, all, &facts(1), &[7; 80]).unwrap();
         put(&mut log, 1, all);
         assert_eq!((log.rows(1), log.rows(2)), (Some(all), None));
-        assert!(!log.put(2, all, &entry(2, all)).unwrap());
-        assert_eq!(open(dir.path(), 0, 1).find(1, all).unwrap(), Some(entry(1, all)));
+        assert!(!log.put(2, all, &facts(2), &values(2, all)).unwrap());
+        assert_eq!(find(&mut open(dir.path(), 0, 1), 1, all), entry(1, all));
     }
 
     #[test]
@@ -473,7 +513,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut first = open(dir.path(), 0, 1);
         put(&mut first, 1, rows(0, 10));
-        let second = open(dir.path(), 0, 1).put(2, rows(0, 10), &entry(2, rows(0, 10)));
+        let second = open(dir.path(), 0, 1).put(2, rows(0, 10), &facts(2), &values(2, rows(0, 10)));
         assert!(matches!(second, Err(StoreError::Busy { .. })));
     }
 }

@@ -27,7 +27,7 @@ mod throttle;
 
 pub use array::Array;
 pub use call_directory::CallDirectory;
-pub use call_log::{CALLS, CallLog, LogEntry, LogPart, LogRows, LogSummary};
+pub use call_log::{CALLS, CallLog, LogPart, LogRows, LogSummary};
 pub use clock::{SystemClock, VirtualClock};
 pub use export::{write_npy, write_plain_hdf5};
 pub use hdf5::{Access, HISTORY, Hdf5Store, ROLL_CALL, STATUS};

@@ -1019,7 +1019,7 @@ int32_t recoup_log_open(const char *dir,
 // what they find, and agree before they use it.
 //
 // RECOUP_NO_VERSION when it is not there, or damaged; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT,
-// RECOUP_E_MISMATCH for facts without room, RECOUP_E_STORE. Then nothing is written.
+// RECOUP_E_MISMATCH for facts without room, RECOUP_E_STORE. Then `values` may hold anything.
 //
 // `rows` is NULL or points to such a thing; `facts_bytes` can be written, `facts` and
 // `values` have room, unless they are NULL.

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use recoup::io::{CallLog, LogEntry, LogPart, LogRows};
+use recoup::io::{CallLog, LogPart, LogRows};
 
 use crate::calls::{answer, out, text};
 use crate::numbers::Numbered;
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn recoup_log_open(
 /// what they find, and agree before they use it.
 ///
 /// RECOUP_NO_VERSION when it is not there, or damaged; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT,
-/// RECOUP_E_MISMATCH for facts without room, RECOUP_E_STORE. Then nothing is written.
+/// RECOUP_E_MISMATCH for facts without room, RECOUP_E_STORE. Then `values` may hold anything.
 ///
 /// # Safety
 /// `rows` is NULL or points to such a thing; `facts_bytes` can be written, `facts` and
@@ -112,21 +112,22 @@ pub unsafe extern "C" fn recoup_log_find(
         let [facts, values] = [out("facts", facts.cast::<u8>())?, out("values", values.cast::<u8>())?];
         let room = out("facts_bytes", facts_bytes)?;
         // SAFETY: as the caller promises.
-        let (rows, _) = unsafe { rows_of(rows) }?;
-        let Some(entry) = with_log(log, |log| Ok(log.find(number, rows)?))? else {
+        let (rows, bytes) = unsafe { rows_of(rows) }?;
+        // SAFETY: not NULL, and the caller's to be written.
+        let values = unsafe { std::slice::from_raw_parts_mut(values, bytes) };
+        let Some(kept) = with_log(log, |log| Ok(log.find(number, rows, values)?))? else {
             return Ok(RECOUP_NO_VERSION);
         };
-        let found = entry.facts.len() as u64;
+        let found = kept.len() as u64;
         // SAFETY: not NULL, and the caller's.
         if found > unsafe { room.read() } {
             let what = format!("call {number}: {found} bytes of facts found, more than there is room for");
             return Err(CallFailure::new(RECOUP_E_MISMATCH, what));
         }
-        // SAFETY: not NULL, and the caller's to be written.
-        unsafe { room.write(found) };
-        for (source, target) in [(&entry.facts, facts), (&entry.values, values)] {
-            // SAFETY: neither is NULL, and both have room for as many bytes.
-            unsafe { target.copy_from_nonoverlapping(source.as_ptr(), source.len()) };
+        // SAFETY: neither is NULL, both are the caller's to be written, and there is room for the facts.
+        unsafe {
+            room.write(found);
+            facts.copy_from_nonoverlapping(kept.as_ptr(), kept.len());
         }
         Ok(RECOUP_OK)
     })
@@ -159,8 +160,7 @@ pub unsafe extern "C" fn recoup_log_put(
         // SAFETY: neither is NULL, and both can be read.
         let [facts, values] =
             unsafe { [std::slice::from_raw_parts(facts, facts_bytes), std::slice::from_raw_parts(values, bytes)] };
-        let entry = LogEntry { facts: facts.to_vec(), values: values.to_vec() };
-        let is_kept = with_log(log, |log| Ok(log.put(number, rows, &entry)?))?;
+        let is_kept = with_log(log, |log| Ok(log.put(number, rows, facts, values)?))?;
         let full = || CallFailure::new(RECOUP_E_FULL, "the log has the size it may have");
         is_kept.then_some(RECOUP_OK).ok_or_else(full)
     })

@@ -157,7 +157,7 @@ static PetscErrorCode solve(one_call *call, Vec kept_x, PetscReal kept_residual,
     PetscBool is_nonzero, is_done = PETSC_FALSE;
     PetscFunctionBegin;
     PetscCall(KSPGetInitialGuessNonzero(ksp, &is_nonzero));
-    if (kept_x && is_nonzero) PetscCall(true_residual(call, call->x, &own_residual));
+    if (kept_x && is_nonzero) PetscCall(measure(call, call->x, &own_residual));
     PetscBool is_better = kept_x && !ksp->guess && kept_residual < own_residual ? PETSC_TRUE : PETSC_FALSE;
     PetscBool may_resume = call->is_watched && !call->is_inside && call->of->may_resume && !ksp->guess ? PETSC_TRUE : PETSC_FALSE;
     if (!is_better && !may_resume) {
@@ -264,15 +264,19 @@ typedef struct {
 /* Answers a call from the log, if there is an answer. */
 static PetscErrorCode look_up(one_call *call, kept_call *kept, PetscBool *is_done)
 {
+    Vec      *x = &call->of->kept_x;
     PetscInt  n;
-    PetscBool is_found;
+    PetscBool fits, is_found;
     PetscFunctionBegin;
-    PetscCall(take_work(call));
-    kept->x = call->of->kept_x;
-    PetscCall(find_kept(call, kept->x, &kept->facts));
+    PetscCall(is_alike(*x, call->x, &fits));
+    if (!fits) PetscCall(VecDestroy(x));
+    if (!fits) PetscCall(VecDuplicate(call->x, x));
+    PetscCall(find_kept(call, *x, &kept->facts));
+    if (kept->facts == NULL) PetscCall(VecDestroy(x));
     if (kept->facts == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    kept->x = *x;
     PetscCall(fingerprint(call));
-    PetscCall(true_residual(call, kept->x, &kept->residual));
+    PetscCall(measure(call, kept->x, &kept->residual));
     PetscCall(VecGetSize(kept->x, &n));
     kept->is_searched = !is_same_problem(kept->facts, &call->now, (double)n) && is_same_method(kept->facts, &call->now) ? PETSC_TRUE : PETSC_FALSE;
     if (kept->is_searched) PetscCall(find_numbers(call, kept->facts, kept->x, NULL, &kept->residual, &is_found));
@@ -321,6 +325,7 @@ static PetscErrorCode take_call(one_call *call, solve_call real, PetscBool has_n
     if (call->of->has_calls) PetscCall(look_up(call, &kept, &is_done));
     if (is_done) call->of->n_replayed++;
     else PetscCall(solve_and_keep(call, &kept, real, has_null));
+    if (!is_done) PetscCall(VecDestroy(&call->of->kept_x));
     explain(call, &before);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

@@ -27,7 +27,7 @@
 typedef struct {
     int64_t its, reason, n_norms, norm_type;
     double  rnorm, residual, rtol, abstol, divtol, max_it;
-    double  norm_b, zb, norm_Az, zAz;
+    double  norm_b, zb, norm_Ax, zAx;
     char    type[32], pc_type[32];
 } kept_facts;
 
@@ -38,7 +38,7 @@ typedef struct numbering {
     VecScatter  from_log; /* to the program's numbers; NULL where these are those of the log */
     PetscInt   *log_rows; /* the number in the log of each row of this rank, with from_log */
     PetscBool   has_keys; /* the log has the keys of its rows, or there are none */
-    Vec         first_b;  /* of a call that was kept, of whose rows keys are taken once they cost little, or NULL */
+    Vec         first_b;  /* a copy of that of a kept call, of whose rows keys are taken once they cost little, or NULL */
     uint64_t    first_number;
     PetscObjectId     first_matrix;
     PetscObjectState  first_state;
@@ -57,11 +57,7 @@ typedef struct calls_of_ranks {
     double      solved; /* seconds of all solves, alike on all ranks */
     double      product; /* seconds of a product with A, alike on all ranks; 0 before one was timed */
     numbering  *numberings;
-    const PetscInt *probed_rows; /* by which the probe was set */
-    Vec         probe, work, kept_x; /* as b twice, and as x, of the call before */
-    PetscObjectId    of_matrix; /* whose fingerprint is known */
-    PetscObjectState at_state;
-    double           norm_Az, zAz;
+    Vec         kept_x; /* as x of the call before, while calls are answered */
     char       *facts;  /* room for those of one call */
     uint64_t    n_replayed, n_guessed, n_resumed, n_kept, n_left;
     PetscBool   has_calls;  /* of an earlier start */
@@ -82,6 +78,8 @@ typedef struct {
     PetscBool       is_found;   /* it continues from a version whose rows had other numbers */
     PetscBool       is_watched; /* monitors of ours may be called */
     PetscBool       is_inside;  /* KSPSolve is under way, and does all that is around a solve */
+    PetscBool       is_solving; /* the method is at work */
+    PetscInt        n_borrowed; /* vectors that are written over now */
     kept_facts      now; /* of A, b and the tolerances at hand */
 } one_call;
 
@@ -146,8 +144,6 @@ static PetscErrorCode free_work(void)
 {
     PetscFunctionBegin;
     for (calls_of_ranks *of = all_calls; of; of = of->next) {
-        PetscCall(VecDestroy(&of->work));
-        PetscCall(VecDestroy(&of->probe));
         PetscCall(VecDestroy(&of->kept_x));
         for (numbering *rows = of->numberings; rows; rows = rows->next) {
             PetscCall(VecDestroy(&rows->raw));
@@ -236,25 +232,28 @@ static PetscErrorCode renumber(VecScatter from_log, Vec from, Vec to, ScatterMod
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Values that every row has for itself, on any number of ranks: by its number, or by the one that `numbers` has. */
-static PetscErrorCode set_probe(Vec z, const PetscInt *numbers)
+/* The projection of v on values that every row has for itself, on any number of ranks: by its number, or by the one that
+ * `numbers` has. */
+static PetscErrorCode project(Vec v, const PetscInt *numbers, double *along)
 {
-    PetscInt     first, end;
-    PetscScalar *values;
+    PetscInt           first, end;
+    const PetscScalar *values;
+    double             mine = 0;
     PetscFunctionBegin;
-    PetscCall(VecGetOwnershipRange(z, &first, &end));
-    PetscCall(VecGetArrayWrite(z, &values));
+    PetscCall(VecGetOwnershipRange(v, &first, &end));
+    PetscCall(VecGetArrayRead(v, &values));
     for (PetscInt row = first; row < end; row++) {
         uint64_t mixed = ((uint64_t)(numbers ? numbers[row - first] : row) + 1) * 0x9E3779B97F4A7C15ULL;
         mixed ^= mixed >> 29;
         mixed *= 0xBF58476D1CE4E5B9ULL;
-        values[row - first] = (double)(mixed >> 11) / 4503599627370496.0 - 1.0;
+        mine += PetscRealPart(values[row - first]) * ((double)(mixed >> 11) / 4503599627370496.0 - 1.0);
     }
-    PetscCall(VecRestoreArrayWrite(z, &values));
+    PetscCall(VecRestoreArrayRead(v, &values));
+    PetscCallMPI(MPI_Allreduce(&mine, along, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)v)));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Whether `ours`, which is as a vector of an earlier call, is as `theirs` too: then both have that one's layout. */
+/* Whether `ours` can be in the place of `theirs`. */
 static PetscErrorCode is_alike(Vec ours, Vec theirs, PetscBool *fits)
 {
     PetscLayout layouts[2];
@@ -266,33 +265,32 @@ static PetscErrorCode is_alike(Vec ours, Vec theirs, PetscBool *fits)
     PetscCall(VecGetLayout(theirs, &layouts[1]));
     PetscCall(VecGetType(theirs, &type));
     PetscCall(PetscObjectTypeCompare((PetscObject)ours, type, fits));
-    if (layouts[0] != layouts[1]) *fits = PETSC_FALSE;
+    if (*fits) PetscCall(PetscLayoutCompare(layouts[0], layouts[1], fits));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Vectors as b and x are, kept from call to call. */
-static PetscErrorCode take_work(one_call *call)
+/* Vectors to write over, as `like`: those that the method of the KSP works with, unless it is at work, and new ones beyond
+ * them. */
+static PetscErrorCode borrow_vectors(one_call *call, Vec like, PetscInt n, Vec *vectors)
 {
-    calls_of_ranks *of = call->of;
-    PetscBool       fits;
+    KSP       ksp    = call->ksp;
+    PetscInt  n_lent = ksp->work && !call->is_solving ? ksp->nwork : 0;
+    PetscBool fits;
     PetscFunctionBegin;
-    PetscCall(is_alike(of->work, call->b, &fits));
-    if (!fits) {
-        PetscCall(VecDestroy(&of->work));
-        PetscCall(VecDestroy(&of->probe));
-        PetscCall(VecDuplicate(call->b, &of->work));
-        PetscCall(VecDuplicate(call->b, &of->probe));
+    for (PetscInt i = 0; i < n; i++, call->n_borrowed++) {
+        Vec lent = call->n_borrowed < n_lent ? ksp->work[call->n_borrowed] : NULL;
+        PetscCall(is_alike(lent, like, &fits));
+        if (fits) PetscCall(PetscObjectReference((PetscObject)lent));
+        vectors[i] = fits ? lent : NULL;
+        if (!fits) PetscCall(VecDuplicate(like, &vectors[i]));
     }
-    if (!fits || of->probed_rows != call->rows->log_rows) {
-        PetscCall(set_probe(of->probe, call->rows->log_rows));
-        of->probed_rows = call->rows->log_rows;
-        of->of_matrix   = 0;
-    }
-    PetscCall(is_alike(of->kept_x, call->x, &fits));
-    if (!fits) {
-        PetscCall(VecDestroy(&of->kept_x));
-        PetscCall(VecDuplicate(call->x, &of->kept_x));
-    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static PetscErrorCode return_vectors(one_call *call, PetscInt n, Vec *vectors)
+{
+    PetscFunctionBegin;
+    for (PetscInt i = 0; i < n; i++, call->n_borrowed--) PetscCall(VecDestroy(&vectors[i]));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -306,51 +304,17 @@ static PetscErrorCode multiply(one_call *call, Vec x, Vec y)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* One product for each state of A. A shell's state says nothing of what it applies. */
-static PetscErrorCode fingerprint_matrix(one_call *call)
-{
-    calls_of_ranks  *of = call->of;
-    PetscObjectId    id;
-    PetscObjectState state;
-    PetscBool        is_shell;
-    Vec              z;
-    PetscScalar      along;
-    PetscReal        norm;
-    PetscFunctionBegin;
-    PetscCall(PetscObjectGetId((PetscObject)call->A, &id));
-    PetscCall(PetscObjectStateGet((PetscObject)call->A, &state));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)call->A, &is_shell, MATSHELL, MATMFFD, "python", ""));
-    if (is_shell || id != of->of_matrix || state != of->at_state) {
-        PetscCall(MatCreateVecs(call->A, &z, NULL));
-        PetscCall(set_probe(z, call->rows->log_rows));
-        PetscCall(multiply(call, z, of->work));
-        PetscCall(VecDestroy(&z));
-        PetscCall(VecNorm(of->work, NORM_2, &norm));
-        PetscCall(VecDot(of->work, of->probe, &along));
-        of->of_matrix = id;
-        of->at_state  = state;
-        of->norm_Az   = norm;
-        of->zAz       = PetscRealPart(along);
-    }
-    call->now.norm_Az = of->norm_Az;
-    call->now.zAz     = of->zAz;
-    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-}
-
-/* What the problem at hand is, but for its answer. */
+/* What the problem at hand is, but for A and its answer. */
 static PetscErrorCode fingerprint(one_call *call)
 {
     KSP         ksp = call->ksp;
-    PetscScalar along;
     PetscReal   norm;
     PC          pc;
     const char *type, *pc_type;
     PetscFunctionBegin;
-    PetscCall(fingerprint_matrix(call));
-    PetscCall(VecDot(call->b, call->of->probe, &along));
     PetscCall(VecNorm(call->b, NORM_2, &norm));
     call->now.norm_b = norm;
-    call->now.zb     = PetscRealPart(along);
+    PetscCall(project(call->b, call->rows->log_rows, &call->now.zb));
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(KSPGetType(ksp, &type));
     PetscCall(PCGetType(pc, &pc_type));
@@ -359,13 +323,20 @@ static PetscErrorCode fingerprint(one_call *call)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-static PetscErrorCode true_residual(one_call *call, Vec x, PetscReal *norm)
+/* The norm of b - A x, and what A x tells of A: another A that gives this x the same product has it as an answer, too. */
+static PetscErrorCode measure(one_call *call, Vec x, PetscReal *residual)
 {
-    Vec r = call->of->work;
+    Vec       r;
+    PetscReal norm;
     PetscFunctionBegin;
+    PetscCall(borrow_vectors(call, call->b, 1, &r));
     PetscCall(multiply(call, x, r));
+    PetscCall(VecNorm(r, NORM_2, &norm));
+    call->now.norm_Ax = norm;
+    PetscCall(project(r, call->rows->log_rows, &call->now.zAx));
     PetscCall(VecAYPX(r, -1.0, call->b));
-    PetscCall(VecNorm(r, NORM_2, norm));
+    PetscCall(VecNorm(r, NORM_2, residual));
+    PetscCall(return_vectors(call, 1, &r));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -434,8 +405,8 @@ static int is_near_along(double one, double other, double norm) { return fabs(on
 static int is_same_problem(const kept_facts *kept, const kept_facts *now, double n_rows)
 {
     double rows = PetscSqrtReal(n_rows);
-    return is_near(kept->norm_b, now->norm_b) && is_near(kept->norm_Az, now->norm_Az) &&
-           is_near_along(kept->zb, now->zb, rows * now->norm_b) && is_near_along(kept->zAz, now->zAz, rows * now->norm_Az);
+    return is_near(kept->norm_b, now->norm_b) && is_near(kept->norm_Ax, now->norm_Ax) &&
+           is_near_along(kept->zb, now->zb, rows * now->norm_b) && is_near_along(kept->zAx, now->zAx, rows * now->norm_Ax);
 }
 
 static int is_same_method(const kept_facts *kept, const kept_facts *now)
@@ -474,7 +445,7 @@ static PetscErrorCode put(one_call *call)
     const PetscScalar *values;
     PetscReal          residual;
     PetscFunctionBegin;
-    PetscCall(true_residual(call, call->x, &residual));
+    PetscCall(measure(call, call->x, &residual));
     if (PetscIsInfOrNanReal(residual)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     call->now.its       = ksp->its;
     call->now.reason    = ksp->reason;
@@ -518,7 +489,7 @@ static PetscErrorCode keep(one_call *call, double seconds, PetscBool *is_kept)
     of->budget += share * most[0] - most[3];
     of->solved += most[0];
     of->spent = 0;
-    if (share < 1 && (most[0] < SOLVE_MULTIPLE * most[1] || of->budget < most[1])) {
+    if (share <= 0 || (share < 1 && (most[0] < SOLVE_MULTIPLE * most[1] || of->budget < most[1]))) {
         of->cost *= COST_REMEMBERED;
         of->n_left++;
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -526,7 +497,6 @@ static PetscErrorCode keep(one_call *call, double seconds, PetscBool *is_kept)
     const double processor = processor_seconds();
     const long   waits     = n_waits();
     PetscCall(PetscTime(&start));
-    PetscCall(take_work(call));
     if (call->now.type[0] == '\0') PetscCall(fingerprint(call));
     PetscCall(put(call));
     PetscCall(PetscTime(&end));

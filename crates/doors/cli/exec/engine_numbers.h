@@ -9,6 +9,7 @@
 #define KEYS_OF_VERSION ((uint64_t)3 << 62) /* the same of the versions within that call */
 #define GENERATION      ((uint64_t)1 << 56) /* further ones, of versions with other numbers than those before */
 #define GENERATIONS_MAX 16
+#define NEXT_KEY        ((uint64_t)1 << 60) /* each key has an entry of its own */
 #define KEYS_SHARE      0.05                /* of the time of all solves so far, for keys, once */
 
 /* Whether keys cost little beside so many seconds of solves. */
@@ -23,43 +24,71 @@ static PetscErrorCode are_keys_cheap(one_call *call, double seconds, PetscBool *
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-static PetscErrorCode key_rows(one_call *call, recoup_log_rows *rows)
-{
-    PetscFunctionBegin;
-    PetscCall(rows_of(call->x, rows));
-    rows->bytes = KEY_PARTS * (uint32_t)sizeof(double);
-    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-}
-
-/* Puts the keys of A and b into the log, by the program's numbers. */
+/* Puts the keys of A and b into the log, by the program's numbers. `b` is written over. */
 static PetscErrorCode put_keys(one_call *call, Vec b, uint64_t number)
 {
-    recoup_log_rows rows;
-    double         *keys, facts[2];
-    PetscReal       norm;
-    PetscScalar     along;
-    PetscBool       can;
+    recoup_log_rows    rows;
+    Vec                vectors[KEY_VECTORS] = {b};
+    const PetscScalar *values;
+    double             facts[2];
+    PetscReal          norm;
+    PetscBool          is_usable = PETSC_TRUE;
     PetscFunctionBegin;
-    PetscCall(key_rows(call, &rows));
-    PetscCall(PetscMalloc1(rows.count * KEY_PARTS + 1, &keys));
-    PetscCall(row_keys(call->A, b, keys, &can));
+    PetscCall(rows_of(call->x, &rows));
     PetscCall(VecNorm(b, NORM_2, &norm));
-    PetscCall(VecDot(b, call->of->probe, &along));
     facts[0] = norm;
-    facts[1] = PetscRealPart(along);
-    if (can && call->of->log && recoup_log_put(call->of->log, number, &rows, facts, sizeof facts, keys) != RECOUP_OK) end_log(call->of);
-    PetscCall(PetscFree(keys));
+    PetscCall(project(b, call->rows->log_rows, &facts[1]));
+    PetscCall(borrow_vectors(call, b, KEY_VECTORS - 1, vectors + 1));
+    PetscCall(make_terms(call->A, vectors));
+    for (int key = 0; key < N_KEYS && is_usable; key++) {
+        PetscCall(make_key(vectors, key, &is_usable));
+        PetscCall(VecGetArrayRead(vectors[KEY_TERMS], &values));
+        const void *first = rows.count ? (const void *)values : (const void *)facts;
+        int         code  = RECOUP_OK;
+        if (is_usable && call->of->log) code = recoup_log_put(call->of->log, number + (uint64_t)key * NEXT_KEY, &rows, facts, sizeof facts, first);
+        PetscCall(VecRestoreArrayRead(vectors[KEY_TERMS], &values));
+        if (code != RECOUP_OK) end_log(call->of);
+    }
+    PetscCall(return_vectors(call, KEY_VECTORS - 1, vectors + 1));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Puts keys into the log once. What fails there costs the program nothing. */
-static void put_keys_once(one_call *call, Vec b, uint64_t number)
+/* Writes the keys of this rank's rows: all have their first key before the second. Not where A gives none. */
+static PetscErrorCode own_keys(one_call *call, double *into, PetscBool *can)
 {
+    Vec                vectors[KEY_VECTORS];
+    const PetscScalar *values;
+    PetscInt           n;
+    PetscFunctionBegin;
+    PetscCall(can_have_keys(call->A, can));
+    if (!*can) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(VecGetLocalSize(call->b, &n));
+    PetscCall(borrow_vectors(call, call->b, KEY_VECTORS, vectors));
+    PetscCall(VecCopy(call->b, vectors[0]));
+    PetscCall(make_terms(call->A, vectors));
+    for (int key = 0; key < N_KEYS && *can; key++) {
+        PetscCall(make_key(vectors, key, can));
+        PetscCall(VecGetArrayRead(vectors[KEY_TERMS], &values));
+        double *part = into + (size_t)key * (size_t)n * RECOUP_PETSC_PARTS;
+        for (PetscInt i = 0; i < n; i++, part += RECOUP_PETSC_PARTS) {
+            part[0] = PetscRealPart(values[i]);
+            if (RECOUP_PETSC_PARTS == 2) part[RECOUP_PETSC_PARTS - 1] = PetscImaginaryPart(values[i]);
+        }
+        PetscCall(VecRestoreArrayRead(vectors[KEY_TERMS], &values));
+    }
+    PetscCall(return_vectors(call, KEY_VECTORS, vectors));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Puts the keys of a call that was kept into the log, once. What fails there costs the program nothing. */
+static void put_keys_once(one_call *call)
+{
+    numbering *rows = call->rows;
     (void)PetscPushErrorHandler(PetscReturnErrorHandler, NULL);
-    (void)put_keys(call, b, number);
-    (void)VecDestroy(&call->rows->first_b);
+    (void)put_keys(call, rows->first_b, KEYS_OF_CALL | rows->first_number);
+    (void)VecDestroy(&rows->first_b);
     (void)PetscPopErrorHandler();
-    call->rows->has_keys = PETSC_TRUE;
+    rows->has_keys = PETSC_TRUE;
 }
 
 /* Takes the keys of a call that was kept: now if they are cheap, else of its b later, while A is the same. */
@@ -72,16 +101,13 @@ static PetscErrorCode keep_keys(one_call *call)
     PetscCall(can_have_keys(call->A, &can));
     if (!can) rows->has_keys = PETSC_TRUE;
     if (!can) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    PetscCall(are_keys_cheap(call, call->of->solved, &are_cheap));
-    if (are_cheap) {
-        put_keys_once(call, call->b, KEYS_OF_CALL | call->number);
-        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    }
     PetscCall(VecDuplicate(call->b, &rows->first_b));
     PetscCall(VecCopy(call->b, rows->first_b));
     rows->first_number = call->number;
     PetscCall(PetscObjectGetId((PetscObject)call->A, &rows->first_matrix));
     PetscCall(PetscObjectStateGet((PetscObject)call->A, &rows->first_state));
+    PetscCall(are_keys_cheap(call, call->of->solved, &are_cheap));
+    if (are_cheap) put_keys_once(call);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -100,39 +126,38 @@ static PetscErrorCode keep_late_keys(one_call *call)
     if (rows->first_b == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     PetscCall(are_keys_cheap(call, call->of->solved, &are_cheap));
     if (!are_cheap) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    PetscCall(take_work(call));
-    put_keys_once(call, rows->first_b, KEYS_OF_CALL | rows->first_number);
+    put_keys_once(call);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Reads keys of the log's rows: as many as this rank has. */
+/* Reads keys of the log's rows: as many as this rank has, or none of them where `keys` is NULL. */
 static PetscErrorCode find_keys(one_call *call, uint64_t number, double *keys, PetscBool *has)
 {
     recoup_log_rows rows;
-    double          facts[2] = {0};
-    uint64_t        bytes = sizeof facts;
+    double          facts[N_KEYS][2] = {{0}}, none;
+    PetscBool       is_here = PETSC_TRUE;
     PetscFunctionBegin;
-    PetscCall(key_rows(call, &rows));
-    int code = recoup_log_find(call->of->log, number, &rows, facts, &bytes, keys);
-    PetscCall(agree(PetscObjectComm((PetscObject)call->ksp), code == RECOUP_OK && bytes == sizeof facts ? PETSC_TRUE : PETSC_FALSE,
-                    (char *)facts, sizeof facts, has));
+    PetscCall(rows_of(call->x, &rows));
+    if (keys == NULL) rows.count = 0;
+    for (uint64_t key = 0; key < N_KEYS; key++) {
+        void    *into  = keys && rows.count ? keys + key * rows.count * RECOUP_PETSC_PARTS : &none;
+        uint64_t bytes = sizeof facts[key];
+        int      code  = recoup_log_find(call->of->log, number + key * NEXT_KEY, &rows, facts[key], &bytes, into);
+        if (code != RECOUP_OK || bytes != sizeof facts[key] || memcmp(facts[key], facts[0], bytes) != 0) is_here = PETSC_FALSE;
+    }
+    PetscCall(agree(PetscObjectComm((PetscObject)call->ksp), is_here, (char *)facts, sizeof facts, has));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
 /* Counts the numberings that versions of this call may have. */
 static PetscErrorCode count_generations(one_call *call, int *n)
 {
-    PetscInt  rows;
-    double   *keys;
     PetscBool has = PETSC_TRUE;
     PetscFunctionBegin;
-    PetscCall(VecGetLocalSize(call->x, &rows));
-    PetscCall(PetscMalloc1(rows * KEY_PARTS + 1, &keys));
     for (*n = 0; *n < GENERATIONS_MAX; ++*n) {
-        PetscCall(find_keys(call, KEYS_OF_VERSION | (uint64_t)*n * GENERATION | call->number, keys, &has));
+        PetscCall(find_keys(call, KEYS_OF_VERSION | (uint64_t)*n * GENERATION | call->number, NULL, &has));
         if (!has) break;
     }
-    PetscCall(PetscFree(keys));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -178,7 +203,7 @@ static PetscErrorCode try_match(row_search *search, const PetscInt *log_rows, Ve
     PetscCall(VecScatterCreate(search->raw, rows, search->x, NULL, from_log));
     PetscCall(ISDestroy(&rows));
     PetscCall(renumber(*from_log, search->raw, search->x, SCATTER_FORWARD));
-    PetscCall(true_residual(search->call, search->x, &search->residual));
+    PetscCall(measure(search->call, search->x, &search->residual));
     if (!(search->residual <= search->allowed)) PetscCall(VecScatterDestroy(from_log));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -195,7 +220,7 @@ static PetscErrorCode find_rows(row_search *search, PetscInt *log_rows, VecScatt
     PetscCall(PetscMalloc4(n * KEY_PARTS + 1, &search->ours, n * KEY_PARTS + 1, &search->theirs, n + 1, &search->items[0], n + 1,
                            &search->items[1]));
     PetscCall(find_keys(search->call, search->keys, search->theirs, &is_found));
-    if (is_found) PetscCall(row_keys(search->call->A, search->call->b, search->ours, &is_found));
+    if (is_found) PetscCall(own_keys(search->call, search->ours, &is_found));
     for (int grid = 0; is_found && *from_log == NULL && grid < N_GRIDS; grid++) {
         PetscBool is_match;
         PetscCall(match_on_grid(search, grid, log_rows, &is_match));
@@ -213,7 +238,6 @@ static PetscErrorCode take_numbers(one_call *call, VecScatter from_log, PetscInt
     call->rows->log_rows = log_rows;
     call->rows->has_keys = PETSC_TRUE;
     PetscCall(VecDestroy(&call->rows->first_b));
-    PetscCall(take_work(call));
     PetscCall(fingerprint(call));
     if (call->of->rank == 0) fprintf(stderr, "recoup: rows have other numbers than those saved, and were found again by A and b\n");
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

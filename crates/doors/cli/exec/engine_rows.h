@@ -1,7 +1,7 @@
 /* engine_rows.h: rows that have other numbers than in an earlier start, found again by what both numberings share.
  *
- * The keys of a row are numbers that A and b alone give it: of b, of the diagonal d, and of T_k(I - 2 / lambda D^-1 A) s for
- * k = 12 and 24, where s has b and d, lambda bounds the eigenvalues, and T_k are Chebyshev's polynomials. These carry what
+ * The keys of a row are numbers that A and b alone give it: of b, of the diagonal d, and of u_k = T_k(I - 2 / lambda D^-1 A) s
+ * for k = 12 and 24, where s has b and d, lambda bounds the eigenvalues, and T_k are Chebyshev's polynomials. These carry what
  * is special about a place one row further with each product, and lose nothing on the way, as damped Jacobi would. Rows of
  * both numberings are sorted by their keys, each rank has a part of the keys, and rows at the same place are a pair. Equal
  * keys are paired in any order, so whoever asks tests what comes of it. */
@@ -19,13 +19,15 @@
 #define N_KEYS         2
 #define KEY_PARTS      (N_KEYS * RECOUP_PETSC_PARTS) /* doubles of a row's keys */
 #define KEY_PRODUCTS   24
-#define KEY_TERMS      4
+#define KEY_TERMS      3
+#define KEY_VECTORS    (KEY_TERMS + 1)
 #define SAMPLES        64 /* of each rank, by which keys are shared among ranks */
 #define CROWD_MAX      8  /* a rank takes this many times its share of the rows */
 
 /* Any numbers without a relation to each other. */
-static const double key_weights[N_KEYS][KEY_TERMS] = {{0.7548776662466927, 0.5698402909980532, 0.8191725133961645, 0.6710436067037893},
-                                                      {0.3247179572447460, -0.6180339887498949, 0.4142135623730950, -0.7320508075688772}};
+static const double key_weights[N_KEYS][KEY_TERMS] = {{0.7548776662466927, 0.5698402909980532, 0.6710436067037893},
+                                                      {0.3247179572447460, -0.6180339887498949, -0.7320508075688772}};
+#define SEED_WEIGHT 0.6180339887498949 /* of d in s, and of u_12 beside b */
 
 /* Steps and starts of the grid that keys are rounded to. A key next to an end of a step may be rounded both ways; of the
  * next grid it is not. */
@@ -81,47 +83,60 @@ static PetscErrorCode diagonal_of(Mat A, Vec d)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* keys += weights of this term times the term, whose largest value is 1. */
-static PetscErrorCode add_term(Vec term, int index, Vec keys[N_KEYS])
+/* to += weight times the term, whose largest value is 1. */
+static PetscErrorCode add_term(Vec term, double weight, Vec to)
 {
     PetscReal norm;
     PetscFunctionBegin;
     PetscCall(VecNorm(term, NORM_INFINITY, &norm));
-    for (int key = 0; key < N_KEYS && norm != 0; key++) PetscCall(VecAXPY(keys[key], key_weights[key][index] / norm, term));
+    if (norm != 0) PetscCall(VecAXPY(to, weight / norm, term));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* s = b / max |b| + 0.618 d / max |d|, in the place of b. */
-static PetscErrorCode seed_of(Vec b, Vec d)
+/* Makes the terms of the keys in the first three of these vectors: b, which u_12 is added to, d, and u_24. */
+static PetscErrorCode make_terms(Mat A, Vec vectors[KEY_VECTORS])
 {
-    PetscReal norms[2];
+    Vec       both = vectors[0], d = vectors[1], now = vectors[2], before = vectors[3], next;
+    PetscReal bound, norm;
     PetscFunctionBegin;
-    PetscCall(VecNorm(b, NORM_INFINITY, &norms[0]));
-    PetscCall(VecNorm(d, NORM_INFINITY, &norms[1]));
-    PetscCall(VecAXPBY(b, 0.6180339887498949 / norms[1], norms[0] > 0 ? 1 / norms[0] : 0, d));
-    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-}
-
-/* Adds the terms that take products. `work` are u_0 = s, and two to write over. */
-static PetscErrorCode add_waves(Mat A, Vec d, PetscReal bound, Vec work[3], Vec keys[N_KEYS])
-{
-    Vec before = work[0], now = work[1], next = work[2], spare;
-    PetscFunctionBegin;
+    PetscCall(diagonal_of(A, d));
+    PetscCall(largest_row_sum(A, d, &bound));
+    PetscCall(VecNorm(both, NORM_INFINITY, &norm));
+    if (norm != 0) PetscCall(VecScale(both, 1 / norm));
+    PetscCall(VecCopy(both, before));
+    PetscCall(add_term(d, SEED_WEIGHT, before)); /* u_0 = s */
     /* u_1 = u_0 - 2 / lambda D^-1 A u_0 */
     PetscCall(MatMult(A, before, now));
     PetscCall(VecPointwiseDivide(now, now, d));
     PetscCall(VecAYPX(now, -2 / bound, before));
     for (int k = 2; k <= KEY_PRODUCTS; k++) {
-        /* u_{k+1} = 2 u_k - 4 / lambda D^-1 A u_k - u_{k-1} */
-        PetscCall(MatMult(A, now, next));
+        /* u_k = -4 / lambda D^-1 (lambda / 4 D (u_{k-2} - 2 u_{k-1}) + A u_{k-1}), in the place of u_{k-2} */
+        next = before;
+        PetscCall(VecAXPY(next, -2.0, now));
+        PetscCall(VecPointwiseMult(next, next, d));
+        PetscCall(VecScale(next, bound / 4));
+        PetscCall(MatMultAdd(A, now, next, next));
         PetscCall(VecPointwiseDivide(next, next, d));
-        PetscCall(VecAXPBYPCZ(next, 2.0, -1.0, -4 / bound, now, before));
-        spare  = before;
+        PetscCall(VecScale(next, -4 / bound));
         before = now;
         now    = next;
-        next   = spare;
-        if (k == KEY_PRODUCTS / 2 || k == KEY_PRODUCTS) PetscCall(add_term(now, k == KEY_PRODUCTS ? 3 : 2, keys));
+        if (k == KEY_PRODUCTS / 2) PetscCall(add_term(now, SEED_WEIGHT, both));
     }
+    vectors[2] = now;
+    vectors[3] = before;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Writes a key of each row to the last of the vectors. */
+static PetscErrorCode make_key(Vec vectors[KEY_VECTORS], int key, PetscBool *is_usable)
+{
+    Vec       into = vectors[KEY_TERMS];
+    PetscReal norm;
+    PetscFunctionBegin;
+    PetscCall(VecSet(into, 0.0));
+    for (int term = 0; term < KEY_TERMS; term++) PetscCall(add_term(vectors[term], key_weights[key][term], into));
+    PetscCall(VecNorm(into, NORM_INFINITY, &norm));
+    *is_usable = norm <= 1e3 ? PETSC_TRUE : PETSC_FALSE; /* a number, and one that the grid holds */
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -129,47 +144,13 @@ static PetscErrorCode add_waves(Mat A, Vec d, PetscReal bound, Vec work[3], Vec 
 static PetscErrorCode can_have_keys(Mat A, PetscBool *can)
 {
     PetscInt  rows, columns;
-    PetscBool has_rows, has_diagonal;
+    PetscBool has_rows, has_diagonal, has_sum;
     PetscFunctionBegin;
     PetscCall(MatGetSize(A, &rows, &columns));
     PetscCall(MatHasOperation(A, MATOP_GET_ROW, &has_rows));
     PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, &has_diagonal));
-    *can = rows == columns && rows > 0 && has_rows && has_diagonal ? PETSC_TRUE : PETSC_FALSE;
-    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-}
-
-/* Writes the keys of this rank's rows, KEY_PARTS doubles each, in the numbers of the program; not where A gives none. */
-static PetscErrorCode row_keys(Mat A, Vec b, double *into, PetscBool *can)
-{
-    Vec                vectors[4 + N_KEYS]; /* d, and work, and keys */
-    PetscReal          bound = 0, norm = 0;
-    PetscInt           n;
-    const PetscScalar *values;
-    PetscFunctionBegin;
-    PetscCall(can_have_keys(A, can));
-    if (!*can) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
-    for (int i = 0; i < 4 + N_KEYS; i++) PetscCall(VecDuplicate(b, &vectors[i]));
-    PetscCall(diagonal_of(A, vectors[0]));
-    PetscCall(largest_row_sum(A, vectors[0], &bound));
-    for (int key = 0; key < N_KEYS; key++) PetscCall(VecSet(vectors[4 + key], 0.0));
-    PetscCall(add_term(b, 0, vectors + 4));
-    PetscCall(add_term(vectors[0], 1, vectors + 4));
-    PetscCall(VecCopy(b, vectors[1]));
-    PetscCall(seed_of(vectors[1], vectors[0]));
-    PetscCall(add_waves(A, vectors[0], bound, vectors + 1, vectors + 4));
-    PetscCall(VecGetLocalSize(b, &n));
-    for (int key = 0; key < N_KEYS; key++) {
-        PetscCall(VecNorm(vectors[4 + key], NORM_INFINITY, &norm));
-        if (!(norm <= 1e3)) *can = PETSC_FALSE; /* not a number, or none that the grid holds */
-        PetscCall(VecGetArrayRead(vectors[4 + key], &values));
-        for (PetscInt i = 0; i < n; i++) {
-            double *to = into + (size_t)i * KEY_PARTS + (size_t)key * RECOUP_PETSC_PARTS;
-            to[0] = PetscRealPart(values[i]);
-            if (RECOUP_PETSC_PARTS == 2) to[RECOUP_PETSC_PARTS - 1] = PetscImaginaryPart(values[i]);
-        }
-        PetscCall(VecRestoreArrayRead(vectors[4 + key], &values));
-    }
-    for (int i = 0; i < 4 + N_KEYS; i++) PetscCall(VecDestroy(&vectors[i]));
+    PetscCall(MatHasOperation(A, MATOP_MULT_ADD, &has_sum));
+    *can = rows == columns && rows > 0 && has_rows && has_diagonal && has_sum ? PETSC_TRUE : PETSC_FALSE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -195,12 +176,13 @@ static int by_our_row(const void *one, const void *other)
     return (a->ours > b->ours) - (a->ours < b->ours);
 }
 
-/* Writes this rank's rows as items, sorted. `x` may be NULL. */
+/* Writes this rank's rows as items, sorted. All rows have their first key before the second. `x` may be NULL. */
 static void list_rows(const double *keys, const PetscScalar *x, PetscInt first, PetscInt n, int grid, row_item *items)
 {
     for (PetscInt i = 0; i < n; i++) {
-        for (int k = 0; k < KEY_PARTS; k++) {
-            items[i].keys[k] = (int64_t)floor(keys[(size_t)i * KEY_PARTS + (size_t)k] / key_grids[grid].step + key_grids[grid].start);
+        for (size_t k = 0; k < KEY_PARTS; k++) {
+            const double *part = keys + ((k / RECOUP_PETSC_PARTS * (size_t)n + (size_t)i) * RECOUP_PETSC_PARTS + k % RECOUP_PETSC_PARTS);
+            items[i].keys[k]   = (int64_t)floor(*part / key_grids[grid].step + key_grids[grid].start);
         }
         items[i].x   = x ? PetscRealPart(x[i]) + 0.6180339887498949 * PetscImaginaryPart(x[i]) : 0;
         items[i].row = (int64_t)(first + i);

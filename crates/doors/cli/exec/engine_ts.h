@@ -15,23 +15,19 @@ typedef struct {
 
 static PetscErrorCode start_of(TS ts, Vec u, ts_start *start)
 {
-    Vec         probe;
-    PetscInt    rows;
-    PetscReal   norm, time, dt, end_time;
-    PetscScalar along;
-    TSType      type;
+    PetscInt  rows;
+    PetscReal norm, time, dt, end_time;
+    double    along;
+    TSType    type;
     PetscFunctionBegin;
-    PetscCall(VecDuplicate(u, &probe));
-    PetscCall(set_probe(probe, NULL));
     PetscCall(VecGetSize(u, &rows));
     PetscCall(VecNorm(u, NORM_2, &norm));
-    PetscCall(VecDot(u, probe, &along));
-    PetscCall(VecDestroy(&probe));
+    PetscCall(project(u, NULL, &along));
     PetscCall(TSGetTime(ts, &time));
     PetscCall(TSGetTimeStep(ts, &dt));
     PetscCall(TSGetMaxTime(ts, &end_time));
     PetscCall(TSGetType(ts, &type));
-    *start = (ts_start){rows, norm, PetscRealPart(along), time, dt, end_time, ""};
+    *start = (ts_start){rows, norm, along, time, dt, end_time, ""};
     PetscCall(PetscStrncpy(start->type, type ? type : "", sizeof start->type));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

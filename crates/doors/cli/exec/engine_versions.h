@@ -63,17 +63,20 @@ static void end_versions(const calls_of_ranks *of, RecoupKSP *saved)
 static PetscErrorCode keep_version_keys(one_call *call, double seconds)
 {
     numbering *rows = call->rows;
+    Vec        b;
     PetscBool  can, are_cheap;
     int        n = GENERATIONS_MAX;
     PetscFunctionBegin;
     watch.has_keys = rows->has_keys && rows->from_log == NULL ? PETSC_TRUE : PETSC_FALSE;
     if (watch.has_keys) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     PetscCall(can_have_keys(call->A, &can));
-    PetscCall(take_work(call));
-    if (can && call->now.type[0] == '\0') PetscCall(fingerprint(call));
+    PetscCall(borrow_vectors(call, call->b, 1, &b));
+    if (can && call->of->product == 0) PetscCall(multiply(call, call->b, b));
     PetscCall(are_keys_cheap(call, call->of->solved + seconds, &are_cheap));
     if (can && are_cheap) PetscCall(count_generations(call, &n));
-    if (n < GENERATIONS_MAX) PetscCall(put_keys(call, call->b, KEYS_OF_VERSION | (uint64_t)n * GENERATION | call->number));
+    PetscCall(VecCopy(call->b, b));
+    if (n < GENERATIONS_MAX) PetscCall(put_keys(call, b, KEYS_OF_VERSION | (uint64_t)n * GENERATION | call->number));
+    PetscCall(return_vectors(call, 1, &b));
     watch.has_keys = !can || are_cheap ? PETSC_TRUE : PETSC_FALSE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -135,8 +138,10 @@ static PetscErrorCode solve_watched(one_call *call, RecoupKSP saved, solve_call 
     watch = (version_watch){call, saved, saved && !call->is_found ? PETSC_TRUE : PETSC_FALSE, 0, 1};
     if (saved == NULL && (call->ksp->guess || call->of->log == 0 || call->is_inside)) watch.call = NULL;
     PetscCall(PetscTime(&watch.start));
+    call->is_solving = PETSC_TRUE;
     PetscErrorCode code = real(call->ksp, has_null ? NULL : call->b, has_null ? NULL : call->x);
-    watch.call = NULL;
+    call->is_solving = PETSC_FALSE;
+    watch.call       = NULL;
     end_versions(call->of, &watch.saved);
     PetscCall(code);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -235,7 +240,7 @@ static PetscErrorCode find_version(one_call *call, Vec raw, VecScatter *from_ver
     int        generation;
     PetscFunctionBegin;
     PetscCall(KSPGetInitialGuessNonzero(call->ksp, &is_nonzero));
-    if (is_nonzero) PetscCall(true_residual(call, call->x, &search.allowed));
+    if (is_nonzero) PetscCall(measure(call, call->x, &search.allowed));
     PetscCall(VecGetLocalSize(call->x, &n));
     PetscCall(PetscMalloc1(n + 1, &version_rows));
     *from_version = NULL;
@@ -257,7 +262,6 @@ static PetscErrorCode resume_found(one_call *call, RecoupKSP *saved)
     VecScatter  from_version = NULL;
     PetscBool   is_read;
     PetscFunctionBegin;
-    PetscCall(take_work(call));
     PetscCall(fingerprint(call));
     PetscCall(VecDuplicate(call->x, &version.x));
     PetscCall(VecDuplicate(call->x, &version.d));

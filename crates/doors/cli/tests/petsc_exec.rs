@@ -516,6 +516,29 @@ fn petsc_solves_that_begin_from_a_guess_of_the_ksp_converge_killed_or_not() {
     }
 }
 
+/// Keys of rows are among what is saved here. The method has vectors to lend.
+#[test]
+fn petsc_log_takes_the_memory_of_one_vector() {
+    const PEAK: &str = "import resource, subprocess, sys\nsubprocess.run(sys.argv[1:], check=True, stdout=-3)\n\
+                        print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+    let Some(heat) = Plain::heat() else { return };
+    let arguments = "-ksp_type cg -pc_type jacobi -ksp_rtol 0.2 -steps 2 -n 700";
+    let peak = |share: &str| -> f64 {
+        let run = heat.start(1, arguments, Some(&["--share", share]));
+        let words = ["python3", "-c", PEAK].map(str::to_owned).into_iter();
+        let run = run.get_args().map(|word| word.to_str().unwrap().to_owned());
+        let output =
+            heat.command(&words.chain(["timeout".to_owned()]).chain(run).collect::<Vec<_>>()).output().unwrap();
+        let saved = if share == "1" { 2 } else { 0 };
+        assert_eq!(Counts::of(&output).saved, saved, "{output:?}");
+        1024.0 * stdout(&output).trim().parse::<f64>().unwrap()
+    };
+    heat.finish(1, "-n 5 -steps 1"); // the engine is compiled
+    let vector = 8.0 * 700.0 * 700.0;
+    let taken = peak("1") - peak("0");
+    assert!(taken < 1.5 * vector, "{taken} bytes of vectors of {vector}");
+}
+
 #[test]
 fn petsc_tutorial_of_exec_runs_as_printed() {
     let Some(heat) = Plain::heat() else { return };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use recoup::io::{CallDirectory, CallLog, LogEntry, LogPart, LogRows};
+use recoup::io::{CallDirectory, CallLog, LogPart, LogRows};
 
 use crate::{failed, refused};
 
@@ -36,8 +36,12 @@ impl PyCallLog {
         number: u64,
     ) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
         let Some(rows) = self.log.rows(number) else { return Ok(None) };
-        let found = py.detach(|| self.log.find(number, rows)).map_err(failed)?;
-        Ok(found.map(|entry| (PyBytes::new(py, &entry.facts), PyBytes::new(py, &entry.values))))
+        let mut facts = None;
+        let values = PyBytes::new_with(py, (rows.count * u64::from(rows.bytes)) as usize, |values| {
+            facts = py.detach(|| self.log.find(number, rows, values)).map_err(failed)?;
+            Ok(())
+        })?;
+        Ok(facts.map(|facts| (PyBytes::new(py, &facts), values)))
     }
 
     /// Puts a call. Returns whether there is room for it.
@@ -47,10 +51,7 @@ impl PyCallLog {
             return Err(refused(format!("{} bytes are no rows of {row_bytes}", values.len())));
         }
         let rows = LogRows { first: 0, count, global: count, bytes: row_bytes };
-        py.detach(|| {
-            let entry = LogEntry { facts: facts.to_vec(), values: values.to_vec() };
-            self.log.put(number, rows, &entry).map_err(failed)
-        })
+        py.detach(|| self.log.put(number, rows, facts, values).map_err(failed))
     }
 
     /// Removes the log, and the runs of its calls: the stream's name, a dash, and a number.

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration_or_zero)]
     after: f64,
 
-    /// Share of the processor time of all calls that saves may take; 1 saves every call.
+    /// Share of the processor time of all calls that saves may take; 1 saves every call, 0 none.
     #[arg(long, value_name = "SHARE", default_value = "0.01", allow_negative_numbers = true, value_parser = share)]
     share: f64,
 
