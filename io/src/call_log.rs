@@ -27,7 +27,7 @@ const BESIDE_CALLS: u64 = 1 << 63;
 const MAGIC: [u8; 8] = *b"RECOUPC1";
 const HEADER_BYTES: usize = 64;
 const FACTS_BYTES_MAX: u32 = 1 << 20;
-/// Bytes of an entry that are read at a time, so that reading takes no memory of the size of a vector.
+/// Bytes of an entry that are read at a time: reading takes no memory of the size of a vector.
 const READ_BYTES: usize = 1 << 18;
 const CLOSING: &str = ".log";
 
@@ -121,9 +121,9 @@ impl CallLog {
         self.own.places.get(&number).map(|place| place.rows)
     }
 
-    /// Reads these rows of a call's answer into `values`, and returns its facts: bytes that are alike
-    /// on all ranks. They are of one entry, even where several ranks have put it. Where it is not
-    /// found, `values` may hold anything.
+    /// Reads these rows of a call's answer into `values`, and returns its facts: bytes that are
+    /// alike on all ranks. They are of one entry, even where several ranks have put it. Where it is
+    /// not found, `values` may hold anything.
     ///
     /// # Errors
     /// When a file cannot be read. What is damaged is not found.
@@ -309,14 +309,16 @@ impl LogFile {
         let target = &mut values[(to.start * of_row) as usize..(to.end * of_row) as usize];
         let start = start + facts.len() as u64;
         let total = place.end() - start;
-        let (mut buffer, mut sum) = (vec![0; READ_BYTES.min(total as usize)], 0);
+        let mut buffer = vec![0; READ_BYTES.min(total as usize)];
+        let mut sum = 0;
         for passed in (0..total).step_by(READ_BYTES) {
             let bytes = &mut buffer[..READ_BYTES.min((total - passed) as usize)];
             if file.read_exact_at(bytes, start + passed).is_err() {
                 return Ok(None);
             }
             sum = crc32c::crc32c_append(sum, bytes);
-            let (first, end) = (shared.start.max(passed), shared.end.min(passed + bytes.len() as u64));
+            let first = shared.start.max(passed);
+            let end = shared.end.min(passed + bytes.len() as u64);
             if first < end {
                 let after = |origin: u64| (first - origin) as usize..(end - origin) as usize;
                 target[after(shared.start)].copy_from_slice(&bytes[after(passed)]);
@@ -346,13 +348,15 @@ impl LogFile {
     }
 }
 
-/// Puts rows together from the parts of one entry, and returns its facts; `None` unless all are there.
+/// Puts rows together from the parts of one entry, and returns its facts; `None` unless all are
+/// there.
 fn gather<'a>(
     parts: impl Iterator<Item = (&'a LogFile, &'a EntryPlace)>,
     rows: LogRows,
     values: &mut [u8],
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let (mut found, mut facts) = (0, None);
+    let mut found = 0;
+    let mut facts = None;
     for (file, place) in parts {
         let shared = place.rows.shared_with(&rows).map_or(0, |[shared, _]| shared.end - shared.start);
         let is_alike = (place.rows.global, place.rows.bytes) == (rows.global, rows.bytes);

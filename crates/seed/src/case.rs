@@ -145,8 +145,9 @@ mod tests {
         restored.next().unwrap()
     }
 
-    /// Where memory has no directory behind it, a loss of power was never drawn. A world needs a process of
-    /// its own: a lock of the allocator that a thread of no world holds is one that nobody in it returns.
+    /// Where memory has no directory behind it, a loss of power was never drawn. A world needs a
+    /// process of its own: no thread of it learns that one of no world has let the allocator's lock
+    /// go.
     #[test]
     fn power_leaves_nothing_of_memory_alone_and_a_guard_what_one_node_had() {
         const OWN_PROCESS: &str = "RECOUP_SEED_TEST_HAS_ITS_PROCESS";

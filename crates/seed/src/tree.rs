@@ -179,7 +179,8 @@ impl Tree {
     }
 
     /// Renames what was at the first of two places, or exchanges what was at both. Where an earlier
-    /// rename was lost, a file keeps the name it had then, too; no file system lets a directory have two.
+    /// rename was lost, a file keeps the name it had then, too; no file system gives a directory
+    /// two names.
     pub(crate) fn rename(&mut self, places: [(&Entry, Option<NodeNumber>); 2], is_exchange: bool) {
         let [(from, Some(moved)), (to, other)] = places else { return };
         self.take_from(from, moved);

@@ -124,7 +124,7 @@ pub unsafe extern "C" fn recoup_log_find(
             let what = format!("call {number}: {found} bytes of facts found, more than there is room for");
             return Err(CallFailure::new(RECOUP_E_MISMATCH, what));
         }
-        // SAFETY: neither is NULL, both are the caller's to be written, and there is room for the facts.
+        // SAFETY: neither is NULL, both can be written, and there is room for the facts.
         unsafe {
             room.write(found);
             facts.copy_from_nonoverlapping(kept.as_ptr(), kept.len());
