@@ -98,7 +98,9 @@ fn beside_program() -> Option<PathBuf> {
 
 /// Builds the library, or finds that it is built; other processes wait meanwhile.
 fn build() -> PathBuf {
-    let is_target = |folder: &PathBuf| folder.join("CACHEDIR.TAG").exists();
+    // Cargo tags a directory that it makes; in one that was there before it keeps the other file.
+    let is_target =
+        |folder: &PathBuf| ["CACHEDIR.TAG", ".rustc_info.json"].iter().any(|file| folder.join(file).exists());
     let target = folders_above_program().find(is_target).expect("a test runs in cargo's target directory");
     let target = target.join("cuda-double");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
