@@ -9,8 +9,8 @@ time of a solve, and the ratios of the processor time of all processes to that o
 the same turn, which has the ways in any order: medians and quartiles. On a busy machine, `chrt -r 1`
 in front has it undisturbed. Then the loop of 200 long solves is killed before step 150, and the
 processor time until it is back there is divided by that of the plain run until then. Last, the
-memory of the log: the peak of the process above one that saves nothing, in vectors. The exit code
-is 1 if an output differs from that of the plain run.
+memory of the log, and of versions within a call: the peak of the process above one that saves
+nothing, in vectors. The exit code is 1 if an output differs from that of the plain run.
 """
 
 import argparse
@@ -96,13 +96,13 @@ def killed(program, args, folder):
 
 
 def vectors(program, method, args, folder):
-    """Memory of the log, in vectors."""
+    """Memory of the log, and of the log and versions within a call, in vectors."""
     words = [str(program), *LARGE.split(), method]
-    peaks = []
-    for share in "10":
-        below_exec = [*below(args.recoup, "--share", share, "--after", "1h"), *words]
-        peaks.append(int(subprocess.check_output([sys.executable, "-c", PEAK, *below_exec], cwd=folder)))
-    return 1024 * (peaks[0] - peaks[1]) / (8 * LARGE_SIDE**2)
+    without = ["--after", "1h"]
+    ways = [["--share", "0", *without], ["--share", "1", *without], ["--after", "0", "--options", "interval=10it"]]
+    measured = [[sys.executable, "-c", PEAK, *below(args.recoup, *way), *words] for way in ways]
+    nothing, *peaks = (int(subprocess.check_output(run, cwd=folder)) for run in measured)
+    return [1024 * (peak - nothing) / (8 * LARGE_SIDE**2) for peak in peaks]
 
 
 def main():
@@ -133,7 +133,8 @@ def main():
         print(f"killed before step {KILL_AT} of 200, and back there: {back:.2f} s of processors; "
               f"run again {again:.2f} s: {again / back:.0f} times", "" if is_same else "THE OUTPUT DIFFERS")
         for method in ("cg", "bcgs", "gmres"):
-            print(f"memory of the log beside {method}: {vectors(program, method, args, work):.1f} vectors", flush=True)
+            log, versions = vectors(program, method, args, work)
+            print(f"memory beside {method}: the log {log:.1f} vectors, with versions {versions:.1f}", flush=True)
     return 0 if is_right and is_same else 1
 
 
