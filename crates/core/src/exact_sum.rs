@@ -3,10 +3,11 @@
 //! A double is an integer times 2^-1074, and sums of integers are exact. Such an integer of some
 //! 2100 bits is kept as limbs of 32 bits in words of 64. Up to 2^31 of them are added word by word,
 //! by MPI too, before a carry must be taken. The sum is rounded once, to the nearest double. (U.
-//! Kulisch's long accumulator; R. Neal, arXiv 1505.05571.) Promises: the same bits on every
-//! communicator, for every order and every MPI.
+//! Kulisch's long accumulator; R. Neal, arXiv 1505.05571.) Most sums use a few words of all, and no
+//! others are looked at. Promises: the same bits on every communicator, for every order and every
+//! MPI.
 
-use std::ops::{Add, AddAssign};
+use std::ops::{Add, AddAssign, Range};
 
 /// Limbs of a sum, and three counts: of NaN, of infinity and of minus infinity.
 const WORDS: usize = LIMBS + 3;
@@ -20,11 +21,14 @@ const LOWEST: i32 = -1074;
 #[derive(Clone, Copy, Debug)]
 pub struct ExactSum {
     words: [i64; WORDS],
+    /// The words before and behind are 0.
+    first: usize,
+    end: usize,
 }
 
 impl ExactSum {
     /// The sum of nothing.
-    pub const ZERO: Self = Self { words: [0; WORDS] };
+    pub const ZERO: Self = Self { words: [0; WORDS], first: WORDS, end: 0 };
 
     /// Number of words of a sum.
     pub const WORDS: usize = WORDS;
@@ -41,17 +45,44 @@ impl ExactSum {
     /// Returns the sum that has these words.
     #[must_use]
     pub fn of_words(words: [i64; WORDS]) -> Self {
-        Self { words }
+        let mut sum = Self { words, first: 0, end: WORDS };
+        let Range { start, end } = sum.used();
+        (sum.first, sum.end) = (start, end);
+        sum
+    }
+
+    /// Makes it the sum of nothing.
+    pub fn clear(&mut self) {
+        let used = self.words.get_mut(self.first..self.end).unwrap_or_default();
+        used.fill(0);
+        (self.first, self.end) = (WORDS, 0);
+    }
+
+    /// The words from the first to the last that is not 0.
+    fn used(&self) -> Range<usize> {
+        let words = self.words.get(self.first..self.end).unwrap_or_default();
+        match (words.iter().position(|word| *word != 0), words.iter().rposition(|word| *word != 0)) {
+            (Some(first), Some(last)) => self.first + first..self.first + last + 1,
+            _ => 0..0,
+        }
+    }
+
+    /// Adds to the words from `first` on.
+    fn add_words(&mut self, first: usize, others: &[i64]) {
+        if !others.is_empty() {
+            self.words[first..].iter_mut().zip(others).for_each(|(word, other)| *word += other);
+            self.first = self.first.min(first);
+            self.end = self.end.max(first + others.len());
+        }
     }
 
     /// Appends sums to `packed`, some ten words each: the words from the first to the last that is
     /// not 0, behind their place and number.
     pub fn pack(sums: &[Self], packed: &mut Vec<i64>) {
-        for Self { words } in sums {
-            let first = words.iter().position(|word| *word != 0).unwrap_or(0);
-            let end = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
-            packed.extend([first as i64, (end - first) as i64]);
-            packed.extend(&words[first..end]);
+        for sum in sums {
+            let used = sum.used();
+            packed.extend([used.start as i64, used.len() as i64]);
+            packed.extend(&sum.words[used]);
         }
     }
 
@@ -69,7 +100,7 @@ impl ExactSum {
                 return Err(0);
             }
             if let Some(sum) = sums.get_mut(count) {
-                sum.words[first..].iter_mut().zip(own).for_each(|(word, other)| *word += other);
+                sum.add_words(first, own);
             }
             count += 1;
             rest = behind;
@@ -80,7 +111,16 @@ impl ExactSum {
     /// Returns the double nearest to the sum.
     #[must_use]
     pub fn rounded(&self) -> f64 {
-        rounded(&self.words)
+        let Range { start, end } = self.used();
+        match self.words[end.min(LIMBS)..end] {
+            [] => {}
+            [0, _] => return f64::INFINITY,
+            [0, 0, _] => return f64::NEG_INFINITY,
+            _ => return f64::NAN,
+        }
+        let limbs = &self.words[start..end];
+        let size = |sign| magnitude(limbs, sign).map(|digits| nearest(&digits[..=limbs.len()], start));
+        size(1).or_else(|| size(-1).map(|size| -size)).unwrap_or(0.0)
     }
 
     /// Returns the root of the rounded sum.
@@ -92,13 +132,32 @@ impl ExactSum {
 
 impl AddAssign<f64> for ExactSum {
     fn add_assign(&mut self, value: f64) {
-        add(&mut self.words, value);
+        if !value.is_finite() {
+            let kind = if value.is_nan() { 0 } else { 1 + usize::from(value < 0.0) };
+            return self.add_words(LIMBS + kind, &[1]);
+        }
+        if value == 0.0 {
+            return;
+        }
+        let bits = value.to_bits();
+        let exponent = (bits >> 52 & 0x7ff) as usize;
+        let fraction = bits & ((1 << 52) - 1);
+        // A subnormal has no bit before its fraction, and the exponent of the smallest normal.
+        let mantissa = if exponent == 0 { fraction } else { fraction | 1 << 52 };
+        let shift = exponent.saturating_sub(1);
+        let shifted = u128::from(mantissa) << (shift % LIMB_BITS);
+        let part = |index: usize| {
+            let part = i64::from((shifted >> (index * LIMB_BITS)) as u32);
+            if value < 0.0 { -part } else { part }
+        };
+        self.add_words(shift / LIMB_BITS, &[part(0), part(1), part(2)]);
     }
 }
 
 impl AddAssign for ExactSum {
     fn add_assign(&mut self, other: Self) {
-        self.words.iter_mut().zip(other.words).for_each(|(word, other)| *word += other);
+        let used = other.used();
+        self.add_words(used.start, &other.words[used]);
     }
 }
 
@@ -139,40 +198,6 @@ impl PartialEq for ExactSum {
     fn eq(&self, other: &Self) -> bool {
         self.rounded() == other.rounded()
     }
-}
-
-fn add(words: &mut [i64], value: f64) {
-    let (limbs, counts) = words.split_at_mut(LIMBS);
-    if !value.is_finite() {
-        let kind = if value.is_nan() { 0 } else { 1 + usize::from(value < 0.0) };
-        counts[kind] += 1;
-        return;
-    }
-    let bits = value.to_bits();
-    let exponent = (bits >> 52 & 0x7ff) as usize;
-    let fraction = bits & ((1 << 52) - 1);
-    // A subnormal has no bit before its fraction, and the exponent of the smallest normal.
-    let mantissa = if exponent == 0 { fraction } else { fraction | 1 << 52 };
-    let shift = exponent.saturating_sub(1);
-    let shifted = u128::from(mantissa) << (shift % LIMB_BITS);
-    for (index, limb) in limbs[shift / LIMB_BITS..].iter_mut().take(3).enumerate() {
-        let part = i64::from((shifted >> (index * LIMB_BITS)) as u32);
-        *limb += if value < 0.0 { -part } else { part };
-    }
-}
-
-fn rounded(words: &[i64]) -> f64 {
-    let (limbs, counts) = words.split_at(LIMBS);
-    match counts {
-        [0, 0, 0] => {}
-        [0, _, 0] => return f64::INFINITY,
-        [0, 0, _] => return f64::NEG_INFINITY,
-        _ => return f64::NAN,
-    }
-    let Some(first) = limbs.iter().position(|&limb| limb != 0) else { return 0.0 };
-    let end = limbs.iter().rposition(|&limb| limb != 0).map_or(LIMBS, |last| last + 1);
-    let size = |sign| magnitude(&limbs[first..end], sign).map(|digits| nearest(&digits[..=end - first], first));
-    size(1).or_else(|| size(-1).map(|size| -size)).unwrap_or(0.0)
 }
 
 /// Returns the digits of a sum times `sign`, carries taken, lowest first; `None` if it is negative.

@@ -137,7 +137,7 @@ pub trait Operator {
         of_block: &BlockSums<'_>,
     ) -> Result<(), CommError> {
         self.apply(x, y)?;
-        sums.fill(ExactSum::ZERO);
+        sums.iter_mut().for_each(ExactSum::clear);
         let mut of_chunk = vec![0.0; sums.len()];
         let mut first = 0;
         for chunk in y.chunks(self.chunk_rows()) {

@@ -154,7 +154,7 @@ impl Pool {
         sums: &mut [ExactSum],
         body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
     ) {
-        sums.fill(ExactSum::ZERO);
+        sums.iter_mut().for_each(ExactSum::clear);
         self.add_rows_into(rows, vectors, sums, body);
     }
 

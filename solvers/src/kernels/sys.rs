@@ -303,7 +303,7 @@ impl ThreadSums {
         let count = sums.len();
         self.reserve(threads * count);
         let own = &mut self.sums[..threads * count];
-        own.fill(ExactSum::ZERO);
+        own.iter_mut().for_each(ExactSum::clear);
         let of_threads = Disjoint::new(own);
         let rooms = Disjoint::new(&mut self.chunks[..threads * count]);
         run_on(team, &|part: usize| {

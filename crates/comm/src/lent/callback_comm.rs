@@ -119,7 +119,7 @@ impl Comm for CallbackComm {
         let bytes: Vec<u8> = packed.into_iter().flat_map(i64::to_le_bytes).collect();
         let all = self.gather(&bytes);
         work();
-        sums.fill(ExactSum::ZERO);
+        sums.iter_mut().for_each(ExactSum::clear);
         for (rank, part) in all?.into_iter().enumerate() {
             let words: Vec<i64> = words(&part).into_iter().map(u64::cast_signed).collect();
             ExactSum::add_packed(sums, &words).map_err(|found| CommError::Length {

@@ -277,7 +277,7 @@ impl DevicePasses {
         sums: &mut [ExactSum],
         pass: impl FnOnce(&DoublesMut<'_>) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
-        sums.fill(ExactSum::ZERO);
+        sums.iter_mut().for_each(ExactSum::clear);
         if n == 0 || sums.is_empty() {
             return Ok(());
         }

@@ -117,7 +117,7 @@ impl Halo {
                 block(rows.start + first..rows.end + first, halo, part, sums);
             });
         };
-        sums.fill(ExactSum::ZERO);
+        sums.iter_mut().for_each(ExactSum::clear);
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         link.exchange(&self.plan, x, &mut || add(inside.start, middle, &[], sums))?;
         add(0, before, &link.incoming, sums);
