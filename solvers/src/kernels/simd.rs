@@ -71,6 +71,18 @@ macro_rules! packed_kernels {
 }
 
 packed_kernels! {
+    /// `x . y` of one block.
+    fn dot_block<E> = dot(x: &[f64], y: &[E]) -> f64;
+
+    /// `r . (D^-1 r)` of one block, summed as [`dot_block`] does.
+    fn scaled_dot_block = scaled_dot(diagonal: &[f64], r: &[f64]) -> f64;
+
+    /// `r = b - r`, and the new `r . r`, of one block.
+    fn residual_block = residual(b: &[f64], r: &mut [f64]) -> f64;
+
+    /// `r -= alpha q`, and the new `r . r`, of one block.
+    fn reduce_block = reduce(alpha: f64, q: &[f64], r: &mut [f64]) -> f64;
+
     /// `w . v_j` of one block for four vectors.
     fn dot_four_block<E> = dot_four(w: &[f64], vectors: [&[E]; 4]) -> [f64; 4];
 
@@ -83,11 +95,6 @@ packed_kernels! {
 }
 
 kernels! {
-    /// `x . y` of one block.
-    fn dot_block<E>(x: &[f64], y: &[E]) -> f64 {
-        sum_block(x, y, |[x, y]| x * y)
-    }
-
     /// `y += alpha x` of one block.
     fn axpy_block<E>(alpha: f64, x: &[E], y: &mut [f64]) {
         assert_eq!(x.len(), y.len(), "vectors of one sum differ in length");
@@ -109,21 +116,6 @@ kernels! {
         for (target, x) in target.iter_mut().zip(x) {
             *target = x.double();
         }
-    }
-
-    /// `r = b - r`, and the new `r . r`, of one block.
-    fn residual_block(b: &[f64], r: &mut [f64]) -> f64 {
-        change_block(b, r, |[b, r]| b - r)
-    }
-
-    /// `r -= alpha q`, and the new `r . r`, of one block.
-    fn reduce_block(alpha: f64, q: &[f64], r: &mut [f64]) -> f64 {
-        change_block(q, r, |[q, r]| r - alpha * q)
-    }
-
-    /// `r . (D^-1 r)` of one block, summed as [`dot_block`] does.
-    fn scaled_dot_block(diagonal: &[f64], r: &[f64]) -> f64 {
-        sum_block(r, diagonal, |[r, d]| r * (r / d))
     }
 
     /// `z = D^-1 r` of one block.
@@ -375,41 +367,81 @@ fn laplacian([below, front, west, centre, east, back, above]: [f64; 7]) -> f64 {
     0.0 - below - front - west + 6.0 * centre - east - back - above
 }
 
-/// The sum of `term` over one block, in [`LANES`] interleaved sums.
+/// The lanes of the sums of a block, as four packs.
+type PackedLanes<E = f64> = [[E; 4]; 4];
+
+/// Values as lanes, and those that are left, filled up to as many with `filler`.
 #[inline(always)]
-fn sum_block<E: Operand>(x: &[f64], y: &[E], term: impl Fn([f64; 2]) -> f64) -> f64 {
+fn in_lanes<E: Copy>(values: &[E], filler: E) -> (&[PackedLanes<E>], PackedLanes<E>) {
+    let whole = values.as_chunks::<4>().0.as_chunks::<4>().0;
+    let mut last = [[filler; 4]; 4];
+    last.as_flattened_mut()[..values.len() % LANES].copy_from_slice(&values[whole.len() * LANES..]);
+    (whole, last)
+}
+
+/// The sum of `term` over one block, in [`LANES`] interleaved sums. A term of 0 and 1 is 0, which
+/// changes no bit of a sum that began with 0.
+#[inline(always)]
+fn sum_block<P: Pack, E: Operand>(x: &[f64], y: &[E], term: impl Fn([P; 2]) -> P) -> f64 {
     assert_eq!(x.len(), y.len(), "vectors of one product differ in length");
-    let mut lanes = [0.0; LANES];
-    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
-    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
-    for (x, y) in x_chunks.iter().zip(y_chunks) {
-        for lane in 0..LANES {
-            lanes[lane] += term([x[lane], y[lane].double()]);
+    let (x, x_last) = in_lanes(x, 0.0);
+    let (y, y_last) = in_lanes(y, E::round(1.0));
+    let mut sums = [P::splat(0.0); 4];
+    for (x, y) in x.iter().zip(y).chain([(&x_last, &y_last)]) {
+        for pack in 0..4 {
+            sums[pack] = sums[pack].plus(term([P::load(&x[pack]), E::load(&y[pack])]));
         }
     }
-    for ((lane, &x), &y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
-        *lane += term([x, y.double()]);
-    }
-    sum_lanes(lanes)
+    sum_packs(sums)
 }
 
 /// `r = change(q, r)`, and the new `r . r` of one block, summed as [`sum_block`] does on the way.
+/// The change of 0 and 0 is 0.
 #[inline(always)]
-fn change_block(q: &[f64], r: &mut [f64], change: impl Fn([f64; 2]) -> f64) -> f64 {
+fn change_block<P: Pack>(q: &[f64], r: &mut [f64], change: impl Fn([P; 2]) -> P) -> f64 {
     assert_eq!(q.len(), r.len(), "vectors of one residual differ in length");
-    let mut lanes = [0.0; LANES];
-    let (q_chunks, q_rest) = q.as_chunks::<LANES>();
-    let (r_chunks, r_rest) = r.as_chunks_mut::<LANES>();
-    for (q, r) in q_chunks.iter().zip(r_chunks) {
-        for lane in 0..LANES {
-            r[lane] = change([q[lane], r[lane]]);
-            lanes[lane] += r[lane] * r[lane];
+    let (q, q_last) = in_lanes(q, 0.0);
+    let (_, mut r_last) = in_lanes(r, 0.0);
+    let mut sums = [P::splat(0.0); 4];
+    let whole = r.as_chunks_mut::<4>().0.as_chunks_mut::<4>().0;
+    for (q, r) in q.iter().zip(whole).chain([(&q_last, &mut r_last)]) {
+        for pack in 0..4 {
+            let changed = change([P::load(&q[pack]), P::load(&r[pack])]);
+            changed.store(&mut r[pack]);
+            sums[pack] = sums[pack].plus(changed.times(changed));
         }
     }
-    for ((lane, &q), r) in lanes.iter_mut().zip(q_rest).zip(r_rest) {
-        *r = change([q, *r]);
-        *lane += *r * *r;
-    }
+    let left = r.len() % LANES;
+    let first = r.len() - left;
+    r[first..].copy_from_slice(&r_last.as_flattened()[..left]);
+    sum_packs(sums)
+}
+
+#[inline(always)]
+fn dot<P: Pack, E: Operand>(x: &[f64], y: &[E]) -> f64 {
+    sum_block(x, y, |[x, y]: [P; 2]| x.times(y))
+}
+
+#[inline(always)]
+fn scaled_dot<P: Pack>(diagonal: &[f64], r: &[f64]) -> f64 {
+    sum_block(r, diagonal, |[r, d]: [P; 2]| r.times(r.over(d)))
+}
+
+#[inline(always)]
+fn residual<P: Pack>(b: &[f64], r: &mut [f64]) -> f64 {
+    change_block(b, r, |[b, r]: [P; 2]| b.minus(r))
+}
+
+#[inline(always)]
+fn reduce<P: Pack>(alpha: f64, q: &[f64], r: &mut [f64]) -> f64 {
+    change_block(q, r, |[q, r]: [P; 2]| r.minus(P::splat(alpha).times(q)))
+}
+
+/// The lanes of four packs, added in the tree of [`sum_lanes`].
+#[inline(always)]
+fn sum_packs<P: Pack>([a, b, c, d]: [P; 4]) -> f64 {
+    let mut lanes = [0.0; 4];
+    a.plus(c).plus(b.plus(d)).store(&mut lanes);
     sum_lanes(lanes)
 }
 
@@ -473,10 +505,13 @@ mod tests {
 
     #[test]
     fn packs_have_the_same_bits_with_and_without_registers() {
-        for n in [0, 1, 7, 8, 9, 100] {
+        for n in [0, 1, 7, 8, 9, 16, 100] {
             let v = [0.1, 0.2, 0.3, 0.4].map(|phase| wave(n, phase));
             let w = wave(n, 0.5);
             let vectors = v.each_ref().map(Vec::as_slice);
+            assert_eq!(dot_block(&w, vectors[0]).to_bits(), dot::<[f64; 4], f64>(&w, vectors[0]).to_bits(), "n {n}");
+            let [wide, plain] = [scaled_dot_block, scaled_dot::<[f64; 4]>].map(|of| of(vectors[0], &w).to_bits());
+            assert_eq!(wide, plain, "n {n}");
             assert_eq!(bits(&dot_four_block(&w, vectors)), bits(&dot_four::<[f64; 4], f64>(&w, vectors)), "n {n}");
             let mut wide = w.clone();
             let mut plain = w.clone();
@@ -503,6 +538,14 @@ mod tests {
             let plain: Vec<f64> = r.iter().zip(&q).map(|(r, q)| r - 0.3 * q).collect();
             assert_eq!(reduce_block(0.3, &q, &mut r).to_bits(), dot_block(&plain, &plain).to_bits(), "n {n}");
             assert_eq!(bits(&r), bits(&plain), "n {n}");
+            let mut r = wave(n, 0.2);
+            let plain: Vec<f64> = r.iter().zip(&q).map(|(r, q)| q - r).collect();
+            assert_eq!(residual_block(&q, &mut r).to_bits(), dot_block(&plain, &plain).to_bits(), "n {n}");
+            assert_eq!(bits(&r), bits(&plain), "n {n}");
+            // The definition: lane i has every 16th term, lanes are added in a tree.
+            let mut lanes = [0.0; LANES];
+            r.iter().zip(&q).enumerate().for_each(|(i, (r, q))| lanes[i % LANES] += r * q);
+            assert_eq!(dot_block(&r, &q).to_bits(), sum_lanes(lanes).to_bits(), "n {n}");
         }
     }
 

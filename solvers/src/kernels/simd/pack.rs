@@ -95,6 +95,7 @@ pub trait Pack: Copy {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
+    fn over(self, other: Self) -> Self;
 }
 
 impl Pack for [f64; 4] {
@@ -136,6 +137,11 @@ impl Pack for [f64; 4] {
     #[inline(always)]
     fn times(self, other: Self) -> Self {
         std::array::from_fn(|lane| self[lane] * other[lane])
+    }
+
+    #[inline(always)]
+    fn over(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] / other[lane])
     }
 }
 
@@ -190,6 +196,12 @@ impl Pack for std::arch::x86_64::__m256d {
     fn times(self, other: Self) -> Self {
         // SAFETY: the processor has AVX2.
         unsafe { std::arch::x86_64::_mm256_mul_pd(self, other) }
+    }
+
+    #[inline(always)]
+    fn over(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_div_pd(self, other) }
     }
 }
 
