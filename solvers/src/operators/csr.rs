@@ -99,9 +99,19 @@ impl Csr {
     /// # Panics
     /// When there is no such row.
     #[must_use]
+    #[inline]
     pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
         let entries = self.pattern.entries(row);
         (&self.pattern.columns()[entries.clone()], &self.values[entries])
+    }
+
+    /// The number of entries in these rows.
+    pub(crate) fn entries(&self, rows: &Range<usize>) -> usize {
+        if rows.is_empty() {
+            0
+        } else {
+            self.pattern.entries(rows.end - 1).end - self.pattern.entries(rows.start).start
+        }
     }
 
     /// The matrix with other values at the same places: of row, column and value here.
@@ -126,9 +136,10 @@ impl Csr {
     /// When there are no such rows.
     #[must_use]
     pub fn diagonal_block(&self, rows: Range<usize>) -> Self {
-        let mut row_starts = vec![0];
-        let mut columns = Vec::new();
-        let mut values = Vec::new();
+        let mut row_starts = Vec::with_capacity(rows.len() + 1);
+        row_starts.push(0);
+        let mut columns = Vec::with_capacity(self.entries(&rows));
+        let mut values = Vec::with_capacity(columns.capacity());
         for row in rows.clone() {
             let (all, row_values) = self.row(row);
             let [first, end] = [rows.start, rows.end].map(|end| all.partition_point(|&column| (column as usize) < end));

@@ -9,11 +9,11 @@
 //! shift: T. A. Manteuffel 1980, doi 10.1090/S0025-5718-1980-0559197-0.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use recoup_core::SolveError;
 
-use super::order::{CoupledEntry, Elimination, PieceOrder, made_by};
+use super::order::{CoupledEntry, Elimination, PieceOrder, is_turned, made_by};
 use super::pieces::{PieceSteps, Pieces, SolveWay};
 use super::solve::{Preconditioner, RowSweeps};
 use super::triangular::{RunTriangle, Triangle};
@@ -158,16 +158,17 @@ impl PieceSteps for IcPiece {
     }
 }
 
-/// The entry of row `i` in column `j`, 0 when not stored.
-fn entry(a: &Csr, i: usize, j: usize) -> f64 {
+/// The entry of row `i` in column `j`, if stored.
+fn entry(a: &Csr, i: usize, j: usize) -> Option<f64> {
     let (columns, values) = a.row(i);
-    columns.binary_search_by_key(&j, |&column| column as usize).map_or(0.0, |position| values[position])
+    let place = columns.binary_search_by_key(&j, |&column| column as usize).ok()?;
+    Some(values[place])
 }
 
 fn positive_diagonal(a: &Csr) -> Result<Vec<f64>, SolveError> {
     let mut diagonal = vec![0.0; a.n()];
     a.pool().for_rows(a.n(), &mut diagonal[..], |rows, diagonal| {
-        rows.zip(diagonal).for_each(|(row, d)| *d = entry(a, row, row));
+        rows.zip(diagonal).for_each(|(row, d)| *d = entry(a, row, row).unwrap_or(0.0));
     });
     match diagonal.iter().position(|&d| d <= 0.0) {
         Some(row) => Err(SolveError::Diagonal { what: NAME, row, value: diagonal[row] }),
@@ -176,18 +177,33 @@ fn positive_diagonal(a: &Csr) -> Result<Vec<f64>, SolveError> {
 }
 
 fn is_symmetric(a: &Csr, diagonal: &[f64]) -> bool {
+    // Where each entry left of the diagonal has one right of it, no entry is left to compare.
+    let off_diagonal = a.entries(&(0..a.n())) - a.n();
+    let left = compared(a, diagonal, |below, _| 0..below);
+    left.is_some_and(|count| count == off_diagonal || compared(a, diagonal, |below, end| below + 1..end).is_some())
+}
+
+/// Compares entries with those across the diagonal: in each row those in `side` of the place of the
+/// diagonal and the end. Returns how many entries these are, or `None` where two differ.
+fn compared(a: &Csr, diagonal: &[f64], side: impl Fn(usize, usize) -> Range<usize> + Sync) -> Option<usize> {
     let is_symmetric = AtomicBool::new(true);
-    let is_matched = |row: usize| {
-        let (columns, values) = a.row(row);
-        columns.iter().zip(values).all(|(&j, &value)| {
-            let j = j as usize;
-            (value - entry(a, j, row)).abs() <= ASYMMETRY_MAX * (diagonal[row] * diagonal[j]).sqrt()
-        })
-    };
+    let count = AtomicUsize::new(0);
     a.pool().for_rows(a.n(), (), |mut rows, ()| {
-        is_symmetric.fetch_and(rows.all(is_matched), Ordering::Relaxed);
+        let mut own_count = 0;
+        let is_alike = rows.all(|row| {
+            let (columns, values) = a.row(row);
+            let side = side(columns.partition_point(|&column| (column as usize) < row), columns.len());
+            columns[side.clone()].iter().zip(&values[side]).all(|(&j, &value)| {
+                let j = j as usize;
+                let across = entry(a, j, row);
+                own_count += 1 + usize::from(across.is_some());
+                (value - across.unwrap_or(0.0)).abs() <= ASYMMETRY_MAX * (diagonal[row] * diagonal[j]).sqrt()
+            })
+        });
+        is_symmetric.fetch_and(is_alike, Ordering::Relaxed);
+        count.fetch_add(own_count, Ordering::Relaxed);
     });
-    is_symmetric.into_inner()
+    is_symmetric.into_inner().then(|| count.into_inner())
 }
 
 /// The rows of L of the shifted matrix and `1 / l_ii`; or the row and value of a pivot that is not
@@ -195,14 +211,14 @@ fn is_symmetric(a: &Csr, diagonal: &[f64]) -> bool {
 fn factor(a: &Csr, order: &PieceOrder, shift: f64) -> Result<Vec<IcRows>, (usize, f64)> {
     order.eliminate(a, |piece| {
         let rows = order.rows(piece);
-        let lower = Triangle::with_capacity(rows.len(), 0);
+        let lower = Triangle::with_capacity(rows.len(), a.entries(&rows) - rows.len());
         IcRows { first: rows.start, shift, lower, inverse_diagonal: Vec::with_capacity(rows.len()) }
     })
 }
 
 impl IcRows {
     /// Row k of L.
-    fn row(&self, k: usize) -> impl Iterator<Item = (usize, f64)> {
+    fn row(&self, k: usize) -> impl DoubleEndedIterator<Item = (usize, f64)> {
         self.lower.row(k - self.first)
     }
 }
@@ -247,13 +263,13 @@ impl Elimination for IcRows {
 
 fn in_pieces(pool: &Pool, rows: &[IcRows], order: PieceOrder) -> Pieces<IcPiece> {
     let mut made = made_by(pool, order.len(), |piece| {
-        let IcRows { first, inverse_diagonal, .. } = &rows[piece];
-        let (lower, mut down) = order.split(piece, |position| rows[piece].row(position));
+        let IcRows { first, lower, inverse_diagonal, .. } = &rows[piece];
         let mut inverse_diagonal = inverse_diagonal.clone();
-        if piece % 2 == 1 {
+        if is_turned(piece) {
             inverse_diagonal.reverse();
         }
-        let lower = RunTriangle::of(&lower, piece % 2 == 1, |row| inverse_diagonal[row]);
+        let (lower, mut down) = order.split(piece, lower.entries(), |position| rows[piece].row(position));
+        let lower = RunTriangle::of(&lower, is_turned(piece), |row| inverse_diagonal[row]);
         // l_ij x_i, less what row j of the piece before has
         let turned = |entry: &CoupledEntry| CoupledEntry { row: entry.column, column: entry.row, ..*entry };
         let up: Vec<CoupledEntry> = down.iter().map(turned).collect();

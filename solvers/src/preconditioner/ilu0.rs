@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use recoup_core::SolveError;
 
-use super::order::{CoupledEntry, Elimination, PieceOrder, made_by};
+use super::order::{CoupledEntry, Elimination, PieceOrder, is_turned, made_by};
 use super::pieces::{PieceSteps, Pieces, SolveWay};
 use super::solve::{Preconditioner, RowSweeps};
 use super::triangular::{RunTriangle, Triangle};
@@ -57,7 +57,8 @@ impl Ilu0 {
     pub(super) fn in_order(a: &Csr, order: PieceOrder) -> Result<Self, SolveError> {
         let rows = order.eliminate(a, |piece| {
             let rows = order.rows(piece);
-            let [lower, upper] = [(); 2].map(|()| Triangle::with_capacity(rows.len(), 0));
+            let entries = a.entries(&rows);
+            let [lower, upper] = [(); 2].map(|()| Triangle::with_capacity(rows.len(), entries));
             IluRows { first: rows.start, lower, upper, inverse_pivots: Vec::with_capacity(rows.len()) }
         });
         match rows {
@@ -111,13 +112,13 @@ impl Elimination for IluRows {
 fn in_pieces(pool: &Pool, rows: &[IluRows], order: PieceOrder) -> Pieces<IluPiece> {
     let made = made_by(pool, order.len(), |piece| {
         let IluRows { first, lower, upper, inverse_pivots } = &rows[piece];
-        let is_turned = piece % 2 == 1;
+        let is_turned = is_turned(piece);
         let mut inverse_pivots = inverse_pivots.clone();
         if is_turned {
             inverse_pivots.reverse();
         }
-        let (lower, down) = order.split(piece, |position| lower.row(position - first));
-        let (upper, mut up) = order.split(piece, |position| upper.row(position - first));
+        let (lower, down) = order.split(piece, lower.entries(), |position| lower.row(position - first));
+        let (upper, mut up) = order.split(piece, upper.entries(), |position| upper.row(position - first));
         up.iter_mut().for_each(|CoupledEntry { row, value, .. }| *value *= inverse_pivots[*row - first]);
         let upper = RunTriangle::of(&upper, !is_turned, |row| inverse_pivots[row]);
         (IluPiece { lower: RunTriangle::of(&lower, is_turned, |_| 1.0), upper, inverse_pivots }, [down, up])

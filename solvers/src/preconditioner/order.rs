@@ -77,7 +77,7 @@ impl PieceOrder {
     }
 
     /// The piece of a row, and of a position in the order.
-    fn piece(&self, row: usize) -> usize {
+    pub(super) fn piece(&self, row: usize) -> usize {
         self.starts.partition_point(|&start| start <= row) - 1
     }
 
@@ -87,7 +87,7 @@ impl PieceOrder {
     }
 
     fn turned_in(&self, piece: usize, row: usize) -> usize {
-        if piece.is_multiple_of(2) { row } else { self.starts[piece] + self.starts[piece + 1] - 1 - row }
+        if is_turned(piece) { self.starts[piece] + self.starts[piece + 1] - 1 - row } else { row }
     }
 
     /// The rows of a piece, and their positions.
@@ -95,17 +95,23 @@ impl PieceOrder {
         self.starts[piece]..self.starts[piece + 1]
     }
 
-    /// Puts the entries of the row at a position into `entries`, by positions, ascending.
-    pub(super) fn fetch(&self, a: &Csr, position: usize, entries: &mut Vec<(usize, f64)>) {
-        let piece = self.piece(position);
+    /// Puts the entries of the row at a position of a piece into `entries`, by positions,
+    /// ascending.
+    pub(super) fn fetch(&self, a: &Csr, piece: usize, position: usize, entries: &mut Vec<(usize, f64)>) {
         let own = self.rows(piece);
         let (columns, values) = a.row(self.turned_in(piece, position));
         let of = |(&column, &value): (&u32, &f64)| {
             let column = column as usize;
             (if own.contains(&column) { self.turned_in(piece, column) } else { self.turned(column) }, value)
         };
+        let all = columns.iter().zip(values).map(of);
         entries.clear();
-        entries.extend(columns.iter().zip(values).map(of));
+        if is_turned(piece) {
+            entries.extend(all.rev())
+        } else {
+            entries.extend(all)
+        }
+        // Columns of other pieces stand elsewhere.
         if !entries.is_sorted_by_key(|(position, _)| *position) {
             entries.sort_unstable_by_key(|(position, _)| *position);
         }
@@ -153,7 +159,7 @@ impl PieceOrder {
                 *failed = rows(self.rows(*piece))
                     .filter(|_| !is_lost)
                     .find_map(|position| {
-                        self.fetch(a, position, &mut entries);
+                        self.fetch(a, *piece, position, &mut entries);
                         let pivot = made.eliminate(position, &entries, before, &mut room).err()?;
                         Some((position, pivot))
                     })
@@ -162,35 +168,40 @@ impl PieceOrder {
         });
     }
 
-    /// Sorts the entries of a triangle in the rows of a piece, whose entries `row` returns for a
-    /// position: into the triangle of its own columns, and what couples it with others. Returns the
-    /// numbers of entries with it.
-    pub(super) fn split<R: Iterator<Item = (usize, f64)>>(
+    /// Sorts the entries of a triangle in the rows of a piece, whose entries `row_at` returns for a
+    /// position, ascending: into the triangle of its own columns, and what couples it with others.
+    pub(super) fn split<R: DoubleEndedIterator<Item = (usize, f64)>>(
         &self,
         piece: usize,
+        entries: usize,
         row_at: impl Fn(usize) -> R,
     ) -> (Triangle, Vec<CoupledEntry>) {
         let rows = self.rows(piece);
-        let mut own: Vec<(usize, f64)> = Vec::new();
-        let mut made = Triangle::with_capacity(rows.len(), 0);
+        let mut made = Triangle::with_capacity(rows.len(), entries);
         let mut coupled = Vec::new();
         for row in rows.clone() {
-            own.clear();
-            for (position, value) in row_at(self.turned_in(piece, row)) {
+            let mut sort = |(position, value)| {
                 if rows.contains(&position) {
-                    own.push((self.turned_in(piece, position) - rows.start, value));
+                    made.push((self.turned_in(piece, position) - rows.start) as u32, value);
                 } else {
                     coupled.push(CoupledEntry { row, column: self.turned(position), value });
                 }
+            };
+            let entries = row_at(self.turned_in(piece, row));
+            if is_turned(piece) {
+                entries.rev().for_each(&mut sort)
+            } else {
+                entries.for_each(&mut sort)
             }
-            if !own.is_sorted_by_key(|(column, _)| *column) {
-                own.sort_unstable_by_key(|(column, _)| *column);
-            }
-            own.iter().for_each(|&(column, value)| made.push(column as u32, value));
             made.end_row();
         }
         (made, coupled)
     }
+}
+
+/// Odd pieces are eliminated from their last row to their first.
+pub(super) fn is_turned(piece: usize) -> bool {
+    !piece.is_multiple_of(2)
 }
 
 /// The first rows of `blocks` blocks of `n` rows, and n: blocks of whole units where there are

@@ -14,7 +14,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::order::CoupledEntry;
+use super::order::{CoupledEntry, is_turned};
 use crate::Pool;
 use crate::kernels::simd::reduce_by_products_block;
 
@@ -274,7 +274,7 @@ impl<P: PieceSteps> Pieces<P> {
                 PieceWay::new(&sweeps, way, coupling, export)
             };
             let ways = [way(SolveWay::Down, down.next()), way(SolveWay::Up, up.next())];
-            Piece { ways, is_turned: index % 2 == 1, sweeps }
+            Piece { ways, is_turned: is_turned(index), sweeps }
         });
         Self { pieces: made.collect(), starts, halo: Mutex::new(vec![0.0; halo_len]) }
     }
@@ -388,7 +388,7 @@ mod tests {
         let mut all = Vec::new();
         let mut entries = Vec::new();
         for position in 0..a.n() {
-            order.fetch(a, position, &mut entries);
+            order.fetch(a, order.piece(position), position, &mut entries);
             all.append(&mut entries);
             starts.push(all.len());
         }

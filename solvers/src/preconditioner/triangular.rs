@@ -49,9 +49,15 @@ impl Triangle {
     }
 
     /// The entries of a row as (column, value).
-    pub(super) fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
+    #[inline]
+    pub(super) fn row(&self, row: usize) -> impl DoubleEndedIterator<Item = (usize, f64)> {
         let range = self.starts[row]..self.starts[row + 1];
         self.columns[range.clone()].iter().map(|&column| column as usize).zip(self.values[range].iter().copied())
+    }
+
+    /// Entries of all rows.
+    pub(super) fn entries(&self) -> usize {
+        self.values.len()
     }
 
     /// Columns of a row.

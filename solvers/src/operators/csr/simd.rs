@@ -93,6 +93,7 @@ impl Pattern {
     ///
     /// # Panics
     /// When there is no such row.
+    #[inline]
     pub(super) fn entries(&self, row: usize) -> Range<usize> {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         let block = row / BLOCK;
