@@ -167,3 +167,28 @@ fn git(root: &Path, arguments: &[&str]) -> Result<String> {
     ensure!(output.status.success(), "git {}: {}", arguments.join(" "), output.status);
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is linked as a whole is compiled as its last package says: for size, no loop of a
+    /// solver or codec uses vectors.
+    #[test]
+    fn no_program_or_library_with_solvers_is_compiled_for_size() {
+        let manifest = fs::read_to_string(crate::root().join("Cargo.toml")).unwrap();
+        let (_, chosen) = manifest.split_once("[profile.release.package]\n").unwrap();
+        let lines = chosen.lines().take_while(|line| !line.is_empty());
+        let sized: Vec<&str> = lines.filter_map(|line| Some(line.split_once(".opt-level")?.0)).collect();
+        let metadata = ci::metadata(&crate::root()).unwrap();
+        for package in metadata["packages"].as_array().unwrap() {
+            let mut kinds = package["targets"].as_array().unwrap().iter().flat_map(|of| of["kind"].as_array().unwrap());
+            let is_linked = kinds.any(|kind| kind == "bin" || kind == "cdylib");
+            let mut needed = package["dependencies"].as_array().unwrap().iter();
+            let has_solvers = needed.any(|of| of["name"].as_str().unwrap().starts_with("recoup"));
+            let name = package["name"].as_str().unwrap();
+            assert!(!is_linked || !has_solvers || !sized.contains(&name), "{name} is compiled for size");
+        }
+        assert!(sized.contains(&"clap_builder"), "{sized:?}");
+    }
+}
