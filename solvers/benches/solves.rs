@@ -78,7 +78,12 @@ const SOLVES: [ComparedSolve; 4] = [
         name: "gmres",
         petsc: "-ksp_type gmres -pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right",
         limit: None,
-        ours: &[OwnSolve::new("bjacobi", DOUBLE), OwnSolve::new("ilu0", DOUBLE), OwnSolve::new("ilu0", AUTO)],
+        ours: &[
+            OwnSolve::new("bjacobi", DOUBLE),
+            OwnSolve::new("bjacobi", AUTO),
+            OwnSolve::new("ilu0", DOUBLE),
+            OwnSolve::new("ilu0", AUTO),
+        ],
     },
     ComparedSolve {
         name: "bicgstab",
