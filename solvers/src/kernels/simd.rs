@@ -370,13 +370,19 @@ fn laplacian([below, front, west, centre, east, back, above]: [f64; 7]) -> f64 {
 /// The lanes of the sums of a block, as four packs.
 type PackedLanes<E = f64> = [[E; 4]; 4];
 
-/// Values as lanes, and those that are left, filled up to as many with `filler`.
+/// Values as lanes, without those that are left.
 #[inline(always)]
-fn in_lanes<E: Copy>(values: &[E], filler: E) -> (&[PackedLanes<E>], PackedLanes<E>) {
-    let whole = values.as_chunks::<4>().0.as_chunks::<4>().0;
+fn whole_lanes<E>(values: &[E]) -> &[PackedLanes<E>] {
+    values.as_chunks::<4>().0.as_chunks::<4>().0
+}
+
+/// The values that fill no lanes, filled up with `filler`.
+#[inline(always)]
+fn last_lanes<E: Copy>(values: &[E], filler: E) -> PackedLanes<E> {
+    let left = values.len() % LANES;
     let mut last = [[filler; 4]; 4];
-    last.as_flattened_mut()[..values.len() % LANES].copy_from_slice(&values[whole.len() * LANES..]);
-    (whole, last)
+    last.as_flattened_mut()[..left].copy_from_slice(&values[values.len() - left..]);
+    last
 }
 
 /// The sum of `term` over one block, in [`LANES`] interleaved sums. A term of 0 and 1 is 0, which
@@ -384,15 +390,22 @@ fn in_lanes<E: Copy>(values: &[E], filler: E) -> (&[PackedLanes<E>], PackedLanes
 #[inline(always)]
 fn sum_block<P: Pack, E: Operand>(x: &[f64], y: &[E], term: impl Fn([P; 2]) -> P) -> f64 {
     assert_eq!(x.len(), y.len(), "vectors of one product differ in length");
-    let (x, x_last) = in_lanes(x, 0.0);
-    let (y, y_last) = in_lanes(y, E::round(1.0));
     let mut sums = [P::splat(0.0); 4];
-    for (x, y) in x.iter().zip(y).chain([(&x_last, &y_last)]) {
-        for pack in 0..4 {
-            sums[pack] = sums[pack].plus(term([P::load(&x[pack]), E::load(&y[pack])]));
-        }
+    for (x, y) in whole_lanes(x).iter().zip(whole_lanes(y)) {
+        add_terms(&mut sums, x, y, &term);
+    }
+    if !x.len().is_multiple_of(LANES) {
+        add_terms(&mut sums, &last_lanes(x, 0.0), &last_lanes(y, E::round(1.0)), &term);
     }
     sum_packs(sums)
+}
+
+/// Adds a term to each lane. As a closure it would not be inlined, and lanes pass through memory.
+#[inline(always)]
+fn add_terms<P: Pack, E: Operand>(sums: &mut [P; 4], x: &PackedLanes, y: &PackedLanes<E>, term: &impl Fn([P; 2]) -> P) {
+    for pack in 0..4 {
+        sums[pack] = sums[pack].plus(term([P::load(&x[pack]), E::load(&y[pack])]));
+    }
 }
 
 /// `r = change(q, r)`, and the new `r . r` of one block, summed as [`sum_block`] does on the way.
@@ -400,21 +413,29 @@ fn sum_block<P: Pack, E: Operand>(x: &[f64], y: &[E], term: impl Fn([P; 2]) -> P
 #[inline(always)]
 fn change_block<P: Pack>(q: &[f64], r: &mut [f64], change: impl Fn([P; 2]) -> P) -> f64 {
     assert_eq!(q.len(), r.len(), "vectors of one residual differ in length");
-    let (q, q_last) = in_lanes(q, 0.0);
-    let (_, mut r_last) = in_lanes(r, 0.0);
     let mut sums = [P::splat(0.0); 4];
     let whole = r.as_chunks_mut::<4>().0.as_chunks_mut::<4>().0;
-    for (q, r) in q.iter().zip(whole).chain([(&q_last, &mut r_last)]) {
-        for pack in 0..4 {
-            let changed = change([P::load(&q[pack]), P::load(&r[pack])]);
-            changed.store(&mut r[pack]);
-            sums[pack] = sums[pack].plus(changed.times(changed));
-        }
+    for (q, r) in whole_lanes(q).iter().zip(whole) {
+        add_changes(&mut sums, q, r, &change);
     }
     let left = r.len() % LANES;
-    let first = r.len() - left;
-    r[first..].copy_from_slice(&r_last.as_flattened()[..left]);
+    if left > 0 {
+        let mut last = last_lanes(r, 0.0);
+        add_changes(&mut sums, &last_lanes(q, 0.0), &mut last, &change);
+        let first = r.len() - left;
+        r[first..].copy_from_slice(&last.as_flattened()[..left]);
+    }
     sum_packs(sums)
+}
+
+/// Changes r, and adds a square to each lane.
+#[inline(always)]
+fn add_changes<P: Pack>(sums: &mut [P; 4], q: &PackedLanes, r: &mut PackedLanes, change: &impl Fn([P; 2]) -> P) {
+    for pack in 0..4 {
+        let changed = change([P::load(&q[pack]), P::load(&r[pack])]);
+        changed.store(&mut r[pack]);
+        sums[pack] = sums[pack].plus(changed.times(changed));
+    }
 }
 
 #[inline(always)]

@@ -194,10 +194,17 @@ impl SharedRows {
         if beyond.is_empty() {
             return self.local.multiply(rows, x, y);
         }
-        y.fill(0.0);
-        self.beyond.add(beyond.clone(), 0..self.beyond.low, halo, rows.start, y);
-        self.local.multiply_from::<true>(rows, x, y);
-        self.beyond.add(beyond, self.beyond.low..u32::MAX, halo, rows.start, y);
+        let [is_low, is_high] = self.beyond.sides(&beyond);
+        if is_low {
+            y.fill(0.0);
+            self.beyond.add(beyond.clone(), 0..self.beyond.low, halo, rows.start, y);
+            self.local.multiply_from::<true>(rows, x, y);
+        } else {
+            self.local.multiply(rows, x, y);
+        }
+        if is_high {
+            self.beyond.add(beyond, self.beyond.low..u32::MAX, halo, rows.start, y);
+        }
     }
 
     /// Global columns and values of a row, ascending.
@@ -236,6 +243,14 @@ impl Beyond {
     fn places(&self, rows: &Range<usize>) -> Range<usize> {
         let [first, end] = [rows.start, rows.end].map(|end| self.rows.partition_point(|&row| (row as usize) < end));
         first..end
+    }
+
+    /// Returns whether entries at `places` are in columns before this rank's, and in those after.
+    fn sides(&self, places: &Range<usize>) -> [bool; 2] {
+        let columns = &self.columns[self.starts[places.start]..self.starts[places.end]];
+        let least = columns.iter().fold(u32::MAX, |least, &column| least.min(column));
+        let largest = columns.iter().fold(0, |largest, &column| largest.max(column));
+        [least < self.low, largest >= self.low]
     }
 
     /// `y += B halo` for the rows at `places`, `y` counted from `first`: the entries at positions
